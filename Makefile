@@ -176,9 +176,11 @@ package: $(VENV)/.checks
 	  || { echo "Where will the files be served from? make package ARTIFACT_URL=https://..."; exit 1; }
 	$(BIN)/python packaging/build.py --artifact-url "$(ARTIFACT_URL)" $(PACKAGE_ARGUMENTS)
 
-# The tests start a real ZooKeeper. Missing and not installable: those tests are skipped and say why.
+# The tests start a real ZooKeeper, and ask Prometheus' promtool. Missing and not to be had: those tests are skipped
+# and say why.
 system-packages:
 	@sh tests/install_zookeeper.sh
+	@sh tests/get_promtool.sh
 
 clean:
 	rm -rf $(VENV) .venvs build dist *.egg-info framework/*.egg-info

@@ -22,7 +22,7 @@ T = TypeVar("T")
 DEADLINE = 60.0
 #: A leader that stands still is followed by another one this soon.
 SHORT_SESSION = ("--session-seconds", "2")
-_API = re.compile(r"API listens on http://(\S+)")
+_API = re.compile(r"API listens on http://([^\s\"]+)")
 
 
 class SchedulerProcess:

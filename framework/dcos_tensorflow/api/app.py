@@ -155,7 +155,7 @@ class _Api:
             "why": lambda s, r: job.why(s),
             "capacity": lambda s, r: capacity.capacity(s),
             "units": lambda s, r: self._units.shown(s, r.query_params.get("state", "")),
-            "metrics": lambda s, r: dropwizard_body(s, self._metrics.counts()),
+"metrics": lambda s, r: dropwizard_body(s, self._metrics.measured()),
         }
         return {name: self._answering.show(view) for name, view in views.items()}
 
@@ -204,7 +204,7 @@ class _Api:
         return json_answer(body, status, self._answering.secrets(state))
 
     def _prometheus(self, state: ServiceState, request: Request) -> Response:
-        text = prometheus_text(state, self._metrics.counts())
+        text = prometheus_text(state, self._metrics.measured())
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     def _events(self, state: ServiceState, request: Request) -> Response:

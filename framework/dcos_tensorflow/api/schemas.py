@@ -582,6 +582,14 @@ class Counter(TypedDict):
     count: float
 
 
+class Timer(TypedDict):
+    """How often something happened, and how long it took on average."""
+
+    count: int
+    mean: float
+    duration_units: Literal["seconds"]
+
+
 class Metrics(TypedDict):
     """All metrics, as Dropwizard has them."""
 
@@ -590,7 +598,7 @@ class Metrics(TypedDict):
     counters: dict[str, Counter]
     histograms: dict[str, Any]
     meters: dict[str, Any]
-    timers: dict[str, Any]
+    timers: dict[str, Timer]
 
 
 class Health(TypedDict):

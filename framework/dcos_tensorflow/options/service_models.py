@@ -134,6 +134,11 @@ class Service(Section):
         "INFO",
         description="How much the scheduler logs. A changed one holds from its next start on.",
     )
+    log_format: Literal["pretty", "json"] = Field(
+        "pretty",
+        description="Lines of the scheduler's log for people, or JSON for programs. A changed one "
+        "holds from its next start on.",
+    )
     security: Security = group(Security, "Security settings.")
     job_url: FetchedUri = Field(
         "",

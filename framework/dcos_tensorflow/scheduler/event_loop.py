@@ -8,7 +8,9 @@ act, acknowledge after write. It never sends TEARDOWN, whatever fails.
 from __future__ import annotations
 
 import logging
+import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -19,6 +21,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.step import Decision, step
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.inbox import Inbox
+from dcos_tensorflow.scheduler.turn import TURN_ID, Turn
 from dcos_tensorflow.state.errors import StateAccessDenied, StateError, StateUnavailable
 from dcos_tensorflow.state.store import StateStore
 
@@ -64,6 +67,12 @@ class EventLoop:
         self._inbox = Inbox()
         self._watchers: list[Callable[[Decision], None]] = []
         self._each_step: list[Callable[[ServiceState], None]] = []
+        self._measurers: list[Callable[[Turn], None]] = []
+        #: What the ids of turns begin with: another scheduler of the service has another.
+        self._life = os.urandom(3).hex()
+        self._turns = 0
+        #: When the present turn began, on the monotonic clock; None between two.
+        self._turned_at: float | None = None
         self._erased = False
         self._stopping = threading.Event()
         self._changed = threading.Condition()
@@ -85,6 +94,12 @@ class EventLoop:
         """Return how many events wait for a step."""
         return len(self._inbox)
 
+    @property
+    def busy_seconds(self) -> float:
+        """Return for how long the present turn has lasted; 0 between two."""
+        began = self._turned_at
+        return 0.0 if began is None else time.monotonic() - began
+
     def submit(self, event: Event) -> None:
         """Queue an event. Any thread."""
         self._inbox.put(event)
@@ -99,6 +114,10 @@ class EventLoop:
         At least every ``tick_seconds``; it must not block.
         """
         self._each_step.append(callback)
+
+    def measure(self, callback: Callable[[Turn], None]) -> None:
+        """Call ``callback`` in the loop's thread after every turn that had or did something."""
+        self._measurers.append(callback)
 
     def start(self) -> None:
         """Start the thread."""
@@ -139,6 +158,9 @@ class EventLoop:
             events = self._inbox.take(self._tick_seconds)
             if self._stopping.is_set():
                 break
+            self._turns += 1
+            self._turned_at = time.monotonic()
+            TURN_ID.set(f"{self._life}-{self._turns}")
             try:
                 self._handle(events or (Tick(),))
             except StateError as error:
@@ -149,12 +171,17 @@ class EventLoop:
                 kinds = Counter(type(event).__name__ for event in events)
                 log.exception("step failed on %s", dict(kinds) or "a tick")
                 self.leave(EXIT_SOFTWARE, f"internal error: {type(error).__name__}: {error}")
+            finally:
+                self._turned_at = None
+                TURN_ID.set("")
 
     def _handle(self, events: Sequence[Event]) -> None:
-        decision = step(self._state, events, self._clock())
-        writes = decision.writes
+        began, now, before = time.monotonic(), self._clock(), self._state
+        decision = step(before, events, now)
+        writes, decided = decision.writes, time.monotonic()
         if writes and not self._erased and not self._stored(lambda: self._store.commit(writes)):
             return
+        committed = time.monotonic()
         if not _erases(decision):
             self._state = decision.state
         for action in decision.actions:
@@ -168,8 +195,18 @@ class EventLoop:
             else:
                 self._perform(action)
         self._state = decision.state
-        if decision.why:
-            log.info("%s", decision.why)
+        turn = Turn(
+            TURN_ID.get(),
+            events,
+            before,
+            decision,
+            waited=self._inbox.waited,
+            decided=decided - began,
+            committed=committed - decided if writes else None,
+            performed=time.monotonic() - committed,
+            ended_at=now + time.monotonic() - began,
+        )
+        self._log(turn)
         with self._changed:
             # Nobody is woken to find that it is to wait on.
             if any(condition(decision.state) for condition in self._awaited):
@@ -177,6 +214,14 @@ class EventLoop:
         if decision.why or decision.writes:
             self._tell(self._watchers, decision)
         self._tell(self._each_step, decision.state)
+        if turn.says_something:
+            self._tell(self._measurers, turn)
+
+    @staticmethod
+    def _log(turn: Turn) -> None:
+        level = logging.INFO if turn.decision.why else logging.DEBUG
+        if turn.says_something and log.isEnabledFor(level):
+            log.log(level, "%s", turn.decision.why or "nothing to decide", extra={"turn": turn})
 
     def _stored(self, write: Callable[[], None]) -> bool:
         """Write until it succeeds. Nothing is acted upon before; False when told to stop.

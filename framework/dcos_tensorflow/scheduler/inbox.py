@@ -8,6 +8,7 @@ made void by what comes after it, is kept once. It never looks at the state.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
@@ -58,6 +59,10 @@ class Inbox:
         self._offers: dict[str, int] = {}
         self._updates: set[str] = set()
         self._reports: dict[str, RunnerReported] = {}
+        #: Since when something waits that was not looked at, on the monotonic clock; None: nothing.
+        self._since: float | None = None
+        #: For how many seconds nobody had looked, though something waited, at the last ``take``.
+        self.waited = 0.0
 
     def __len__(self) -> int:
         """Return how many events wait."""
@@ -73,6 +78,8 @@ class Inbox:
                 self._verbs.append(event)
             else:
                 self._tell(event)
+            if self._since is None or not self._waits:
+                self._since = time.monotonic() if self._waits else None
             self._guard.notify()
 
     def wake(self) -> None:
@@ -88,9 +95,7 @@ class Inbox:
         both.
         """
         with self._guard:
-            self._guard.wait_for(
-                lambda: self._woken or self._verbs or self._told or self._reports, timeout
-            )
+            self._guard.wait_for(lambda: self._woken or self._waits, timeout)
             self._woken = False
             taken = self._verbs[:MOST_TAKEN]
             del self._verbs[:MOST_TAKEN]
@@ -98,7 +103,14 @@ class Inbox:
             taken += self._take_told(room - min(len(self._reports), room // 2))
             for task_id in tuple(islice(self._reports, MOST_TAKEN - len(taken))):
                 taken.append(self._reports.pop(task_id))
+            since, now = self._since, time.monotonic()
+            self._since = now if self._waits else None
+            self.waited = 0.0 if since is None else now - since
             return taken
+
+    @property
+    def _waits(self) -> bool:
+        return bool(self._verbs or self._told or self._reports)
 
     def _take_told(self, most: int) -> list[Event]:
         taken = []

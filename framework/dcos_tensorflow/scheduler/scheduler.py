@@ -64,6 +64,7 @@ from dcos_tensorflow.scheduler.master_watch import AGENTS, QUOTA, MasterWatch, a
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from dcos_tensorflow.scheduler.subscription import Subscription
+from dcos_tensorflow.scheduler.turn import Turn
 from dcos_tensorflow.scheduler.units import Units
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.leadership import Holder, Leadership
@@ -154,7 +155,7 @@ class Scheduler:
         self._given = given or {}
         self._published_defaults = published_defaults
         self._artifacts: dict[str, Path] = {}
-        self._watchers: list[Callable[[Decision], None]] = []
+        self._measurers: list[Callable[[Turn], None]] = []
         self._lookers: list[Callable[[ServiceState], None]] = []
         self._store: StateStore | None = None
         self._leadership: Leadership | None = None
@@ -233,14 +234,14 @@ class Scheduler:
         """Return who leads the service while this scheduler waits; empty when it leads itself."""
         return self._leader
 
-    def watch(self, callback: Callable[[Decision], None]) -> None:
-        """Call back in the loop's thread after every step that changed or said something.
+    def measure(self, callback: Callable[[Turn], None]) -> None:
+        """Call back in the loop's thread after every turn. To be asked for before ``start``."""
+        self._measurers.append(callback)
 
-        A watcher that is there before ``start`` misses nothing.
-        """
-        self._watchers.append(callback)
-        if self._loop is not None:
-            self._loop.watch(callback)
+    def load(self) -> tuple[int, float]:
+        """Return how many events wait, and for how many seconds the loop is at those before."""
+        loop = self._loop
+        return (0, 0.0) if loop is None else (loop.waiting, loop.busy_seconds)
 
     def look(self, callback: Callable[[ServiceState], None]) -> None:
         """Call back in the loop's thread after every step. To be asked for before ``start``."""
@@ -357,8 +358,8 @@ class Scheduler:
         self._loop = EventLoop(
             beginning.state, self._store, self._perform, tick_seconds=config.tick_seconds
         )
-        for watcher in self._watchers:
-            self._loop.watch(watcher)
+        for measurer in self._measurers:
+            self._loop.measure(measurer)
         for looker in self._lookers:
             self._loop.look(looker)
         self.files = AgentFiles(gateway)

@@ -36,7 +36,7 @@ class Service:
         state = ServiceState.of_one_gang(a_spec(retry=retry), "an-instance", settings)
         self.metrics = Metrics()
         self.loop = EventLoop(state, self, self.perform, tick_seconds=0.02)
-        self.loop.watch(self.metrics.observe)
+        self.loop.measure(self.metrics.observe)
         self.server = ApiServer(create_app(self, metrics=self.metrics))
         self.address = self.server.start()
         self.loop.start()

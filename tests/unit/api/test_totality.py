@@ -10,6 +10,7 @@ import pytest
 
 from dcos_tensorflow.api import verbs
 from dcos_tensorflow.api.answers import json_answer
+from dcos_tensorflow.api.counters import Measured
 from dcos_tensorflow.api.metrics import dropwizard_body, prometheus_text
 from dcos_tensorflow.api.views import (
     cluster,
@@ -106,7 +107,7 @@ def test_every_view_answers_with_json(phase: JobPhase, every: int) -> None:
             debug.task_statuses(state, None, None, None),
             debug.reservations(state),
             health.health(state)[1],
-            dropwizard_body(state, {}),
+            dropwizard_body(state, Measured()),
         ]
         for body in bodies:
             json.loads(bytes(json_answer(body).body))
@@ -116,7 +117,8 @@ def test_every_view_answers_with_json(phase: JobPhase, every: int) -> None:
 @PHASES
 def test_a_scrape_is_never_empty(phase: JobPhase, every: int) -> None:
     assert all(
-        b"plan_status_deploy" in prometheus_text(state, {}) for state in states(phase, every)
+        b"plan_status_deploy" in prometheus_text(state, Measured())
+        for state in states(phase, every)
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from dcos_tensorflow.core import contract
@@ -168,3 +171,14 @@ def test_no_terminal_state_is_ever_left():
 
 def test_a_group_name_makes_a_task_id_without_slashes():
     assert mesos_task_id("/team/mnist", "ps-0", "1") == "team.mnist__ps-0__1"
+
+
+def test_every_word_that_the_code_classes_by_is_listed():
+    rooms = Path(causes.__file__).parent
+    text = "".join(file.read_text() for file in rooms.glob("*.py"))
+    words = set(re.findall(r'Cause\(\s*"([^"]+)"', text))
+    named = {
+        getattr(causes, name) for name in re.findall(r"Cause\(\s*(?:causes\.)?([A-Z_]+)", text)
+    }
+
+    assert words | named <= set(causes.KINDS)

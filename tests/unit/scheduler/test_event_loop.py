@@ -17,6 +17,7 @@ from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler import event_loop
 from dcos_tensorflow.scheduler.clock import steady
 from dcos_tensorflow.scheduler.event_loop import EXIT_SOFTWARE, EXIT_STATE, EventLoop
+from dcos_tensorflow.scheduler.turn import TURN_ID
 from dcos_tensorflow.state.errors import (
     FencedOut,
     StateAccessDenied,
@@ -41,6 +42,7 @@ class Recorder:
         self.erase_failures: list[Exception] = []
         self.cluster = Cluster()
         self.changed = threading.Condition()
+        self.perform_also = lambda action: None
 
     def commit(self, writes):
         if self.failures:
@@ -53,6 +55,7 @@ class Recorder:
         self._note("erase")
 
     def perform(self, action):
+        self.perform_also(action)
         self._note(action)
 
     def _note(self, call):
@@ -335,3 +338,58 @@ def test_an_hour_without_the_store_and_a_thousand_runners_keeps_few_events(recor
         loop.submit(events.Disconnected("no master"))
     assert loop.waiting == 1000 + 100 + 1
     loop.stop()
+
+
+def test_what_is_decided_written_and_called_carries_one_id(loop, recorder, caplog):
+    said = []
+    recorder.perform_also = lambda action: said.append((type(action), TURN_ID.get()))
+    with caplog.at_level("INFO", logger="dcos_tensorflow"):
+        loop.start()
+        loop.submit(events.Registered("f", "m"))
+        loop.submit(offers())
+        recorder.wait_for(Accept)
+        loop.stop()
+    (launched,) = {
+        record.turn.id for record in caplog.records if "launching" in record.getMessage()
+    }
+    assert dict(said)[Accept] == launched
+
+
+def test_each_turn_has_an_id_of_its_own(loop, recorder):
+    turns = []
+    loop.measure(turns.append)
+    loop.start()
+    loop.submit(events.Registered("f", "m"))
+    eventually(lambda: turns, what=lambda: "a turn is told")
+    loop.submit(events.Registered("f", "m"))
+    eventually(lambda: len(turns) > 1, what=lambda: "another one")
+    assert turns[0].id != turns[1].id
+    assert turns[0].id.split("-")[0] == turns[1].id.split("-")[0]
+
+
+def test_a_turn_is_told_with_what_each_part_took(loop, recorder):
+    turns = []
+    loop.measure(turns.append)
+    loop.start()
+    loop.submit(events.Registered("f", "m"))
+    eventually(lambda: turns, what=lambda: "a turn is told")
+    assert turns[0].decision.writes
+    assert min(turns[0].waited, turns[0].decided, turns[0].committed, turns[0].performed) >= 0
+
+
+def test_a_look_at_the_clock_is_no_turn_to_tell(loop, recorder):
+    turns, looks = [], []
+    loop.measure(turns.append)
+    loop.look(looks.append)
+    loop.start()
+    eventually(lambda: len(looks) > 3, what=lambda: "the loop looks at the clock")
+    assert turns == []
+
+
+def test_a_loop_that_waits_for_its_store_says_for_how_long(loop, recorder):
+    recorder.failures += [StateUnavailable("away")] * 1000
+    loop.start()
+    loop.submit(events.Registered("f", "m"))
+    eventually(lambda: loop.busy_seconds > 0.1, what=lambda: "it is busy")
+    recorder.failures.clear()
+    eventually(lambda: loop.busy_seconds == 0, what=lambda: "it is not any more")

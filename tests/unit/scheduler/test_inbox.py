@@ -139,3 +139,27 @@ def test_a_wake_ends_the_next_wait_as_well() -> None:
     inbox = Inbox()
     inbox.wake()
     assert inbox.take(60.0) == []
+
+
+def test_it_tells_for_how_long_nobody_has_looked(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    inbox = Inbox()
+    inbox.put(events.Disconnected("first"))
+    now[0] += 2
+    inbox.put(events.Registered("f", "m"))
+    now[0] += 3
+    inbox.take(0.0)
+    assert inbox.waited == 5
+
+
+def test_what_is_void_has_not_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    inbox = Inbox()
+    inbox.put(events.OffersReceived((an_offer(1),)))
+    inbox.put(events.OfferRescinded(an_offer(1).offer_id))
+    now[0] += 5
+    inbox.put(events.Disconnected("later"))
+    inbox.take(0.0)
+    assert inbox.waited == 0

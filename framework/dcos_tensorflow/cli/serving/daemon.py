@@ -88,9 +88,9 @@ def serve(
     given = Path(settings["work_dir"]) if settings["work_dir"] else None
     work = work_directory(given, os.environ)
     directory = work.service(wanted.options.service.name)
-    local = bool(settings["local"])
+    local, said = bool(settings["local"]), wanted.options.service
     with ExitStack() as stack:
-        stack.enter_context(log_to_standard_error(wanted.options.service.log_level))
+        stack.enter_context(log_to_standard_error(said.log_level, said.log_format))
         try:
             settings, cluster = _with_master(settings, work)
         except CliError as unknown:

@@ -62,9 +62,10 @@ def run(deployed: Deployment, begun: StartedProcess | None) -> int:
     request, prepared = deployed.request, deployed.prepared
     directory, known = deployed.directory, deployed.known
     options, account = deployed.options, deployed.account
+    said = options.service
     with caught_signals() as signals, ExitStack() as stack:
         stack.enter_context(only_run(directory, prepared.spec.name))
-        stack.enter_context(log_to_file(directory.log, options.service.log_level))
+        stack.enter_context(log_to_file(directory.log, said.log_level, said.log_format))
         cluster, ends = None, stack.enter_context(ExitStack())
         settings = with_clusters_authority(request.settings, account, os.environ)
         if request.local:

@@ -47,6 +47,7 @@ from dcos_tensorflow.scheduler.scheduler import (
     SchedulerError,
 )
 from dcos_tensorflow.scheduler.task_files import TaskFiles
+from dcos_tensorflow.scheduler.tracing import traces_of
 from dcos_tensorflow.state.urls import from_anywhere
 
 if TYPE_CHECKING:
@@ -140,7 +141,6 @@ class ServedJob:
         self._as_given = as_given
         self._folder = folder
         self._problem = problem
-        self._metrics = Metrics()
         self.scheduler = Scheduler(
             prepared.spec,
             config,
@@ -152,7 +152,11 @@ class ServedJob:
             given=configuration,
             published_defaults=published_defaults,
         )
-        self.scheduler.watch(self._metrics.observe)
+        self._metrics = Metrics(self.scheduler.load)
+        self.scheduler.measure(self._metrics.observe)
+        self._traces = traces_of(prepared.spec.name, os.environ)
+        if self._traces is not None:
+            self.scheduler.measure(self._traces.observe)
         self._curves = Curves()
         self.scheduler.look(self._curves.observe)
         sources = Sources(
@@ -186,6 +190,8 @@ class ServedJob:
         registry.unregister(self.directory)
         self._history.finish(leads=self.scheduler.exit is None)
         self.scheduler.stop()
+        if self._traces is not None:
+            self._traces.stop()
 
     def wait_for_launch(self) -> None:
         """Return once tasks are launched, or that takes longer than nobody would notice.

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.core.model.agents import SilentAgents
@@ -74,6 +75,26 @@ class Subscription:
     disconnected: str = ""
 
 
+class OfferUse(StrEnum):
+    """What became of an offer, in one word; a metric counts them (docs/metrics.md)."""
+
+    LAUNCHED = "launched"
+    #: What it held of our reservations was given back.
+    RELEASED = "released"
+    #: Nothing is wanted.
+    UNWANTED = "unwanted"
+    #: It could hold nobody who waits.
+    UNFIT = "unfit"
+    #: Everybody has found a place in others.
+    UNNEEDED = "unneeded"
+    #: Its machine is to be taken down, or given back.
+    LEAVING = "leaving"
+    #: It was held in vain: the gang was not complete in time.
+    INCOMPLETE = "incomplete"
+    #: Something keeps everybody from being placed, whatever is offered.
+    BLOCKED = "blocked"
+
+
 @dataclass(frozen=True)
 class OfferVerdict:
     """What became of one offer, for /v2/debug/offers and ``why``."""
@@ -93,6 +114,7 @@ class OfferLog:
 
     accepted: int = 0
     rejected: int = 0
+    by_use: Mapping[OfferUse, int] = field(default_factory=dict)
     verdicts: tuple[OfferVerdict, ...] = ()
 
 
@@ -105,8 +127,10 @@ class OfferDesk:
     version: int = 0
     #: What we believe the master believes; None when that is unknown.
     suppressed: bool | None = None
-    #: When the last REVIVE was sent, in unix seconds.
+    #: When the last REVIVE was sent, in unix seconds ...
     revived_at: float = 0.0
+    #: ... and how often one was wanted too early after another.
+    throttled: int = 0
     log: OfferLog = OfferLog()
     #: What placement made of the offers when it last looked at them; None when nothing is wanted.
     table: AgentTable | None = field(default=None, compare=False, repr=False)

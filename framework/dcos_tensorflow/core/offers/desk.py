@@ -20,6 +20,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.quota import shortage
 from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.service_state import OfferUse
 from dcos_tensorflow.core.model.spec import gang_named
 from dcos_tensorflow.core.model.task import TaskRecord, parse_task_id
 from dcos_tensorflow.core.model.task_table import Fact
@@ -78,7 +79,8 @@ def use_offers(draft: Draft) -> None:
     _decline_useless(draft, looks)
     if launches and not waiting:
         left = tuple(draft.state.desk.offers)
-        decline(draft, left, SOON_REFUSE_SECONDS, "not needed: everything has a place")
+        why = "not needed: everything has a place"
+        decline(draft, left, SOON_REFUSE_SECONDS, why, OfferUse.UNNEEDED)
     for gang, what in wanted:
         _tell_of_quota(gang, what)
     why = next((blocked[gang.name] for gang, _ in wanted if gang.name in blocked), "")
@@ -214,7 +216,7 @@ def _decline_useless(draft: Draft, waiting: Mapping[GangDraft, _Look]) -> None:
             by_reason.setdefault(reason, []).append(offer_id)
     seconds = min(look.useless_seconds for look in looks)
     for reason, offer_ids in by_reason.items():
-        decline(draft, tuple(offer_ids), seconds, reason)
+        decline(draft, tuple(offer_ids), seconds, reason, OfferUse.UNFIT)
     for gang, look in waiting.items():
         if look.asked:
             # What was declined or launched meanwhile makes nothing fit that did not.
@@ -244,7 +246,7 @@ def _hand_back_offers_of_leaving_agents(draft: Draft) -> None:
     # Who waits for a volume there hears of the agent as soon as nobody says any more that it goes.
     forgotten_in = min(going.values(), default=0.0)
     seconds = min(USELESS_REFUSE_SECONDS, max(SOON_REFUSE_SECONDS, forgotten_in))
-    decline(draft, tuple(going), seconds, "the agent is to be taken down")
+    decline(draft, tuple(going), seconds, "the agent is to be taken down", OfferUse.LEAVING)
 
 
 def _hand_back_offers_of_emptied_machines(draft: Draft) -> None:
@@ -257,7 +259,8 @@ def _hand_back_offers_of_emptied_machines(draft: Draft) -> None:
         for key, offer in offers.items()
         if not names.isdisjoint((offer.hostname, offer.address))
     )
-    decline(draft, going, USELESS_REFUSE_SECONDS, "the machine is to be given back")
+    why = "the machine is to be given back"
+    decline(draft, going, USELESS_REFUSE_SECONDS, why, OfferUse.LEAVING)
 
 
 def _old_attempts_may_live(draft: Draft, reachable: frozenset[str]) -> Mapping[str, str]:
@@ -318,7 +321,8 @@ def _want_nothing(draft: Draft) -> None:
         seconds = min(seconds, USELESS_REFUSE_SECONDS)
     for gang in draft.awake():
         _stop_looking(gang)
-    decline(draft, tuple(draft.state.desk.offers), seconds, "nothing is wanted now")
+    unwanted = tuple(draft.state.desk.offers)
+    decline(draft, unwanted, seconds, "nothing is wanted now", OfferUse.UNWANTED)
     if draft.state.desk.table is not None:
         draft.state = replace(draft.state, desk=replace(draft.state.desk, table=None))
     if awaited:
@@ -346,7 +350,10 @@ def _idle_seconds(gang: GangDraft) -> float:
 
 def _ask_for_offers(draft: Draft) -> None:
     desk = draft.state.desk
-    if desk.suppressed is False or draft.now - desk.revived_at < REVIVE_SECONDS:
+    if desk.suppressed is False:
+        return
+    if draft.now - desk.revived_at < REVIVE_SECONDS:
+        draft.state = replace(draft.state, desk=replace(desk, throttled=desk.throttled + 1))
         return
     draft.state = replace(draft.state, desk=replace(desk, suppressed=False, revived_at=draft.now))
     draft.act(Revive((draft.state.spec.mesos_role,)), "asking for offers")
@@ -471,7 +478,8 @@ def _hold_no_longer(draft: Draft, waiting: Sequence[GangDraft], blocked: str) ->
         return
     if not waiting:
         why = blocked or "nothing fits here now"
-        decline(draft, tuple(offers), SOON_REFUSE_SECONDS, why)
+        use = OfferUse.BLOCKED if blocked else OfferUse.UNFIT
+        decline(draft, tuple(offers), SOON_REFUSE_SECONDS, why, use)
         return
     rules = draft.state.spec.gang
     since = _held_since(draft, waiting)
@@ -487,7 +495,8 @@ def _hold_no_longer(draft: Draft, waiting: Sequence[GangDraft], blocked: str) ->
     wait = min(rules.retry_seconds * 2 ** min(rounds, 16), rules.max_retry_seconds)
     seconds = wait * spread(f"{draft.state.instance}/{rounds}")
     why = blocked or f"the gang was not complete within {rules.hold_seconds:g} s"
-    decline(draft, tuple(offers), seconds, f"{why}; others may use these")
+    use = OfferUse.BLOCKED if blocked else OfferUse.INCOMPLETE
+    decline(draft, tuple(offers), seconds, f"{why}; others may use these", use)
     for gang in waiting:
         placing = gang.placing
         gang.placing = replace(placing, held_since=0.0, rounds=placing.rounds + 1)

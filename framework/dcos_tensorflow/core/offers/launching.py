@@ -25,6 +25,7 @@ from dcos_tensorflow.core.model.actions import Accept, LaunchTask
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.gang import Placing
 from dcos_tensorflow.core.model.job import JobPhase, Membership, Update
+from dcos_tensorflow.core.model.service_state import OfferUse
 from dcos_tensorflow.core.model.spec import GANG_ROLES, MAIN, TaskRole, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState, mesos_task_id
 from dcos_tensorflow.core.offers import reservations, volume_places
@@ -163,7 +164,7 @@ def accept_all(draft: Draft) -> None:
         hostname = offers[accept.offer_ids[0]].hostname
         draft.act(accept, f"launching {listed(names)} on {hostname}")
         used.update(dict.fromkeys(accept.offer_ids, names))
-    note_offers(draft, tuple(used), True, "tasks launched", used)
+    note_offers(draft, tuple(used), OfferUse.LAUNCHED, "tasks launched", used)
     draft.drop_offers(used)
     draft.accepts.clear()
 

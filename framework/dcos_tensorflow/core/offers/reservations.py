@@ -21,7 +21,7 @@ from dcos_tensorflow.core.model.actions import Release, ReservationOrder
 from dcos_tensorflow.core.model.job import ENDED_PHASES
 from dcos_tensorflow.core.model.offer import Offer, OfferedReservation
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.service_state import GangView, ServiceState
+from dcos_tensorflow.core.model.service_state import GangView, OfferUse, ServiceState
 from dcos_tensorflow.core.model.spec import name_in_gang, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.volume_spec import Reservation
@@ -318,7 +318,7 @@ def _release(
     known = draft.state.reservations
     tasks = [known[rid].task if rid in known else rid for _, rid in (*everything, *but_volumes)]
     why = f"giving back what was reserved for {', '.join(tasks)} on {offer.hostname}"
-    note_offers(draft, (offer.offer_id,), True, why, {})
+    note_offers(draft, (offer.offer_id,), OfferUse.RELEASED, why, {})
     draft.drop_offers((offer.offer_id,))
     draft.act(
         Release(

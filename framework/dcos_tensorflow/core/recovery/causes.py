@@ -76,6 +76,14 @@ SERVER_ENDED = "server ended"
 #: A gang of which nobody does anything.
 STANDSTILL = "standstill"
 
+#: Every word that an incident is classed by.
+KINDS = (
+    *("failed", PORT_TAKEN, PEER_LOST, OUT_OF_MEMORY, UNREACHABLE, START_TIMED_OUT),
+    *(ENDED_BEFORE_PEERS, SERVER_ENDED, STANDSTILL, "interrupted", "checkpointed and left"),
+    *("frozen", "stalled", "checkpoints differ", "storage", "job unusable", "launch refused"),
+    "lost",
+)
+
 #: Classes of the task runner's verdict on a process (``task.exit_analysis``).
 EXIT_CLASSES: dict[str, Cause] = {
     contract.EXIT_CLASS_PEER_LOST: Cause(PEER_LOST, charged=False),
