@@ -95,7 +95,9 @@ class ExecutorSource:
 def main() -> None:
     """Run as a process: its standard input is the socket on which it is told what to do."""
     # And what unpacks a job, which nearly every task has.
-    from dcos_tensorflow.local.machine import tar_archives  # noqa: F401
+    import tarfile  # noqa: F401
+    import zipfile  # noqa: F401
+
     from dcos_tensorflow.local.machine.executor import Executor
 
     # A Ctrl-C in the cluster's terminal is the cluster's to answer. Handlers, not SIG_IGN: an
