@@ -6,6 +6,7 @@ artifact, which carries their hash, tells whether the code has changed.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import zipfile
 from collections.abc import Collection, Iterable, Iterator
@@ -94,6 +95,24 @@ def unpack(source: Path, target: Path) -> None:
         raise UsageError(f"service.job_url: {source} {error}.") from error
     except OSError as error:
         raise UsageError(f"service.job_url: {source} cannot be unpacked: {error}.") from error
+
+
+def check_sum(source: Path | None, wanted: str) -> None:
+    """Hold an archive against ``service.job_sha256``, if there are both. Raises UsageError.
+
+    Tasks would refuse it as well. What is packed here has no sum that anybody could know.
+    """
+    if source is None or not wanted:
+        return
+    if not (source.is_file() and archives.is_archive(source.name)):
+        raise UsageError(
+            f"service.job_sha256: {source} is packed here, and no archive that could have a sum; "
+            "leave the option out."
+        )
+    with source.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != wanted:
+        raise UsageError(f"service.job_sha256: the SHA-256 of {source} is {found}.")
 
 
 def files_of(root: Path, apart: Collection[Path] = ()) -> Iterator[tuple[str, Path]]:
