@@ -99,7 +99,10 @@ def main() -> None:
     import zipfile  # noqa: F401
 
     from dcos_tensorflow.local.machine.executor import Executor
+    from dcos_tensorflow.task.shield import keep_memory_private
 
+    # So are the executors, which know what their tasks are launched with; the tasks are not.
+    keep_memory_private()
     # A Ctrl-C in the cluster's terminal is the cluster's to answer. Handlers, not SIG_IGN: an
     # ignored signal would stay ignored in the tasks.
     for number in (signal.SIGINT, signal.SIGTERM):
