@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from dcos_tensorflow.local.machine.tar_archives import unpack
+from dcos_tensorflow.job_code.archives import unpack
 
 _SECONDS = 120.0
 _JOB = {"service": {"job_url": "https://example.org/mnist.zip", "job_name": "mnist"}}
@@ -26,7 +26,8 @@ def check(scheduler: Path, plugin: Path, repository: Path, version: str) -> None
     """Run each artifact once. Raises SmokeError."""
     with tempfile.TemporaryDirectory(prefix="dcos-tensorflow-smoke-") as scratch:
         sandbox = Path(scratch)
-        unpack(scheduler, str(sandbox), "tar")
+        with scheduler.open("rb") as file:
+            unpack(file, scheduler.name, scratch)
         command = "./dcos-tensorflow/bin/dcos-tensorflow"
         _expect(run([command, "--version"], sandbox), 0, version)
         job = sandbox / "job.json"

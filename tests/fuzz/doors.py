@@ -13,7 +13,10 @@ import functools
 import io
 import json
 import logging
+import shutil
+import tarfile
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterable
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -24,6 +27,7 @@ from dcos_tensorflow.core.kept.restore import StateUnreadable, restore
 from dcos_tensorflow.core.model.events import Event, RunnerReported
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.step import step
+from dcos_tensorflow.job_code.archives import ArchiveRefused, Limits, unpack
 from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
 from dcos_tensorflow.mesos.callbacks import Callbacks
 from dcos_tensorflow.mesos.convert import update_from_json
@@ -388,6 +392,56 @@ def _runner_request(data: bytes) -> None:
             take(_text(data))
 
 
+# Archives of jobs.
+
+
+def _archives() -> tuple[bytes, ...]:
+    """Return archives with a file, a directory and a link: a zip, and tars of each kind."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a/train.py", "x = 1\n" * 50)
+        link = zipfile.ZipInfo("b")
+        link.create_system, link.external_attr = 3, 0o120777 << 16
+        archive.writestr(link, "a/train.py")
+    found = [packed.getvalue()]
+    for mode in ("w", "w:gz", "w:bz2", "w:xz"):
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode=mode, format=tarfile.PAX_FORMAT) as tar:  # type: ignore[call-overload]
+            member = tarfile.TarInfo("a/train.py")
+            member.size, member.pax_headers = 300, {"comment": "x"}
+            tar.addfile(member, io.BytesIO(b"y" * 300))
+            for name, kind in (("b", tarfile.SYMTYPE), ("c", tarfile.LNKTYPE)):
+                member = tarfile.TarInfo(name)
+                member.type, member.linkname = kind, "a/train.py"
+                tar.addfile(member)
+        found.append(packed.getvalue())
+    return tuple(found)
+
+
+def _archive(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        packed, folder = Path(scratch) / "packed", Path(scratch) / "sandbox"
+        packed.write_bytes(data)
+        for name in ("job.zip", "job.tar", "job.gz"):
+            folder.mkdir()
+            try:
+                with packed.open("rb") as file:
+                    unpack(file, name, str(folder), Limits(unpacked=100_000, files=50))
+            except ArchiveRefused:
+                assert not list(folder.iterdir()), "something of it is left"
+            _only_harmless(folder)
+            shutil.rmtree(folder)
+        assert list(Path(scratch).iterdir()) == [packed], "something lies outside"
+
+
+def _only_harmless(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        assert path.resolve().is_relative_to(folder.resolve()), "a link leads out"
+        status = path.lstat()
+        assert path.is_symlink() or path.is_file() or path.is_dir(), "something special"
+        assert not status.st_mode & 0o6022 or path.is_symlink(), "more rights than a file has"
+
+
 # What tasks leave.
 
 POINTER = {
@@ -455,6 +509,7 @@ DOORS: dict[str, Door] = {
     "runner-requests": Door(
         _json(SPEC, {**CLUSTER, "version": 1}, {"grace_seconds": 3}), _runner_request
     ),
+    "archives": Door(_archives(), _archive),
     "manifests": Door(_json(POINTER, MANIFEST), _manifest),
     "event-files": Door((_event_record(_EVENT) * 2,), _event_file),
     "progress": Door(

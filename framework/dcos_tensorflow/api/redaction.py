@@ -28,10 +28,12 @@ _SECRET_NAME = pattern(
     r"secret|passw(or)?d|passphrase|credential|(^|_)token$|(^|_)token_|._key$|signature$"
 )
 _CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
-_USER_IN_URL = pattern(r"(?<=://)[^/@\s\"']+(?=@)")
+# Nobody's secret is what our own sentences put in the place of one: <token>, user:password.
+_USER_IN_URL = pattern(r"(?<=://)(?!\[?user:password@)[^/@\s\"']+(?=@)")
 _ASSIGNMENT = pattern(
     r"((?:(?:secret|passw(?:or)?d|passphrase|token|credential|signature|[_-]key)\w{0,40}=)"
     r"|bearer )"
+    r"(?!<(?:token|secret|password|redacted)>(?:[\s`.,;:)]|$))"
     r"(\"[^\"]*\"|'[^']*'|[^\s&;,\"']+)",
     re.IGNORECASE,
 )

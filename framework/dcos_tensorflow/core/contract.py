@@ -79,6 +79,9 @@ EXIT_STORAGE = 74
 #: PreemptionCheckpointHandler saved and left (TensorFlow guide: fault tolerance).
 EXIT_CHECKPOINTED = 42
 
+#: Where the fetcher puts a job that is to be held against its sum first: nobody looks for it there.
+UNCHECKED_JOB_FILE = "job.unchecked"
+
 #: The runner writes here, in its working directory, why the user's process ended.
 EXIT_REPORT_FILE = "task-exit.json"
 #: The same of every start that failed, one JSON object per line.

@@ -11,6 +11,7 @@ from pathlib import Path
 from dcos_tensorflow.local.background_process import stop_requested
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.local.daemon import agent_of, background_of, credentials_of
+from dcos_tensorflow.task.shield import keep_memory_private
 
 
 def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluster) -> None:
@@ -19,6 +20,8 @@ def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluste
     What it is made of comes by standard input. Without that there is nothing to run: whoever
     started the process has gone away, or has found that no cluster is needed.
     """
+    # It knows what its tasks are launched with, their secrets included.
+    keep_memory_private()
     state_dir = Path(state_dir).resolve()
     background = background_of(state_dir)
     config = background.handed_over()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dcos_tensorflow.core.model.spec import JobSpec
 from dcos_tensorflow.options.capacity import capacity_findings
 from dcos_tensorflow.options.containers import container_findings
 from dcos_tensorflow.options.document import shown
@@ -131,6 +132,13 @@ def _job(options: Options) -> Iterator[Finding]:
             f"the contract {service.job_contract} needs service.job_name",
             "auto or command with service.job_cmd",
             (name, command, chosen),
+        )
+    if service.job_sha256 and not JobSpec(service.job_url.strip()).file_name:
+        yield Finding(
+            "service.job_sha256",
+            "is the sum of the file that service.job_url names, and that names none",
+            "empty text",
+            ("service.job_sha256", "service.job_url"),
         )
     if service.job_args and service.job_cmd:
         yield Finding(

@@ -353,6 +353,7 @@ def _job_spec(options: Options) -> JobSpec:
         extra_uris=tuple(_extra_uris(options)),
         arguments=tuple(service.job_args),
         links=linked_data(options),
+        sha256=service.job_sha256,
     )
 
 

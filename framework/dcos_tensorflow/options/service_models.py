@@ -16,6 +16,7 @@ from dcos_tensorflow.options.container_values import (
 from dcos_tensorflow.options.network_values import NetworkLabels
 from dcos_tensorflow.options.section import Section, group
 from dcos_tensorflow.options.values import (
+    Checksum,
     Command,
     Environment,
     FetchedUri,
@@ -146,6 +147,12 @@ class Service(Section):
         description="The job's code: a file, a zip or a tar.gz, fetched into every task's sandbox "
         "and unpacked. A path without a scheme is one beside the options file. Empty: the code is "
         "already in the image or on the agents.",
+    )
+    job_sha256: Checksum = Field(
+        "",
+        title="Job Checksum (Optional)",
+        description="SHA-256 of the file of job_url. Each task holds what was fetched against it "
+        "before anything of it is unpacked or run; another file ends the job, and is removed.",
     )
     job_path: JobPath = Field(
         "",

@@ -361,6 +361,12 @@ TensorFlowVersion = Annotated[
     shaped(r"\d+\.\d+\.\d+", "is no version of TensorFlow", or_empty=True),
     Allowed("a version such as 2.21.0, or empty text"),
 ]
+Checksum = Annotated[
+    str,
+    BeforeValidator(lambda value: value.strip().lower() if isinstance(value, str) else value),
+    shaped("[0-9a-f]{64}", "is not a SHA-256 in hexadecimal", or_empty=True),
+    Allowed("64 hexadecimal digits, as sha256sum prints them, or empty text"),
+]
 JobPath = Annotated[
     str, AfterValidator(_job_path), Allowed("a path below the sandbox, or empty text")
 ]

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task.exit_analysis import ExitReport
+from dcos_tensorflow.task.job_files import replace_text
 from dcos_tensorflow.task.lifecycle_events import Failure
 
 #: A history that is longer begins anew, and the old one stays beside it as ``.1``.
@@ -23,10 +24,7 @@ def write_report(sandbox: str, report: ExitReport, log: Callable[[str], None]) -
     """Write ``report`` as the newest; what cannot be written is said to ``log``."""
     path = os.path.join(sandbox, contract.EXIT_REPORT_FILE)
     try:
-        with open(f"{path}.new", "w", encoding="utf-8", opener=_open) as file:
-            json.dump(report.as_json(), file, indent=2)
-            file.write("\n")
-        os.replace(f"{path}.new", path)
+        replace_text(path, json.dumps(report.as_json(), indent=2) + "\n")
     except OSError as error:
         log(f"{path} cannot be written: {error}")
 
@@ -47,8 +45,8 @@ def withdraw_report(sandbox: str, log: Callable[[str], None]) -> None:
 
 
 def _open(path: str, flags: int) -> int:
-    # Not blocking: the job may have put a named pipe in its place.
-    return os.open(path, flags | os.O_NONBLOCK, 0o644)
+    # The job may have put a named pipe in its place, or a link.
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW, 0o644)
 
 
 def write_failure(sandbox: str, failure: Failure, log: Callable[[str], None]) -> None:

@@ -16,7 +16,7 @@ from dcos_tensorflow.records import dataclass
 
 #: So many files are named, the others are counted.
 NAMED = 20
-#: A sandbox with more files is not read any further.
+#: A sandbox with more files and folders is not read any further.
 _MOST_FILES = 50_000
 _OURS = pattern(
     r"std(?:out|err)(?:\.\d+)?|progress\.jsonl|"
@@ -57,6 +57,7 @@ class Sandbox:
         seen = 0
         for folder, folders, names in os.walk(self._path):
             folders[:] = self._its_own(folder, folders)
+            seen += len(folders)
             for name in names:
                 if name.startswith(".") or _OURS.fullmatch(name):
                     continue

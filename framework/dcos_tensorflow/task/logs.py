@@ -7,6 +7,7 @@ opened as the sandbox's ``stdout`` and ``stderr``: whoever reads logs by Mesos f
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -14,6 +15,7 @@ from collections import deque
 from typing import Callable, Deque, List, Optional
 
 from dcos_tensorflow.patterns import pattern
+from dcos_tensorflow.task.job_files import create, open_regular
 
 COPY_BYTES = 1 << 20
 #: How far behind a progress file is read; of what is older only the newest counts anyway.
@@ -84,9 +86,7 @@ class BoundedOutput:
                 if os.path.exists(f"{path}.{number}"):
                     os.replace(f"{path}.{number}", f"{path}.{number + 1}")
             if self._keep > 0:
-                import shutil
-
-                shutil.copyfile(path, f"{path}.1")
+                self._copy(path)
         except OSError:
             # Without room for a copy the bound matters more than the old lines.
             self.dropped_bytes += self._size
@@ -96,6 +96,16 @@ class BoundedOutput:
             self._size = 0
         except OSError:
             self._path = None
+
+    def _copy(self, path: str) -> None:
+        """Copy what was written. Raises OSError, also where the job has put another file there."""
+        import shutil
+
+        with open_regular(path) as ours:
+            if not os.path.samestat(os.fstat(ours.fileno()), os.fstat(self._descriptor)):
+                raise OSError(errno.ESTALE, "is another file by now", path)
+            with create(f"{path}.1") as copy:
+                shutil.copyfileobj(ours, copy, COPY_BYTES)
 
 
 def _regular_file(descriptor: int) -> Optional[str]:

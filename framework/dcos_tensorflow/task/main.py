@@ -141,6 +141,10 @@ def _run(
     guard: Guard,
 ) -> ExitReport:
     try:
+        if spec.fetched:
+            from dcos_tensorflow.task import fetched_job
+
+            fetched_job.take(spec.fetched, sandbox)
         found = find_contract(spec.job, sandbox, spec.role)
         runner = Runner(
             spec,
@@ -155,6 +159,8 @@ def _run(
         )
     except JobUnusable as error:
         return job_unusable(str(error), error.hint)
+    except OSError as error:
+        return runner_failed(f"The job's file cannot be used: {error}")
     install_signals(runner)
     try:
         listener = _listen(variables)

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import bisect
 import json
-import os
 import time
 from typing import Any, Callable, Dict, Iterable, Mapping, Tuple
 
+from dcos_tensorflow.task.job_files import open_regular, replace_text
 from dcos_tensorflow.task.progress import Progress, told_before
 from dcos_tensorflow.task.units import Measure, result_of
 
 #: A step, and the metric's value there.
 Point = Tuple[int, float]
 FILE_NAME = "measured.json"
-#: While it is written; ``storage`` takes no such file for a part of a checkpoint.
-_WRITTEN = ".tmp"
 #: No file of ours is longer.
 _MAX_BYTES = 64 * 1024
 #: A job may tell thousands of values a second; each write is one of the file system.
@@ -112,16 +110,14 @@ class Measured:
 
     def _write(self) -> None:
         try:
-            with open(f"{self._path}{_WRITTEN}", "w", encoding="utf-8") as file:
-                json.dump(self._kept, file)
-            os.replace(f"{self._path}{_WRITTEN}", self._path)
+            replace_text(self._path, json.dumps(self._kept))
         except OSError as error:
             self._log(f"{self._path} cannot be written: {error}")
 
 
 def _read(path: str) -> Mapping[str, Any]:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open_regular(path) as file:
             document: Any = json.loads(file.read(_MAX_BYTES))
     except FileNotFoundError:
         return {}

@@ -15,6 +15,7 @@ import subprocess
 import threading
 from typing import IO, Any, Callable, List, Mapping, Optional, Set, Tuple
 
+from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.task import process_table
 from dcos_tensorflow.task.logs import BoundedOutput, LineScanner
 from dcos_tensorflow.task.program import GO, WORDS_VARIABLE
@@ -26,6 +27,8 @@ READ_BYTES = 64 * 1024
 #: A job that prints little at a time is read so often at most: each look takes a core from it.
 GATHER_SECONDS, LITTLE_BYTES = 0.1, 16 * 1024
 DRAIN_SECONDS = 5.0
+#: The number of a start, as a process tells it; it may write anything there.
+_START = pattern(r"[0-9]{1,18}")
 
 
 class UserProcess:
@@ -126,7 +129,7 @@ class UserProcess:
     def _done(self, line: str, on_done: Callable[[int], None]) -> None:
         for output in self._outputs:
             output.drain()
-        if line.isdigit():
+        if _START.fullmatch(line):
             on_done(int(line))
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ import os
 from typing import Callable, Optional
 
 from dcos_tensorflow.task.environment import is_url
+from dcos_tensorflow.task.job_files import open_regular
 
 #: Beside the final outputs: here each attempt has a folder of its own. So that no final name is
 #: ever half written, it must be on the file system of the final names.
@@ -64,7 +65,7 @@ class ShardOutput:
         ``put`` does so in S3, for a file and a place. Raises OSError, NothingWritten, and what
         ``put`` raises.
         """
-        if not os.path.lexists(self.path):
+        if not (os.path.isfile(self.path) or os.path.isdir(self.path)):
             raise NothingWritten(self.path)
         if put is not None:
             published = put(self.path, self.final)
@@ -92,7 +93,7 @@ class ShardOutput:
 
 def _publish_file(path: str, final: str) -> bool:
     # What is found must be whole even after the machine has lost its power.
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         os.fsync(file.fileno())
     try:
         os.link(path, final, follow_symlinks=False)

@@ -38,11 +38,13 @@ def shield_runner() -> List[str]:
     return failed
 
 
-def shield_scheduler() -> None:
+def keep_memory_private() -> None:
     """Leave no core dump, and keep memory and environment from other processes of this user.
 
-    Tasks of the embedded cluster are such processes. What is started from here is as others are.
-    Where the kernel has no such thing, nothing is different.
+    Tasks of the embedded cluster are such processes. A fork from here is as private; a program that
+    is started from here is as others are. A limit of zero for core files would be that of the
+    user's processes, too, and none for a handler to which the kernel gives them. Where the kernel
+    has no such thing, nothing is different.
     """
     try:
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)

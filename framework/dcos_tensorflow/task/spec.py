@@ -11,6 +11,7 @@ import zlib
 from typing import Any, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.python_packages import Packages
 from dcos_tensorflow.task.spec_fields import (
@@ -34,6 +35,9 @@ CONTRACTS = (
     contract.CONTRACT_COMMAND,
     contract.CONTRACT_TENSORBOARD,
 )
+
+
+_SHA256 = pattern("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,16 @@ class Job:
 
 
 @dataclass(frozen=True)
+class FetchedJob:
+    """What the fetcher has brought of the job, and the sum that it must have before it is used."""
+
+    #: What its file is called where it comes from.
+    name: str = checked("the name of a file", lambda value: bool(value) and "/" not in value)
+    #: In hexadecimal.
+    sha256: str = checked("64 hexadecimal digits", lambda value: bool(_SHA256.fullmatch(value)))
+
+
+@dataclass(frozen=True)
 class Link:
     """Input data of the task's machine: ``source`` is a file or folder, found at ``path``.
 
@@ -119,7 +133,8 @@ class RunnerSpec:
     ``held``: nothing is started before an order says so. ``hold_on_failure``: a start that fails
     leaves the container for another one. ``stall_seconds`` and ``freeze_seconds`` are the
     watchdog's; 0 turns it off. ``storage`` is what is in S3. ``packages`` is what is installed
-    beside what the task's Python has, ``links`` input data of the task's machine. ``takes_units``:
+    beside what the task's Python has, ``links`` input data of the task's machine, ``fetched`` a job
+    that is looked at first. ``takes_units``:
     the task is in a slot, where each start is for a unit of work that an order names, and what is
     kept in S3 is the unit's. ``is_spot``: the machine may be taken back, and says so before.
     """
@@ -148,6 +163,7 @@ class RunnerSpec:
     freeze_seconds: float = 10.0
     storage: Storage = Storage()
     packages: Packages = Packages()
+    fetched: Optional[FetchedJob] = None
     links: Tuple[Link, ...] = ()
     takes_units: bool = False
     is_spot: bool = False

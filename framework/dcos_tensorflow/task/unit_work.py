@@ -17,6 +17,7 @@ from dcos_tensorflow.task import environment, units
 from dcos_tensorflow.task.environment import Directories
 from dcos_tensorflow.task.exit_analysis import ExitReport, runner_failed, storage_failed
 from dcos_tensorflow.task.exit_class import ExitClass
+from dcos_tensorflow.task.job_files import replace_text
 from dcos_tensorflow.task.lifecycle_events import Kept
 from dcos_tensorflow.task.progress_log import ProgressLog
 from dcos_tensorflow.task.spec import Order, RunnerSpec
@@ -181,8 +182,7 @@ class UnitWork:
     def _place_inputs(self, unit: Unit) -> None:
         shard = unit.payload.shard
         if shard is not None and shard.names:
-            with open(self._inputs_path, "w", encoding="utf-8") as file:
-                file.writelines(f"{name}\n" for name in shard.inputs)
+            replace_text(self._inputs_path, "".join(f"{name}\n" for name in shard.inputs))
 
     def _place_output(self, unit: Unit) -> None:
         if not unit.payload.output:

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from command_line import CommandLine
+from dcos_tensorflow.job_code.archives import unpack
 from dcos_tensorflow.local import daemon
-from dcos_tensorflow.local.machine.tar_archives import unpack
 from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import (
     Package,
@@ -119,7 +119,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def artifact(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Fetched:
     """The package that ``make package`` builds, and its artifact."""
     folder = tmp_path_factory.mktemp("artifact")
-    unpack(built / ARTIFACT, str(folder), "tar")
+    with (built / ARTIFACT).open("rb") as file:
+        unpack(file, ARTIFACT, str(folder))
     (package,) = read_repository(built / "stub-universe-tensorflow.json")
     return Fetched(package, folder / "dcos-tensorflow")
 

@@ -280,7 +280,7 @@ def test_a_checkpoint_is_not_compared_unless_it_is_expected(start):
 
 
 def test_nothing_in_the_place_of_the_reports_stops_the_runner(start):
-    source = "import os\nos.mkfifo('task-exits.jsonl')\nos.mkfifo('task-exit.json.new')\n"
+    source = "import os\nos.mkfifo('task-exits.jsonl')\nos.mkfifo('task-exit.json.tmp')\n"
     task = failed(start, source + FAILS)
     assert "task-exits.jsonl cannot be written" in task.text("stderr")
     task.process.terminate()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runner_process import alive
+from runner_process import TOKEN, alive
 from waiting import eventually
 
 READY = "print('ready', flush=True)\n"
@@ -45,6 +45,19 @@ def test_a_line_without_end_is_passed_on_within_the_bounds(start):
     assert task.wait() == 0
     assert task.text().endswith("\nstep 7\n")
     assert max(path.stat().st_size for path in task.sandbox.glob("stdout*")) <= 5_000_000
+
+
+def test_a_log_that_becomes_a_link_to_the_kernels_shows_nothing_of_the_runner(start):
+    source = (
+        "import os\n"
+        "os.unlink('stdout')\n"
+        "os.symlink('/proc/self/environ', 'stdout')\n"
+        "for number in range(200): print('line', number, 'x' * 100)\n"
+    )
+    task = start(source, log_max_bytes=2000, log_keep=3)
+    assert task.wait() == 0
+    copies = [path.read_bytes() for path in task.sandbox.glob("stdout.*")]
+    assert [copy for copy in copies if TOKEN.encode() in copy] == []
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.routing import Route
 
+import dcos_tensorflow
 from dcos_tensorflow.api.redaction import REDACTED, is_secret_name, redact, redact_text
 from dcos_tensorflow.core.cluster.launch import task_token
 from dcos_tensorflow.core.model.job import JobPhase
@@ -159,6 +162,25 @@ def test_a_bearer_token_in_a_message_is_masked() -> None:
     assert redact_text("sent Authorization: Bearer abc.def") == (
         f"sent Authorization: Bearer {REDACTED}"
     )
+
+
+@pytest.mark.parametrize("text", ["Bearer <token>real", "password=<token>-4711", "token=<hunter2>"])
+def test_what_only_begins_like_a_placeholder_is_masked(text: str) -> None:
+    assert redact(text) in ("Bearer <redacted>", "password=<redacted>", "token=<redacted>")
+
+
+def test_no_sentence_of_ours_is_masked() -> None:
+    framework = Path(dcos_tensorflow.__file__).parent
+    # But the patterns of masking itself.
+    sources = [path for path in framework.rglob("*.py") if path.name != "redaction.py"]
+    texts = {
+        node.value
+        for source in sources
+        for node in ast.walk(ast.parse(source.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert len(texts) > 10_000
+    assert [text for text in texts if redact(text) != text] == []
 
 
 def test_a_long_word_takes_no_long_time() -> None:

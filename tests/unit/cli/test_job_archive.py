@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tarfile
 import zipfile
@@ -10,7 +11,7 @@ import pytest
 
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.serving import job_archive
-from dcos_tensorflow.cli.serving.job_archive import pack, unpack
+from dcos_tensorflow.cli.serving.job_archive import check_sum, pack, unpack
 
 
 @pytest.fixture
@@ -155,3 +156,15 @@ def test_an_archive_that_is_cut_off_is_refused(job, tmp_path):
     (tmp_path / "job.tar.gz").write_bytes(whole.read_bytes()[:100])
     with pytest.raises(UsageError, match=r"service\.job_url: .*job\.tar\.gz"):
         unpack(tmp_path / "job.tar.gz", tmp_path / "out")
+
+
+def test_an_archive_with_another_sum_is_refused_before_the_start(tmp_path):
+    (tmp_path / "job.zip").write_bytes(b"x")
+    check_sum(tmp_path / "job.zip", hashlib.sha256(b"x").hexdigest())
+    with pytest.raises(UsageError, match=r"the SHA-256 of .*job\.zip is 2d711642"):
+        check_sum(tmp_path / "job.zip", "0" * 64)
+
+
+def test_what_is_packed_here_can_have_no_sum(job):
+    with pytest.raises(UsageError, match="leave the option out"):
+        check_sum(job, "0" * 64)

@@ -23,7 +23,7 @@ from dcos_tensorflow.core.model.spec import (
     TaskRole,
     Uri,
 )
-from dcos_tensorflow.task.spec import parse_order, parse_spec
+from dcos_tensorflow.task.spec import FetchedJob, parse_order, parse_spec
 from simulated_scheduler import small_job, started, training
 
 
@@ -47,6 +47,33 @@ def test_the_runner_comes_under_its_own_name_and_is_not_unpacked(launch):
 
 def test_the_job_is_fetched_and_unpacked(launch):
     assert launch.uris[1] == Uri("http://127.0.0.1/job.zip")
+
+
+def test_a_job_with_a_sum_is_left_packed_for_the_runner_to_look_at():
+    checksum = "0" * 64
+    spec = small_job(job=JobSpec(uri="http://h/a%20job.zip?token=1", sha256=checksum))
+    scheduler = started(spec)
+    launch = scheduler.cluster.tasks[scheduler.cluster.id_of("ps-0")].launch
+    assert launch.uris[1] == Uri(
+        spec.job.uri, extract=False, output_file=contract.UNCHECKED_JOB_FILE
+    )
+    assert told(launch).fetched == FetchedJob("a job.zip", checksum)
+
+
+@pytest.mark.parametrize(
+    ("uri", "name"),
+    [
+        ("http://host/a/job.zip#x", "job.zip"),
+        ("s3://bucket/job.tar.gz", "job.tar.gz"),
+        ("/data/job.zip", "job.zip"),
+        ("job?.zip", "job?.zip"),
+        ("http://host", ""),
+        ("http://host/a/", ""),
+        ("http://host/%2e%2e", ""),
+    ],
+)
+def test_the_file_of_a_uri_has_a_name(uri, name):
+    assert JobSpec(uri).file_name == name
 
 
 def test_the_runners_spec_names_task_epoch_and_ports(launch):

@@ -217,7 +217,7 @@ def test_an_archive_cannot_write_outside_of_the_sandbox(
             link.type, link.linkname = tarfile.SYMTYPE, ".."
             archive.addfile(link)
         archive.add(source / "tool.sh", "../escaped" if through == "name" else "way/escaped")
-    assert "escaped" in fetched_by(python, str(source / "a.tar"), sandbox)
+    assert "outside of" in fetched_by(python, str(source / "a.tar"), sandbox)
     assert not (sandbox.parent / "escaped").exists()
 
 

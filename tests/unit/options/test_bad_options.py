@@ -223,6 +223,16 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         'service.job_path: must stay below the sandbox: .. is not allowed (given: "../secrets"; '
         "allowed: a path below the sandbox, or empty text)",
     ),
+    "a checksum that is none": (
+        {"service": {"job_url": "http://host/job.zip", "job_sha256": "md5:0"}},
+        'service.job_sha256: is not a SHA-256 in hexadecimal (given: "md5:0"; allowed: 64 '
+        "hexadecimal digits, as sha256sum prints them, or empty text)",
+    ),
+    "a checksum of no file": (
+        {"service": {"job_url": "http://host", "job_sha256": "0" * 64}},
+        "service.job_sha256: is the sum of the file that service.job_url names, and that names "
+        f'none (given: "{"0" * 64}"; allowed: empty text)',
+    ),
     "a URL that nothing fetches": (
         {"service": {"job_url": "git://host/job"}},
         'service.job_url: the Mesos fetcher knows no git:// (given: "git://host/job"; allowed: '

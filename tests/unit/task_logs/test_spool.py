@@ -154,3 +154,13 @@ def test_nothing_is_kept_of_what_is_shipped(folder):
     spool.close()
     taken(spool)
     assert (spool.waiting_bytes, spool.waiting_parts()) == (0, 0)
+
+
+@pytest.mark.parametrize("target", ["/proc/self/environ", "../private", "/dev/zero"])
+def test_a_link_that_is_put_there_is_no_part(folder, target):
+    (folder.parent / "private").write_text("the runner may read it")
+    spool = Spool(str(folder), 1000)
+    spool.append("stdout", b"one\n")
+    (folder / "000001-00000000-stdout.log").symlink_to(target)
+    spool.roll(0.0)
+    assert taken(spool) == [(1, "stdout", b"one\n")]

@@ -37,8 +37,8 @@ def scheduler(
     --config file. Ending this process leaves all tasks running.
     """
     from dcos_tensorflow.cli.serving.daemon import serve
-    from dcos_tensorflow.task.shield import shield_scheduler
+    from dcos_tensorflow.task.shield import keep_memory_private
 
-    shield_scheduler()
+    keep_memory_private()
     flags = with_cosmos_wish(settings, os.environ)
     return serve(options_file, overrides, collect(config, os.environ, flags), options_folder)

@@ -50,7 +50,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.local.background_process import StartedProcess
 from dcos_tensorflow.options import as_given, effective
-from dcos_tensorflow.task.shield import shield_scheduler
+from dcos_tensorflow.task.shield import keep_memory_private
 
 
 def run(deployed: Deployment, begun: StartedProcess | None) -> int:
@@ -58,7 +58,7 @@ def run(deployed: Deployment, begun: StartedProcess | None) -> int:
 
     ``begun`` is the process of the embedded cluster, if one was started for this run.
     """
-    shield_scheduler()
+    keep_memory_private()
     request, prepared = deployed.request, deployed.prepared
     directory, known = deployed.directory, deployed.known
     options, account = deployed.options, deployed.account

@@ -6,19 +6,14 @@ artifact, which carries their hash, tells whether the code has changed.
 
 from __future__ import annotations
 
+import hashlib
 import os
-import tarfile
 import zipfile
-import zlib
 from collections.abc import Collection, Iterable, Iterator
-from lzma import LZMAError
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import CliError, UsageError
-from dcos_tensorflow.local.machine import tar_archives
-
-#: What the Mesos fetcher unpacks by itself (Mesos docs, "Fetcher").
-ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+from dcos_tensorflow.job_code import archives
 
 #: Folders that are never part of a job.
 LEFT_OUT = frozenset(
@@ -45,15 +40,8 @@ LEFT_OUT = frozenset(
 #: More than this is data, which every task would fetch and unpack again.
 MAX_BYTES = 1_000_000_000
 
-_BROKEN = (tarfile.TarError, zlib.error, LZMAError)
-
 #: Zip files begin in 1980; a fixed time keeps the bytes the same.
 _TIME = (1980, 1, 1, 0, 0, 0)
-
-
-def is_archive(path: Path) -> bool:
-    """Say whether the fetcher unpacks a file of this name by itself."""
-    return path.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
 def pack(source: Path, target: Path, *, apart: Collection[Path] = ()) -> Path:
@@ -65,7 +53,7 @@ def pack(source: Path, target: Path, *, apart: Collection[Path] = ()) -> Path:
     """
     if not source.exists():
         raise UsageError(f"service.job_url: there is no file or folder {source}.")
-    if source.is_file() and is_archive(source):
+    if source.is_file() and archives.is_archive(source.name):
         _check_archive(source)
         return source
     found = files_of(source, apart) if source.is_dir() else [(source.name, source)]
@@ -100,22 +88,31 @@ def unpack(source: Path, target: Path) -> None:
 
     What the fetcher of a task could not unpack either is better refused here.
     """
-    is_zip = source.name.lower().endswith(".zip")
     try:
-        if is_zip:
-            with zipfile.ZipFile(source) as archive:
-                archive.extractall(target)
-        else:
-            tar_archives.unpack(source, str(target), "data")
-    except (zipfile.BadZipFile, tarfile.ReadError) as error:
-        kind = "zip file" if is_zip else "tar archive"
-        raise UsageError(
-            f"service.job_url: {source} is not a {kind} that can be read, whatever its name says."
-        ) from error
-    # RuntimeError: a zip that asks for a password, or (NotImplementedError) an unknown compression.
-    # KeyError: a link to what the archive does not hold.
-    except (OSError, EOFError, RuntimeError, KeyError, *_BROKEN) as error:
+        with source.open("rb") as file:
+            archives.unpack(file, source.name, str(target))
+    except archives.ArchiveRefused as error:
+        raise UsageError(f"service.job_url: {source} {error}.") from error
+    except OSError as error:
         raise UsageError(f"service.job_url: {source} cannot be unpacked: {error}.") from error
+
+
+def check_sum(source: Path | None, wanted: str) -> None:
+    """Hold an archive against ``service.job_sha256``, if there are both. Raises UsageError.
+
+    Tasks would refuse it as well. What is packed here has no sum that anybody could know.
+    """
+    if source is None or not wanted:
+        return
+    if not (source.is_file() and archives.is_archive(source.name)):
+        raise UsageError(
+            f"service.job_sha256: {source} is packed here, and no archive that could have a sum; "
+            "leave the option out."
+        )
+    with source.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != wanted:
+        raise UsageError(f"service.job_sha256: the SHA-256 of {source} is {found}.")
 
 
 def files_of(root: Path, apart: Collection[Path] = ()) -> Iterator[tuple[str, Path]]:

@@ -21,7 +21,7 @@ from dcos_tensorflow.cli.embedded.interpreters import (
 )
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.serving.batch_places import with_batch_places
-from dcos_tensorflow.cli.serving.job_archive import is_archive, pack
+from dcos_tensorflow.cli.serving.job_archive import check_sum, pack
 from dcos_tensorflow.cli.serving.local_data import LocalData, pack_data, with_local_data
 from dcos_tensorflow.cli.serving.requirements import environments_are_there
 from dcos_tensorflow.cli.serving.seen_code import SeenCode, keras_notes, look
@@ -38,6 +38,7 @@ from dcos_tensorflow.core.model.spec import (
     TaskRole,
     Uri,
 )
+from dcos_tensorflow.job_code.archives import is_archive
 from dcos_tensorflow.options import (
     OptionProblem,
     Options,
@@ -110,6 +111,7 @@ def settled(
     spec = with_batch_places(spec, options.base_directory, local=local)
     told = list(notes(options, shares_directory=local))
     source = local_source(spec, options.base_directory, local=local)
+    check_sum(source, spec.job.sha256)
     code = look(spec, source)
     spec, data = with_local_data(spec, options, local=local)
     if local:
@@ -154,7 +156,7 @@ def packed_job(directory: ServiceDirectory, url: str) -> Path | None:
     """Return the code at ``url`` as it was packed for a service; None where it was not."""
     packed = directory.artifacts / _PACKED_JOB
     scheme = urlsplit(url).scheme if "://" in url else ""
-    is_packed = scheme in ("", "file") and not is_archive(Path(url)) and packed.is_file()
+    is_packed = scheme in ("", "file") and not is_archive(url) and packed.is_file()
     return packed if is_packed else None
 
 
@@ -194,8 +196,9 @@ def respecified(
                 "service.job_url: code on the scheduler's machine is packed when it starts; start"
                 " the scheduler again with these options."
             )
+        check_sum(source, spec.job.sha256)
         packed = directory.artifacts / _PACKED_JOB
-        if source is not None and not is_archive(source) and packed.is_file():
+        if source is not None and not is_archive(source.name) and packed.is_file():
             source = packed
         code = look(spec, source)
         spec, _ = with_local_data(spec, options, local=local)

@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.serving.job_archive import is_archive, unpack
+from dcos_tensorflow.cli.serving.job_archive import unpack
 from dcos_tensorflow.cli.serving.requirements import named_tensorflow
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.core.model.spec import TRAINING_ROLES, ServiceSpec, Strategy, TaskRole
 from dcos_tensorflow.job_code import agreement
 from dcos_tensorflow.job_code.agreement import Tasks
+from dcos_tensorflow.job_code.archives import is_archive
 from dcos_tensorflow.job_code.facts import Facts, job_strategy, read_facts
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE
@@ -110,7 +111,7 @@ def _unpacked(source: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="dcos-tensorflow-") as scratch:
         root = Path(scratch)
-        if is_archive(source):
+        if is_archive(source.name):
             unpack(source, root)
         else:
             shutil.copy(source, root)

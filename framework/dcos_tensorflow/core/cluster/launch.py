@@ -12,7 +12,7 @@ import hmac
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from dcos_tensorflow.core import contract
@@ -126,8 +126,10 @@ def runner_spec(
 
 
 def _brought(spec: ServiceSpec, role: RoleSpec) -> dict[str, Any]:
-    """Return what is installed and linked before a task's first start; nothing where that is so."""
+    """Return what is checked, installed and linked before a task's first start."""
     found: dict[str, Any] = {}
+    if spec.job.sha256:
+        found["fetched"] = {"name": spec.job.file_name, "sha256": spec.job.sha256}
     if role.packages.are_wanted:
         found["packages"] = {
             **asdict(role.packages),
@@ -178,6 +180,9 @@ def _uris(spec: ServiceSpec, role: RoleSpec, settings: LaunchSettings) -> tuple[
         output_file=RUNNER_FILE,
     )
     job = settings.job or (Uri(spec.job.uri) if spec.job.uri else None)
+    if job and spec.job.sha256:
+        # The fetcher would unpack it before anybody has looked: the runner does it instead.
+        job = replace(job, extract=False, output_file=contract.UNCHECKED_JOB_FILE)
     data = settings.data if storage_sections.reads_data(role.role) else None
     return (runner, *((job,) if job else ()), *((data,) if data else ()), *spec.job.extra_uris)
 

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
+from urllib.parse import unquote
 
 from dcos_tensorflow.core.model.capacity_spec import CapacitySpec
 from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
@@ -280,7 +281,8 @@ class JobSpec:
     ``uri`` is what the fetcher brings, ``path`` is put on PYTHONPATH below the sandbox, ``name``
     is a module, with ``arguments`` of its own, or ``command`` a command line. ``checkpoint_dir`` is
     a directory that all members share, or empty: each task's own sandbox. ``links`` is input data
-    of the tasks' machines.
+    of the tasks' machines. ``sha256`` is the sum in hexadecimal that what the fetcher brings must
+    have, empty for any.
     """
 
     uri: str = ""
@@ -296,6 +298,16 @@ class JobSpec:
     extra_uris: tuple[Uri, ...] = ()
     arguments: tuple[str, ...] = ()
     links: tuple[LinkedData, ...] = ()
+    sha256: str = ""
+
+    @property
+    def file_name(self) -> str:
+        """Return what the file that ``uri`` names is called; empty where it names none."""
+        _, scheme, rest = self.uri.partition("://")
+        path = unquote(rest.partition("?")[0].partition("#")[0]) if scheme else self.uri
+        # Of an address its host is no file.
+        name = path.rpartition("/")[2] if "/" in path or not scheme else ""
+        return "" if name in (".", "..") else name
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,14 @@ class ExecutorSource:
 def main() -> None:
     """Run as a process: its standard input is the socket on which it is told what to do."""
     # And what unpacks a job, which nearly every task has.
-    from dcos_tensorflow.local.machine import tar_archives  # noqa: F401
-    from dcos_tensorflow.local.machine.executor import Executor
+    import tarfile  # noqa: F401
+    import zipfile  # noqa: F401
 
+    from dcos_tensorflow.local.machine.executor import Executor
+    from dcos_tensorflow.task.shield import keep_memory_private
+
+    # So are the executors, which know what their tasks are launched with; the tasks are not.
+    keep_memory_private()
     # A Ctrl-C in the cluster's terminal is the cluster's to answer. Handlers, not SIG_IGN: an
     # ignored signal would stay ignored in the tasks.
     for number in (signal.SIGINT, signal.SIGTERM):

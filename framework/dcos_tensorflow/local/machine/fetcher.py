@@ -16,6 +16,8 @@ import urllib.parse
 from collections.abc import Iterable, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
+from dcos_tensorflow.job_code.archives import ArchiveRefused, is_archive, unpack
+
 if TYPE_CHECKING:
     import http.client
 
@@ -23,10 +25,6 @@ if TYPE_CHECKING:
 SCHEMES = ("", "file", "http", "https")
 #: Seconds without a byte until a download has failed.
 _STALLED_SECONDS = 60.0
-# The endings that Mesos unpacks (src/launcher/fetcher.cpp).
-_TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
-_ZIP_ENDINGS = (".zip",)
-_GZIP_ENDINGS = (".gz",)
 
 
 class FetchError(Exception):
@@ -40,15 +38,12 @@ def fetch(uris: Iterable[Mapping[str, Any]], sandbox: str) -> None:
             _fetch_one(uri, sandbox)
         except FetchError:
             raise
+        except ArchiveRefused as error:
+            raise FetchError(f"Failed to fetch '{uri['value']}': the archive {error}") from error
         except Exception as error:
-            # Archives fail in more ways than their modules name: a password that is asked for, a
-            # link to nothing, a compression that is unknown, streams that are cut.
-            raise FetchError(f"Failed to fetch '{uri['value']}': {_told(error)}") from error
-
-
-def _told(error: Exception) -> str:
-    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return text or type(error).__name__
+            # URIs are anything, and libraries refuse them in their own ways.
+            told = str(error) or type(error).__name__
+            raise FetchError(f"Failed to fetch '{uri['value']}': {told}") from error
 
 
 def _fetch_one(uri: Mapping[str, Any], sandbox: str) -> None:
@@ -113,27 +108,8 @@ def save(response: http.client.HTTPResponse, out: IO[bytes]) -> None:
 
 
 def _unpack(path: str, sandbox: str) -> None:
-    lowered = path.lower()
-    if lowered.endswith(_TAR_ENDINGS):
-        from dcos_tensorflow.local.machine import tar_archives
-
-        tar_archives.unpack(path, sandbox, "tar")
-    elif lowered.endswith(_ZIP_ENDINGS):
-        _unzip(path, sandbox)
-    elif lowered.endswith(_GZIP_ENDINGS):
-        import gzip
-
-        with gzip.open(path) as packed, open(path[: -len(".gz")], "wb") as out:
-            shutil.copyfileobj(packed, out)
-
-
-def _unzip(path: str, sandbox: str) -> None:
-    import zipfile
-
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            target = archive.extract(member, sandbox)
-            # Python's zipfile drops the modes that unzip, which Mesos calls, keeps.
-            mode = member.external_attr >> 16 & 0o777
-            if mode and not member.is_dir():
-                os.chmod(target, mode)
+    # Of a single file that is compressed, the file comes to lie beside it.
+    name = os.path.basename(path)
+    folder = sandbox if is_archive(name) else os.path.dirname(path)
+    with open(path, "rb") as file:
+        unpack(file, name, folder)

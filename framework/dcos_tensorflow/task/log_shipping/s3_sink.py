@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 
+from dcos_tensorflow.task.job_files import open_regular
 from dcos_tensorflow.task.log_shipping.spool import Part
 from dcos_tensorflow.task.storage.errors import ConditionFailed
 from dcos_tensorflow.task.storage.location import Location
@@ -24,7 +25,7 @@ class S3Sink:
 
     def ship(self, part: Part) -> None:
         """Put ``part``. Raises StorageError."""
-        with open(part.path, "rb") as file:
+        with open_regular(part.path) as file:
             content = file.read()
         name = f"{part.stream}-{part.number:08d}"
         folder = f"{self._source}/{part.start}"

@@ -17,6 +17,7 @@ from typing import Dict, List, Optional, Tuple
 
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task.job_files import create, open_regular, replace_text
 
 #: A closed part is gzip-compressed; one that is written is not.
 _OPEN, _CLOSED, _PACKED = ".open", ".log", ".gz"
@@ -24,6 +25,7 @@ _NAME = pattern(
     r"(?P<start>\d{6})-(?P<number>\d{8})-(?P<stream>stdout|stderr)(\.open|\.log|\.gz)\Z"
 )
 _NUMBER_FILE = "next"
+_NUMBER_BYTES = 20
 _COPY_BYTES = 1 << 16
 #: What waits to be shipped may take so much of the task's disk.
 MAX_WAITING_BYTES = 256 << 20
@@ -46,14 +48,14 @@ class Part:
 
     def read(self) -> bytes:
         """Return its content, uncompressed."""
-        with gzip.open(self.path, "rb") as file:
+        with open_regular(self.path) as packed, gzip.open(packed, "rb") as file:
             return file.read()
 
 
 class _OpenPart:
     def __init__(self, folder: str, start: int, number: int, stream: str) -> None:
         self.stem = os.path.join(folder, f"{start:06d}-{number:08d}-{stream}")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         self.descriptor = os.open(self.stem + _OPEN, flags, 0o640)
         self.opened_at = time.monotonic()
         self.size = 0
@@ -231,27 +233,28 @@ class Spool:
                 os.unlink(path)
 
     def _names(self) -> List[str]:
-        return [name for name in os.listdir(self._folder) if _NAME.match(name)]
+        # A link is no part of ours: it may lead to what the runner may read and the job may not.
+        with os.scandir(self._folder) as entries:
+            return [
+                e.name for e in entries if _NAME.match(e.name) and e.is_file(follow_symlinks=False)
+            ]
 
     def _read_number(self) -> int:
         used = [int(found.group("number")) for found in map(_NAME.match, self._names()) if found]
         try:
-            with open(os.path.join(self._folder, _NUMBER_FILE), encoding="ascii") as file:
-                used.append(int(file.read()) - 1)
+            with open_regular(os.path.join(self._folder, _NUMBER_FILE)) as file:
+                used.append(int(file.read(_NUMBER_BYTES)) - 1)
         except (OSError, ValueError):
             # The first runner here.
             pass
         return max(used, default=0) + 1
 
     def _write_number(self) -> None:
-        path = os.path.join(self._folder, _NUMBER_FILE)
-        with open(f"{path}.new", "w", encoding="ascii") as file:
-            file.write(str(self._number))
-        os.replace(f"{path}.new", path)
+        replace_text(os.path.join(self._folder, _NUMBER_FILE), str(self._number))
 
 
 def _compress(source: str, target: str) -> None:
-    with open(source, "rb") as reader, open(target, "wb") as file:
+    with open_regular(source) as reader, create(target) as file:
         # Without a time and a name in it, the same content is always the same bytes.
         packed = gzip.GzipFile("", "wb", 6, file, 0)
         shutil.copyfileobj(reader, packed, _COPY_BYTES)

@@ -10,6 +10,7 @@ import hashlib
 import os
 from typing import List, Tuple
 
+from dcos_tensorflow.task.job_files import open_regular
 from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.errors import (
     ConditionFailed,
@@ -53,11 +54,11 @@ def put_if_absent(connection: Connection, path: str, uri: str) -> bool:
 
 def _put(store: ObjectStore, path: str, key: str) -> None:
     try:
-        size = os.path.getsize(path)
-        part_size = part_size_for(size)
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            part_size = part_size_for(size)
             if part_count(size, part_size) == 1:
-                store.put(key, file.read(), if_absent=True)
+                store.put(key, file.read(size), if_absent=True)
                 return
             if _is_there(store, key):
                 raise ConditionFailed(

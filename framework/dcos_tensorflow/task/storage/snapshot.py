@@ -17,6 +17,7 @@ from typing import Dict, Iterator, Mapping, Optional, Tuple
 
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.checkpoints import STATE_FILE
+from dcos_tensorflow.task.job_files import open_regular
 from dcos_tensorflow.task.storage import layout, state_file
 from dcos_tensorflow.task.storage.disk import write_text
 from dcos_tensorflow.task.storage.errors import storage_error
@@ -76,8 +77,8 @@ def _walk(root: str, folder: str) -> Iterator[FileFacts]:
 
 def _read_text(path: str) -> Optional[str]:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
+        with open_regular(path) as file:
+            return file.read(_MAX_STATE).decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         return None
 
@@ -96,7 +97,7 @@ def _is_whole(root: str, fact: FileFacts, looked: Looked) -> bool:
 def _has_whole_structure(path: str, size: int) -> bool:
     """Say whether a Keras file ends where it says it does: zip, or HDF5."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             head = file.read(64)
             if head[:8] == _HDF5_SIGNATURE:
                 return len(head) >= _HDF5_LEAST and _hdf5_end(head) <= size

@@ -12,6 +12,7 @@ import threading
 from types import MappingProxyType
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
+from dcos_tensorflow.task.job_files import open_regular
 from dcos_tensorflow.task.storage import manifest
 from dcos_tensorflow.task.storage.download import matches
 from dcos_tensorflow.task.storage.errors import ObjectMissing, Problem, StorageError, storage_error
@@ -198,11 +199,10 @@ def _read(file: _FileUpload, number: int) -> bytearray:
     body = bytearray(min(file.part_size, file.size - start))
     view = memoryview(body)
     try:
-        with open(file.source, "rb", buffering=0) as source:
-            source.seek(start)
+        with open_regular(file.source) as source:
             position = 0
             while position < len(body):
-                count = source.readinto(view[position:])
+                count = os.preadv(source.fileno(), [view[position:]], start + position)
                 if not count:
                     raise SourceChanged(
                         Problem("source_changed", True, f"{file.path} became shorter")
