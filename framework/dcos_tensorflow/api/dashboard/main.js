@@ -5,6 +5,7 @@ import { cluster } from "./cluster.js";
 import { confirmation } from "./confirmation.js";
 import { Connection, Unauthorized } from "./connection.js";
 import { withKept, withNewest } from "./curves.js";
+import { door } from "./door.js";
 import { html, render } from "./html.js";
 import { Logs } from "./logs.js";
 import { mergePatch } from "./merge_patch.js";
@@ -138,7 +139,9 @@ function hear(kind, body) {
 }
 
 function page() {
-  if (known.connection === "locked") return door();
+  if (known.connection === "locked") {
+    return door({ title: "dcos-tensorflow", label: "The API's token", problem: known.problem, enter });
+  }
   if (!known.watched) {
     return html`<main id="main"><h1>dcos-tensorflow</h1><p role="status">
       ${known.connection === "lost" ? `The service cannot be reached: ${known.problem}. It is tried again.` : "Connecting …"}</p></main>`;
@@ -163,22 +166,11 @@ function page() {
     ${confirmation(known.asked, act)}`;
 }
 
-function door() {
-  const enter = (event) => {
-    event.preventDefault();
-    connection.token = new FormData(event.target).get("token").trim();
-    event.target.reset();
-    know({ connection: "connecting", problem: "" });
-    follow();
-  };
-  return html`<main id="main" class="door"><h1>dcos-tensorflow</h1>
-    <form onSubmit=${enter}>
-      <label for="token">The API's token</label>
-      <input id="token" name="token" type="password" autocomplete="off" required aria-describedby="problem" />
-      <button>Show</button>
-      <p id="problem" role="alert" class="bad">${known.problem}</p>
-      <p class="muted">It is kept in this page's memory alone, and asked for again when the page is loaded again.</p>
-    </form></main>`;
+/** @param {string} token */
+function enter(token) {
+  connection.token = token;
+  know({ connection: "connecting", problem: "" });
+  follow();
 }
 
 /** @param {Event} event */
