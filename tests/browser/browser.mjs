@@ -33,6 +33,16 @@ const orders = {
       Object.defineProperty(document, "hidden", { value, configurable: true });
       document.dispatchEvent(new Event("visibilitychange"));
     }, hidden),
+  evaluate: ({ script }) => page.evaluate(script),
+  // Tasks of the page's thread that took longer than 50 ms, in milliseconds, since this was asked last.
+  longTasks: () =>
+    page.evaluate(() => {
+      if (!globalThis.seen) {
+        globalThis.seen = [];
+        new PerformanceObserver((list) => globalThis.seen.push(...list.getEntries().map((one) => one.duration))).observe({ type: "longtask" });
+      }
+      return globalThis.seen.splice(0);
+    }),
   overflow: () => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth),
   complaints: () => complaints,
   forgive: () => void (complaints = []),

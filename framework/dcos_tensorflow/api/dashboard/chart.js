@@ -103,7 +103,7 @@ export class Chart extends Component {
     if (x == null) this.said.textContent = "";
     else {
       const values = this.props.tasks.map((task, i) => [task, plot.data[i + 1][at]]).filter(([, y]) => y != null);
-      const where = this.props.by === "time" ? clock(x) : `step ${number(x)}`;
+      const where = this.props.by === "time" ? clock(x) : `${this.props.counted ?? "step"} ${number(x)}`;
       this.said.textContent = `${where}: ${values.map(([task, y]) => `${task} ${number(y)}`).join(", ")}`;
     }
   }

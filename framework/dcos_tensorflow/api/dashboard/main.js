@@ -1,5 +1,6 @@
 // The dashboard: keeps what is known of the service, and shows it anew whenever that changes.
 // The views are functions of what is known; all that is asked and ordered passes through here.
+import { capacity } from "./capacity.js";
 import { checkpoints } from "./checkpoints.js";
 import { cluster } from "./cluster.js";
 import { confirmation } from "./confirmation.js";
@@ -21,6 +22,7 @@ const VIEWS = [
   { name: "overview", title: "Overview", show: overview },
   { name: "tasks", title: "Tasks", show: tasks },
   { name: "units", title: "Units", show: units, where: (job) => job.units },
+  { name: "capacity", title: "Machines", show: capacity, where: (job) => job.buys_machines },
   { name: "plans", title: "Plans", show: plans },
   { name: "why", title: "Why it waits", show: why },
   { name: "cluster", title: "Cluster", show: cluster },
