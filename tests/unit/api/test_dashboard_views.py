@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from http.client import HTTPConnection
 from typing import Any
 
 import pytest
@@ -16,10 +17,23 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import mesos_task_id
 from dcos_tensorflow.mesos.agent_files import FilePart
 from dcos_tensorflow.scheduler.capacity_records import changes_between
-from sample_states import a_state, changed, running
+from sample_states import TOKEN_KEY, a_state, changed, running
+from unit.api.test_secrets import CONTEXT_SECRET, SECRETS, SIGNATURE, URL_SECRET, telltale
 from unit.capacity.test_uses import HERE, NEW, WRITTEN, bought, heard, seen
 
 pytestmark = [pytest.mark.soak]
+
+#: Each view, and a text that it has when its answers have come.
+VIEWS = {
+    "tasks": "All tasks",
+    "plans": "Force complete",
+    "why": "Offers that did not help",
+    "cluster": "strategy",
+    "checkpoints": "output lies in",
+    "logs": "step 5",
+    "options": "In force",
+    "overview": "Estimated end",
+}
 
 
 class Printing(Service):
@@ -126,3 +140,37 @@ def test_a_checkpoint_is_shown_with_its_size(page: Page, service: Printing) -> N
     enter(page, service, "checkpoints")
     page.see("main", "2.5 MB")
     assert (page.order("violations"), page.order("complaints")) == ([], [])
+
+
+def test_no_view_and_no_event_holds_a_secret(page: Page, service: Printing) -> None:
+    state = telltale()
+    output = f"s3://bucket/{SECRETS['GCS_KEY']}?password={SECRETS['DB_PASSWORD']}"
+    service.current = state
+    service.given = {
+        "worker": {"env": dict(SECRETS)},
+        "service": {"job_url": f"https://{URL_SECRET}@files.example.com/job.zip"},
+        "output": {"uri": output, "secret_access_key": CONTEXT_SECRET},
+    }
+    printed = f"{' '.join(SECRETS.values())} {TOKEN_KEY} step 5\n".encode()
+    service.printed = {record.task_id: printed for record in state.tasks.values()}
+    secrets = [*SECRETS.values(), "url-password", SIGNATURE, CONTEXT_SECRET, TOKEN_KEY, TOKEN]
+    stream = HTTPConnection(service.server.address, timeout=60)
+    stream.request("GET", "/v1/events", headers={"authorization": f"Bearer {TOKEN}"})
+    told = next(line for line in stream.getresponse() if line.startswith(b"data: ")).decode()
+    stream.close()
+    assert [secret for secret in secrets if secret in told] == []
+    enter(page, service, "overview")
+    # All that the page is told from now on, however it shows it.
+    page.order(
+        "evaluate",
+        script="fetch = ((ask) => async (...more) => { const answer = await ask(...more);"
+        " answer.clone().text().then((text) => (globalThis.told = (globalThis.told ?? '') + text));"
+        " return answer; })(fetch)",
+    )
+    for view, text in VIEWS.items():
+        page.order("click", where=f'nav a[href="#/{view}"]')
+        page.see("main", text)
+        shown = page.order(
+            "evaluate", script="document.documentElement.outerHTML + globalThis.told"
+        )
+        assert [secret for secret in secrets if secret in shown] == [], view

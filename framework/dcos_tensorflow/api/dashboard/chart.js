@@ -10,6 +10,9 @@ export class Chart extends Component {
   componentDidMount() {
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
     this.redo = () => this.#draw(true);
+    /** The picture that is to be drawn soon, and whether with other options. */
+    this.drawing = null;
+    this.anew = false;
     this.scheme.addEventListener("change", this.redo);
     this.sizes = new ResizeObserver(() => this.plot?.setSize(this.#size()));
     this.sizes.observe(this.place);
@@ -18,12 +21,19 @@ export class Chart extends Component {
 
   /** @param {any} before */
   componentDidUpdate(before) {
-    this.#draw(before.by !== this.props.by || before.tasks.join() !== this.props.tasks.join());
+    this.anew ||= before.by !== this.props.by || before.tasks.join() !== this.props.tasks.join();
+    // Each picture in a task of its own: what is typed and clicked comes in between.
+    this.drawing ??= setTimeout(() => {
+      this.drawing = null;
+      this.#draw(this.anew);
+      this.anew = false;
+    });
   }
 
   componentWillUnmount() {
     this.scheme.removeEventListener("change", this.redo);
     this.sizes.disconnect();
+    clearTimeout(this.drawing);
     this.plot?.destroy();
   }
 
