@@ -5,6 +5,8 @@ import { Component, html } from "./html.js";
 import { clock, number } from "./words.js";
 
 const HEIGHT = 180;
+/** Distances between the marks of steps: there is no half step. */
+const WHOLE = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
 export class Chart extends Component {
   componentDidMount() {
@@ -70,7 +72,7 @@ export class Chart extends Component {
       legend: { show: false },
       cursor: { y: false },
       scales: { x: { time: by_time } },
-      axes: [{ ...axis, size: 30 }, { ...axis, size: 56 }],
+      axes: [{ ...axis, size: 30, ...(by_time ? {} : { incrs: WHOLE }) }, { ...axis, size: 56 }],
       series: [
         {},
         ...this.props.tasks.map((task, index) => ({
