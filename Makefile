@@ -149,7 +149,7 @@ lint: $(VENV)/.checks
 
 # A link that leads nowhere, a page that nobody finds: every warning is an error.
 docs: $(VENV)/.checks
-	$(BIN)/sphinx-build --quiet --fail-on-warning --fresh-env --jobs auto docs build/docs
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --fresh-env --jobs auto docs build/docs
 
 format: $(VENV)/.checks
 	$(BIN)/ruff check --fix .

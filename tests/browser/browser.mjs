@@ -10,18 +10,21 @@ const axe = require.resolve("axe-core/axe.min.js");
 const browser = await chromium.launch({ executablePath: process.argv[2], args: ["--no-sandbox"] });
 let page;
 let complaints = [];
+/** What is sent with each request, as by a browser that a proxy has let in. */
+let headers = {};
 
 const orders = {
   async open({ url, width, height, scheme }) {
     await page?.context().close();
     // The page's own rules would keep the test's script out, too.
-    const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, bypassCSP: false });
+    const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, bypassCSP: false, extraHTTPHeaders: headers });
     page = await context.newPage();
     complaints = [];
     page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
     page.on("pageerror", (error) => complaints.push(String(error)));
     await page.goto(url);
   },
+  send: (given) => void (headers = given.headers),
   fill: ({ where, text }) => page.fill(where, text),
   click: ({ where }) => page.click(where),
   press: ({ key }) => page.keyboard.press(key),
@@ -33,6 +36,17 @@ const orders = {
       Object.defineProperty(document, "hidden", { value, configurable: true });
       document.dispatchEvent(new Event("visibilitychange"));
     }, hidden),
+  evaluate: ({ script }) => page.evaluate(script),
+  // The tasks of the page's own thread in the next seconds: what the longest took by the clock, and of a CPU, in milliseconds.
+  async longestTask({ seconds }) {
+    await browser.startTracing(page, { categories: ["toplevel", "disabled-by-default-devtools.timeline", "__metadata"] });
+    await new Promise((done) => setTimeout(done, seconds * 1000));
+    const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
+    const renderers = new Set(traceEvents.filter((one) => one.name === "thread_name" && one.args.name === "CrRendererMain").map((one) => `${one.pid} ${one.tid}`));
+    const tasks = traceEvents.filter((one) => /RunTask$/.test(one.name) && renderers.has(`${one.pid} ${one.tid}`));
+    const longest = (name) => tasks.reduce((most, one) => Math.max(most, (one[name] ?? 0) / 1000), 0);
+    return { tasks: tasks.length, clock: longest("dur"), cpu: longest("tdur") };
+  },
   overflow: () => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth),
   complaints: () => complaints,
   forgive: () => void (complaints = []),

@@ -45,24 +45,13 @@ def shut_down(agent: Agent, now: float) -> None:
 def restart(agent: Agent, now: float, *, anew: bool) -> None:
     """Start again: with the same work directory, or as a new agent, as when it had left."""
     if anew or agent.left:
-        _become_new(agent)
+        for container in agent.containerizer.live():
+            _lose(agent, container)
+        agent.start_anew(now)
+        return
     agent.running = True
     agent.started_at = now
     agent.master_changed(now)
-
-
-def _become_new(agent: Agent) -> None:
-    """Have a new id and no containers: an empty work directory."""
-    held = agent.containerizer
-    for container in held.live():
-        _lose(agent, container)
-    held.groups.clear()
-    kept = {one.framework_id for one in (*held.containers.values(), *held.completed)}
-    held.frameworks = {name: held.frameworks[name] for name in kept}
-    agent.agent_id = None
-    agent.total = None
-    agent.updates.forget()
-    agent.left = False
 
 
 def _lose(agent: Agent, container: Container) -> None:

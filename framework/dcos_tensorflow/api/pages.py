@@ -7,47 +7,13 @@ works under whatever prefix a proxy puts in front of it.
 
 from __future__ import annotations
 
-import functools
-from importlib import resources
-
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import Receive, Scope, Send
 
-#: The folder of the files, and the first part of their paths.
-FOLDER = "dashboard"
-_MEDIA_TYPES = {
-    "css": "text/css",
-    "html": "text/html",
-    "js": "text/javascript",
-    "svg": "image/svg+xml",
-    "txt": "text/plain",
-}
-#: Scripts and styles are those of the package and no others; nobody may show the page in a frame.
-#: The browser asks each time whether a file is still the same: a new release is seen at once.
-HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
-        " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cache-control": "no-cache",
-}
-
-
-@functools.cache
-def files() -> dict[str, tuple[bytes, str]]:
-    """Return content and media type of every file by its name."""
-    folder = resources.files("dcos_tensorflow.api") / FOLDER
-    return {
-        file.name: (file.read_bytes(), _MEDIA_TYPES[file.name.rpartition(".")[2]])
-        for file in folder.iterdir()
-        if file.name.rpartition(".")[2] in _MEDIA_TYPES
-    }
+from dcos_tensorflow.network.page_files import FOLDER, HEADERS, files
 
 
 def routes() -> list[BaseRoute]:

@@ -363,6 +363,7 @@ class Job(TypedDict):
     verdict: Verdict | None
     result: dict[str, Any] | None
     units: UnitCounts | None
+    buys_machines: bool
     incidents: list[Incident]
     tasks: dict[str, TaskOfJob]
 

@@ -286,6 +286,28 @@ class EmbeddedCluster:
                 agent.tick(now)
         self.settle()
 
+    # -- the page's orders ---------------------------------------------------------------------
+
+    def kill_task(self, task_id: str) -> bool:
+        """Kill every process of a task (SIGKILL); False when no agent has one."""
+        with self.lock:
+            for agent in self.agents:
+                for container in agent.containerizer.live():
+                    if container.task_id == task_id:
+                        self.host.destroy(container.container_id)
+                        return True
+        return False
+
+    def start_agent(self, link: int) -> bool:
+        """Start an agent that has left as a new one; False when it is there."""
+        with self.lock:
+            if not (0 <= link < len(self.agents) and self.agents[link].left):
+                return False
+            self.agents[link].start_anew(self.now())
+            self.agents[link].tick(self.now())
+            self.settle()
+        return True
+
     # -- the master's door ---------------------------------------------------------------------
 
     def scheduler_call(self, request: Request) -> tuple[Reply, EventStream | None]:

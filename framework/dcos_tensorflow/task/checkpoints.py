@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import field
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from dcos_tensorflow.patterns import pattern
@@ -33,15 +34,24 @@ _SHARD = pattern(r"\.data-(\d{5})-of-(\d{5})$")
 class Checkpoint:
     """A complete checkpoint. ``step`` is the number in its name, 0 where that has none.
 
-    ``path`` is its prefix as the state file gives it.
+    ``path`` is its prefix as the state file gives it. Of its files ``bytes`` is the size of all,
+    and ``saved_at`` (unix seconds) when the last was written; None where nobody has looked. Two are
+    the same checkpoint whatever they say of these.
     """
 
     step: int
     path: str
+    bytes: Optional[int] = field(default=None, compare=False)
+    saved_at: Optional[float] = field(default=None, compare=False)
 
     def as_json(self) -> Dict[str, Any]:
         """Return what ``GET /v1/status`` shows under ``checkpoint``."""
-        return {"step": self.step, "path": self.path}
+        return {
+            "step": self.step,
+            "path": self.path,
+            "bytes": self.bytes,
+            "saved_at": self.saved_at,
+        }
 
 
 def restorable(directory: str) -> Optional[Checkpoint]:
@@ -51,9 +61,24 @@ def restorable(directory: str) -> Optional[Checkpoint]:
     those that it names beside it. A directory that cannot be read holds none.
     """
     for path in named(_state(directory)):
-        if is_complete(os.path.join(directory, path)):
-            return Checkpoint(step_of(path) or 0, path)
+        prefix = os.path.join(directory, path)
+        if is_complete(prefix):
+            return Checkpoint(step_of(path) or 0, path, *_measured(prefix))
     return None
+
+
+def _measured(prefix: str) -> Tuple[Optional[int], Optional[float]]:
+    """Return the size of a checkpoint's files, and when the last was written; None: all gone."""
+    folder, name = os.path.split(prefix)
+    try:
+        with os.scandir(folder or ".") as entries:
+            parts = (f"{name}.index", f"{name}.data-")
+            found = [entry.stat() for entry in entries if entry.name.startswith(parts)]
+    except OSError:
+        return None, None
+    if not found:
+        return None, None
+    return sum(one.st_size for one in found), max(one.st_mtime for one in found)
 
 
 def named(state: bytes) -> List[str]:

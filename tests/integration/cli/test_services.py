@@ -57,6 +57,18 @@ def test_the_cluster_that_is_up_is_seen_and_used(command_line, job, cluster, nam
     assert name not in [each["name"] for each in frameworks]
 
 
+def test_the_page_of_the_cluster_and_its_secret_are_told(command_line, cluster):
+    secret = json.loads((command_line.home / "local/credential.json").read_text())["secret"]
+    told = document(command_line.ask("local", "dashboard", "--token", "--json"))
+    assert told == {"url": f"http://{cluster}/", "token": secret}
+    assert secret not in command_line.ask("local", "dashboard").out
+
+
+def test_a_cluster_that_does_not_run_has_no_page(command_line):
+    ended = command_line.ask("local", "dashboard", "no-such-service")
+    assert (ended.code, "No embedded cluster runs" in ended.out) == (1, True)
+
+
 def test_sigterm_leaves_a_job_on_a_lasting_cluster_alone(command_line, job, name):
     file = job(f"echo started >> $CHECKPOINT_DIR/starts; {UNTIL_FINISH}", name)
     process = command_line.start("run", file)

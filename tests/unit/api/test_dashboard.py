@@ -17,7 +17,7 @@ import pytest
 
 from answering_service import TOKEN, Service
 from browser_page import DESKTOP, Page
-from dcos_tensorflow.api import live, pages
+from dcos_tensorflow.api import live
 from dcos_tensorflow.api.live import merge_patch
 from dcos_tensorflow.api.views import job as why_view
 from dcos_tensorflow.history.curves import MOST_POINTS, Curves
@@ -25,6 +25,7 @@ from dcos_tensorflow.history.folder import RunFolder
 from dcos_tensorflow.history.keeper import Keeper, Sources
 from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of
+from dcos_tensorflow.network.page_files import files
 from sample_states import an_incident, changed, running, with_job
 from waiting import eventually
 
@@ -46,7 +47,7 @@ def test_who_takes_no_html_is_told_that_there_is_no_such_path(client: Any) -> No
 
 
 def test_every_file_comes_with_headers_that_let_in_no_script_but_ours(client: Any) -> None:
-    for name in pages.files():
+    for name in files():
         answer = client.get(f"/dashboard/{name}")
         policy = answer.headers["content-security-policy"]
         assert (answer.status_code, answer.headers["x-content-type-options"]) == (200, "nosniff")
@@ -61,28 +62,28 @@ def test_nothing_else_of_the_package_is_given(client: Any, name: str) -> None:
 
 
 def test_the_page_has_no_inline_script_or_style_and_only_relative_addresses() -> None:
-    page = pages.files()["index.html"][0].decode()
+    page = files()["index.html"][0].decode()
     assert re.findall(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", page) == []
     named = re.findall(r'(?:src|href)="([^"]+)"', page)
     assert named
     for address in named:
-        assert address.removeprefix("dashboard/") in pages.files()
+        assert address.removeprefix("dashboard/") in files()
 
 
 def test_every_module_that_is_imported_is_there() -> None:
-    for name, (content, _) in pages.files().items():
+    for name, (content, _) in files().items():
         for imported in re.findall(rb'^import .* from "\./([^"]+)";$', content, re.MULTILINE):
-            assert imported.decode() in pages.files(), name
+            assert imported.decode() in files(), name
 
 
 def test_all_of_it_is_small() -> None:
-    assert sum(len(gzip.compress(content)) for content, _ in pages.files().values()) < MOST_BYTES
+    assert sum(len(gzip.compress(content)) for content, _ in files().values()) < MOST_BYTES
 
 
 def test_the_lock_names_each_version_that_is_shipped_and_no_registry() -> None:
     text = (REPOSITORY / "packaging" / "dashboard" / "package-lock.json").read_text()
     packages = json.loads(text)["packages"]
-    shipped = dict(re.findall(r"^== (\S+) (\S+)$", pages.files()["licences.txt"][0].decode(), re.M))
+    shipped = dict(re.findall(r"^== (\S+) (\S+)$", files()["licences.txt"][0].decode(), re.M))
     locked = {name: packages[f"node_modules/{name}"]["version"] for name in shipped}
     assert locked == shipped == packages[""]["dependencies"]
     assert "resolved" not in text

@@ -111,15 +111,32 @@ def test_the_job_counts_its_units(ask: Any) -> None:
     assert body["units"]["total"] == 12
 
 
+def a_sweep_with_ended_trials() -> ServiceState:
+    ended = [
+        Unit(n, UnitState.SUCCEEDED, 1, result={"metrics": {"score": score}}, ended_at=20.0 + n)
+        for n, score in enumerate((0.5, 0.25, 0.75))
+    ]
+    return with_units(SWEEP, UnitKind.TRIAL, *ended)
+
+
+def a_large_batch(shards: int) -> ServiceState:
+    work = replace(BATCH, per_shard=1, end=shards)
+    spec = replace(a_spec(), units=UnitsSpec(UnitKind.SHARD, 4, 3, 1.0), workload=work)
+    given, state = producer_of(work).next(0, shards), a_state(spec=spec)
+    return replace(state, units=state.units.given([u.payload for u in given.units], last=True))
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 @pytest.mark.parametrize(
     ("state", "shown"),
     [
         (a_running_sweep(), "Leaderboard: maximize score"),
+        (a_sweep_with_ended_trials(), "Best so far"),
         (with_units(BATCH, UnitKind.SHARD), "Shard 3: for"),
+        (a_large_batch(10_000), "10,000 waiting"),
     ],
-    ids=["sweep", "batch"],
+    ids=["sweep", "pictures", "batch", "large batch"],
 )
 def test_the_dashboard_shows_them(state: ServiceState, shown: str, size: dict[str, int]) -> None:
     service = Service()

@@ -28,6 +28,18 @@ def test_the_checkpoint_that_the_state_file_names_is_restored(tmp_path):
     assert restorable(str(tmp_path)) == Checkpoint(1200, "model.ckpt-1200")
 
 
+def test_the_size_of_all_its_files_is_told_and_when_the_last_was_written(tmp_path):
+    save(tmp_path, "ckpt-1", shards=2)
+    state(tmp_path, "ckpt-1")
+    sizes = {"ckpt-1.index": 5, "ckpt-1.data-00001-of-00002": 70, "ckpt-10.index": 9}
+    for name, size in sizes.items():
+        (tmp_path / name).write_bytes(b"x" * size)
+        os.utime(tmp_path / name, (1000 + size, 1000 + size))
+    os.utime(tmp_path / "ckpt-1.data-00000-of-00002", (1, 1))
+    found = restorable(str(tmp_path))
+    assert (found.bytes, found.saved_at) == (75, 1070)
+
+
 def test_an_absolute_path_of_a_version_1_saver_counts(tmp_path):
     save(tmp_path, "model.ckpt-7", shards=2)
     state(tmp_path, tmp_path / "model.ckpt-7")

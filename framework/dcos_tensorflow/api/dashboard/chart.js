@@ -5,11 +5,16 @@ import { Component, html } from "./html.js";
 import { clock, number } from "./words.js";
 
 const HEIGHT = 180;
+/** Distances between the marks of steps: there is no half step. */
+const WHOLE = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
 export class Chart extends Component {
   componentDidMount() {
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
     this.redo = () => this.#draw(true);
+    /** The picture that is to be drawn soon, and whether with other options. */
+    this.drawing = null;
+    this.anew = false;
     this.scheme.addEventListener("change", this.redo);
     this.sizes = new ResizeObserver(() => this.plot?.setSize(this.#size()));
     this.sizes.observe(this.place);
@@ -18,12 +23,19 @@ export class Chart extends Component {
 
   /** @param {any} before */
   componentDidUpdate(before) {
-    this.#draw(before.by !== this.props.by || before.tasks.join() !== this.props.tasks.join());
+    this.anew ||= before.by !== this.props.by || before.tasks.join() !== this.props.tasks.join();
+    // Each picture in a task of its own: what is typed and clicked comes in between.
+    this.drawing ??= setTimeout(() => {
+      this.drawing = null;
+      this.#draw(this.anew);
+      this.anew = false;
+    });
   }
 
   componentWillUnmount() {
     this.scheme.removeEventListener("change", this.redo);
     this.sizes.disconnect();
+    clearTimeout(this.drawing);
     this.plot?.destroy();
   }
 
@@ -60,7 +72,7 @@ export class Chart extends Component {
       legend: { show: false },
       cursor: { y: false },
       scales: { x: { time: by_time } },
-      axes: [{ ...axis, size: 30 }, { ...axis, size: 56 }],
+      axes: [{ ...axis, size: 30, ...(by_time ? {} : { incrs: WHOLE }) }, { ...axis, size: 56 }],
       series: [
         {},
         ...this.props.tasks.map((task, index) => ({
@@ -103,7 +115,7 @@ export class Chart extends Component {
     if (x == null) this.said.textContent = "";
     else {
       const values = this.props.tasks.map((task, i) => [task, plot.data[i + 1][at]]).filter(([, y]) => y != null);
-      const where = this.props.by === "time" ? clock(x) : `step ${number(x)}`;
+      const where = this.props.by === "time" ? clock(x) : `${this.props.counted ?? "step"} ${number(x)}`;
       this.said.textContent = `${where}: ${values.map(([task, y]) => `${task} ${number(y)}`).join(", ")}`;
     }
   }

@@ -1,4 +1,5 @@
-// Asks the service's API: single questions, verbs, and the stream of what changes. Used by main.js.
+// Asks the service's API: single questions, verbs, and the stream of what changes. Used by main.js,
+// and by cluster.js for the master of an embedded cluster.
 // The token is held here, in memory, and goes nowhere but into the requests to this very service.
 
 /** The API does not let us in: no token, or a wrong one. */
@@ -26,7 +27,14 @@ export class Connection {
   #rest = null;
   #wake = () => {};
 
-  constructor() {
+  /**
+   * A proxy in front of a service knows its users by cookies, so these are sent by default.
+   * @param {(token: string) => string} authorization how a token is said
+   * @param {RequestCredentials} credentials whether the browser adds what it knows itself
+   */
+  constructor(authorization = (token) => `Bearer ${token}`, credentials = "same-origin") {
+    this.authorization = authorization;
+    this.credentials = credentials;
     /** @type {string} */
     this.token = "";
   }
@@ -40,6 +48,16 @@ export class Connection {
   async ask(path, more = {}) {
     const answer = await this.#fetch(path, more);
     return answer.json();
+  }
+
+  /** Returns the bytes of a path. Throws as `ask` does. @param {string} path */
+  async download(path) {
+    return (await this.#fetch(path)).blob();
+  }
+
+  /** Gives an order whose answer says nothing. Throws as `ask` does. @param {string} path @param {any} [body] */
+  async order(path, body) {
+    await this.#fetch(path, { method: "POST", body: body && JSON.stringify(body) });
   }
 
   /**
@@ -84,10 +102,10 @@ export class Connection {
 
   /** @param {string} path @param {RequestInit} [more] */
   async #fetch(path, more = {}) {
-    const headers = this.token ? { authorization: `Bearer ${this.token}` } : {};
+    const headers = this.token ? { authorization: this.authorization(this.token) } : {};
     // The page's own address says what prefix it is served under.
     const address = new URL(path, document.baseURI.split("#")[0]);
-    const answer = await fetch(address, { cache: "no-store", ...more, headers });
+    const answer = await fetch(address, { cache: "no-store", credentials: this.credentials, ...more, headers });
     if (answer.status === 401) throw new Unauthorized("the API asks for a token");
     // 417 is a plan with errors, which is shown like any other.
     if (!answer.ok && answer.status !== 417) {

@@ -6,7 +6,7 @@
  */
 
 /** More points than this of one task are thinned out: no screen shows more. */
-const MOST_POINTS = 4000;
+const MOST_POINTS = 2000;
 
 /**
  * Returns the curves with what the API has kept; what it has forgotten stays.
@@ -56,11 +56,19 @@ function pointOf(progress) {
 
 /** @param {Point[]} points */
 function inOrder(points) {
+  const last = points.length - 1;
+  // Almost always one point has come, and it is the newest.
+  if (last > 0 && points[last].at > points[last - 1].at && points.length <= MOST_POINTS) return points;
   const by_time = new Map(points.map((point) => [point.at, point]));
-  const sorted = [...by_time.values()].sort((a, b) => a.at - b.at);
-  if (sorted.length <= MOST_POINTS) return sorted;
-  return sorted.filter((_, index) => index % 2 === 1 || index === sorted.length - 1);
+  let sorted = [...by_time.values()].sort((a, b) => a.at - b.at);
+  while (sorted.length > MOST_POINTS) sorted = sorted.filter((_, index) => index % 2 === 1 || index === sorted.length - 1);
+  return sorted;
 }
+
+export const SPEED = "steps per second";
+
+/** What was worked out of points that have not changed since. @type {WeakMap<Point[], Map<string, [number[], number[]]>>} */
+const worked = new WeakMap();
 
 /**
  * Returns what is drawn of one metric of one task. By step, what a restart has made void is not.
@@ -68,36 +76,37 @@ function inOrder(points) {
  * @returns {[number[], number[]]}
  */
 export function series(points, metric, by) {
+  if (!worked.has(points)) worked.set(points, new Map());
+  const known = worked.get(points);
+  const key = `${by} ${metric}`;
+  if (!known.has(key)) known.set(key, workedOut(points, metric, by));
+  return known.get(key);
+}
+
+function workedOut(points, metric, by) {
   const x = [];
   const y = [];
-  for (const point of points) {
-    const value = point.metrics[metric];
+  points.forEach((point, index) => {
+    const value = metric === SPEED ? speedAt(points, index) : point.metrics[metric];
     const place = by === "step" ? point.step : point.at;
-    if (value == null || place == null) continue;
+    if (value == null || place == null) return;
     while (x.length && x[x.length - 1] >= place) {
       x.pop();
       y.pop();
     }
     x.push(place);
     y.push(value);
-  }
+  });
   return [x, y];
 }
 
-export const SPEED = "steps per second";
-
-/**
- * Returns the points with the steps per second since the one before, as one more metric.
- * @param {Point[]} points
- * @returns {Point[]}
- */
-export function withSpeed(points) {
-  return points.map((point, index) => {
-    const before = points[index - 1];
-    const speed = before ? (point.step - before.step) / (point.at - before.at) : NaN;
-    if (!(speed > 0) || point.step == null || before.step == null) return point;
-    return { ...point, metrics: { ...point.metrics, [SPEED]: speed } };
-  });
+/** The steps per second since the point before; null where they are not known. */
+function speedAt(points, index) {
+  const before = points[index - 1];
+  const point = points[index];
+  if (!before || point.step == null || before.step == null) return null;
+  const speed = (point.step - before.step) / (point.at - before.at);
+  return speed > 0 ? speed : null;
 }
 
 /** The speed of the last minute, in steps per second; null where it is not known.
@@ -112,9 +121,22 @@ export function speedNow(points) {
 
 /** The metrics that there are curves of, loss and accuracy first. @param {Curves} curves */
 export function metricsOf(curves) {
-  const found = new Set(["loss", "accuracy"]);
-  for (const points of Object.values(curves)) {
-    for (const point of points) for (const name of Object.keys(point.metrics)) found.add(name);
+  const all = Object.values(curves);
+  const found = new Set(["loss", "accuracy", ...all.flatMap(namesOf)]);
+  return [...found].filter((name) => all.some((points) => has(points, name)));
+}
+
+/** Says whether a task has told a metric. @param {Point[]} points @param {string} metric */
+export const has = (points, metric) => namesOf(points).includes(metric);
+
+/** @type {WeakMap<Point[], string[]>} */
+const names = new WeakMap();
+function namesOf(points) {
+  if (!names.has(points)) {
+    const found = new Set();
+    for (const point of points) for (const name in point.metrics) found.add(name);
+    if (points.some((_, index) => speedAt(points, index) !== null)) found.add(SPEED);
+    names.set(points, [...found]);
   }
-  return [...found].filter((name) => Object.values(curves).some((ps) => ps.some((p) => name in p.metrics)));
+  return names.get(points);
 }

@@ -1,20 +1,41 @@
-// What one task prints, live and searchable: the end of a file of its sandbox, as the API gives it.
+// What one task prints, or all of them, live and searchable: the ends of files of their sandboxes, as
+// the API gives them. Lines of several tasks stand in the order in which they were read.
 import { Component, html } from "./html.js";
 import { number } from "./words.js";
 
-/** What is read at once and kept, in bytes and lines. */
+/** What is read at once of one task, in bytes; of several a part of it each. */
 const PART = 65536;
 const MOST_LINES = 5000;
 const MOST_SHOWN = 1000;
+/** Of so many tasks at most all are read, so many at once. */
+const MOST_TASKS = 64;
+const AT_ONCE = 4;
+/** In milliseconds. */
 const PERIOD = 1000;
+const ALL = "";
+
+/** How far a file of a task was read. */
+class Reader {
+  /** The file is read on from here; null: from its last part. @type {number | null} */
+  offset = null;
+  task_id = "";
+  /** The beginning of a line that has not ended. */
+  rest = "";
+}
 
 export class Logs extends Component {
-  constructor() {
-    super();
-    this.state = { task: "", file: "stdout", lines: [], search: "", problem: "", follow: true };
-    /** The file is read on from here; null: from its last part. */
-    this.offset = null;
-    this.task_id = "";
+  constructor(props) {
+    super(props);
+    const { job } = props.known.watched;
+    const asked = props.known.argument;
+    this.state = {
+      task: job.tasks[asked] ? asked : job.deciding_tasks.find((name) => job.tasks[name]) ?? Object.keys(job.tasks)[0] ?? ALL,
+      file: "stdout", lines: [], search: "", problem: "", follow: true,
+    };
+    /** @type {Map<string, Reader>} */
+    this.readers = new Map();
+    /** Counts what was chosen: an answer to what was asked before is dropped. */
+    this.choice = 0;
   }
 
   componentDidMount() {
@@ -24,82 +45,94 @@ export class Logs extends Component {
 
   componentWillUnmount() {
     clearInterval(this.timer);
-    this.timer = null;
+    this.choice += 1;
   }
 
   componentDidUpdate() {
     if (this.state.follow && this.place) this.place.scrollTop = this.place.scrollHeight;
   }
 
-  #task() {
-    const { job } = this.props.known.watched;
-    const wanted = this.state.task || this.props.known.argument;
-    return job.tasks[wanted] ? wanted : job.deciding_tasks.find((name) => job.tasks[name]) ?? Object.keys(job.tasks)[0];
+  /** The tasks that are read. */
+  #tasks() {
+    const { tasks } = this.props.known.watched.job;
+    if (this.state.task !== ALL) return [this.state.task];
+    return Object.keys(tasks).filter((name) => tasks[name].attempt > 0).slice(0, MOST_TASKS);
   }
 
   async #read() {
-    if (this.reading) return;
-    this.reading = true;
-    const task = this.#task();
-    const { file } = this.state;
-    const path = `v1/pod/${encodeURIComponent(task)}/files/${file}`;
-    try {
-      if (this.offset === null) {
-        const { size } = await this.props.act.ask(`${path}?length=1`);
-        this.offset = Math.max(0, size - PART);
-      }
-      const part = await this.props.act.ask(`${path}?offset=${this.offset}`);
-      if (this.timer === null || task !== this.#task() || file !== this.state.file) return;
-      if (part.task_id !== this.task_id || part.size < this.offset) {
-        // Another attempt, or a file that began anew.
-        const is_first = this.task_id === "";
-        this.task_id = part.task_id;
-        if (!is_first) {
-          this.offset = null;
-          this.setState({ lines: [] });
-          return;
+    if (this.reading === this.choice) return;
+    const choice = (this.reading = this.choice);
+    const tasks = this.#tasks();
+    const waiting = [...tasks];
+    const lines = [];
+    const problems = new Set();
+    const work = async () => {
+      for (let task = waiting.shift(); task !== undefined && choice === this.choice; task = waiting.shift()) {
+        try {
+          const found = await this.#readOne(task, Math.max(4096, Math.floor(PART / tasks.length)));
+          lines.push(...found.map((line) => ({ task, line })));
+        } catch (error) {
+          problems.add(`${task}: ${error.message}`);
         }
       }
-      this.offset = part.next_offset;
-      if (part.data) this.#add(part.data);
-      if (this.state.problem) this.setState({ problem: "" });
-    } catch (error) {
-      if (this.timer !== null) this.setState({ problem: error.message });
-    } finally {
-      this.reading = false;
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    if (choice !== this.choice) return;
+    this.reading = -1;
+    const problem = tasks.length === 1 || problems.size === tasks.length ? [...problems][0] ?? "" : "";
+    if (lines.length || problem !== this.state.problem) {
+      this.setState({ problem, lines: [...this.state.lines, ...lines].slice(-MOST_LINES) });
     }
   }
 
-  /** @param {string} data */
-  #add(data) {
-    const lines = [...this.state.lines];
-    const [first, ...more] = data.split("\n");
-    if (lines.length) lines[lines.length - 1] += first;
-    else lines.push(first);
-    this.setState({ lines: [...lines, ...more].slice(-MOST_LINES) });
+  /** Returns the whole lines that are new. @param {string} task @param {number} most in bytes */
+  async #readOne(task, most) {
+    const path = `v1/pod/${encodeURIComponent(task)}/files/${this.state.file}`;
+    const { act } = this.props;
+    const reader = this.readers.get(task) ?? new Reader();
+    this.readers.set(task, reader);
+    if (reader.offset === null) {
+      const { size } = await act.ask(`${path}?length=1`);
+      reader.offset = Math.max(0, size - most);
+    }
+    const part = await act.ask(`${path}?offset=${reader.offset}`);
+    if ((reader.task_id && part.task_id !== reader.task_id) || part.size < reader.offset) {
+      // Another attempt, or a file that began anew: it is read from its last part the next time.
+      this.readers.set(task, Object.assign(new Reader(), { task_id: part.task_id }));
+      return [];
+    }
+    reader.task_id = part.task_id;
+    reader.offset = part.next_offset;
+    const lines = (reader.rest + part.data).split("\n");
+    reader.rest = lines.pop();
+    return lines;
   }
 
   #choose(changes) {
-    this.offset = null;
-    this.task_id = "";
+    this.choice += 1;
+    this.readers.clear();
     this.setState({ lines: [], problem: "", ...changes }, () => this.#read());
   }
 
-  render({ known }, { file, lines, search, problem, follow }) {
-    const task = this.#task();
+  render({ known }, { task, file, lines, search, problem, follow }) {
     const words = search.toLowerCase();
-    const found = words ? lines.filter((line) => line.toLowerCase().includes(words)) : lines;
+    const found = words ? lines.filter(({ line }) => line.toLowerCase().includes(words)) : lines;
+    const all = task === ALL;
+    const names = Object.keys(known.watched.job.tasks);
     return html`
       <form class="choice" onSubmit=${(event) => event.preventDefault()}>
         <label>Task <select value=${task} onChange=${(e) => this.#choose({ task: e.target.value })}>
-          ${Object.keys(known.watched.job.tasks).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
+          <option value=${ALL}>all tasks</option>
+          ${names.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
         <label>File <select value=${file} onChange=${(e) => this.#choose({ file: e.target.value })}>
           ${["stdout", "stderr"].map((name) => html`<option key=${name}>${name}</option>`)}</select></label>
         <label>Search <input type="search" value=${search} onInput=${(e) => this.setState({ search: e.target.value })} /></label>
         <label><input type="checkbox" checked=${follow} onChange=${(e) => this.setState({ follow: e.target.checked })} /> follow the end</label>
       </form>
       <p role="status">${problem || (words ? `${number(found.length)} of ${number(lines.length)} lines` : "")}</p>
-      <pre class="log" tabindex="0" role="region" aria-label=${`${file} of ${task}`} ref=${(e) => (this.place = e)}>${found.slice(-MOST_SHOWN).map((line) => [words ? marked(line, words) : line, "\n"])}</pre>
+      <pre class="log" tabindex="0" role="region" aria-label=${`${file} of ${task || "all tasks"}`} ref=${(e) => (this.place = e)}>${found.slice(-MOST_SHOWN).map((one) =>
+        [all && html`<b>${one.task}</b> `, words ? marked(one.line, words) : one.line, "\n"])}</pre>
+      ${all && names.length > MOST_TASKS && html`<p class="muted">The first ${MOST_TASKS} tasks are read.</p>`}
       ${found.length > MOST_SHOWN && html`<p class="muted">The last ${number(MOST_SHOWN)} are shown.</p>`}`;
   }
 }

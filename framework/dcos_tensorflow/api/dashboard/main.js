@@ -1,10 +1,12 @@
 // The dashboard: keeps what is known of the service, and shows it anew whenever that changes.
 // The views are functions of what is known; all that is asked and ordered passes through here.
+import { capacity } from "./capacity.js";
 import { checkpoints } from "./checkpoints.js";
 import { cluster } from "./cluster.js";
 import { confirmation } from "./confirmation.js";
 import { Connection, Unauthorized } from "./connection.js";
 import { withKept, withNewest } from "./curves.js";
+import { door } from "./door.js";
 import { html, render } from "./html.js";
 import { Logs } from "./logs.js";
 import { mergePatch } from "./merge_patch.js";
@@ -20,6 +22,7 @@ const VIEWS = [
   { name: "overview", title: "Overview", show: overview },
   { name: "tasks", title: "Tasks", show: tasks },
   { name: "units", title: "Units", show: units, where: (job) => job.units },
+  { name: "capacity", title: "Machines", show: capacity, where: (job) => job.buys_machines },
   { name: "plans", title: "Plans", show: plans },
   { name: "why", title: "Why it waits", show: why },
   { name: "cluster", title: "Cluster", show: cluster },
@@ -138,7 +141,9 @@ function hear(kind, body) {
 }
 
 function page() {
-  if (known.connection === "locked") return door();
+  if (known.connection === "locked") {
+    return door({ title: "dcos-tensorflow", label: "The API's token", problem: known.problem, enter });
+  }
   if (!known.watched) {
     return html`<main id="main"><h1>dcos-tensorflow</h1><p role="status">
       ${known.connection === "lost" ? `The service cannot be reached: ${known.problem}. It is tried again.` : "Connecting …"}</p></main>`;
@@ -163,22 +168,11 @@ function page() {
     ${confirmation(known.asked, act)}`;
 }
 
-function door() {
-  const enter = (event) => {
-    event.preventDefault();
-    connection.token = new FormData(event.target).get("token").trim();
-    event.target.reset();
-    know({ connection: "connecting", problem: "" });
-    follow();
-  };
-  return html`<main id="main" class="door"><h1>dcos-tensorflow</h1>
-    <form onSubmit=${enter}>
-      <label for="token">The API's token</label>
-      <input id="token" name="token" type="password" autocomplete="off" required aria-describedby="problem" />
-      <button>Show</button>
-      <p id="problem" role="alert" class="bad">${known.problem}</p>
-      <p class="muted">It is kept in this page's memory alone, and asked for again when the page is loaded again.</p>
-    </form></main>`;
+/** @param {string} token */
+function enter(token) {
+  connection.token = token;
+  know({ connection: "connecting", problem: "" });
+  follow();
 }
 
 /** @param {Event} event */

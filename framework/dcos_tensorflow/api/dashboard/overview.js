@@ -1,6 +1,6 @@
 // The job at a glance: where it stands and why, how far the training is, its curves, its incidents.
 import { Chart } from "./chart.js";
-import { SPEED, metricsOf, speedNow, withSpeed } from "./curves.js";
+import { has, metricsOf, speedNow } from "./curves.js";
 import { html } from "./html.js";
 import { clock, counted, duration, number } from "./words.js";
 
@@ -60,8 +60,7 @@ export function definitions(rows) {
 
 /** @param {any} known @param {any} act */
 function curves(known, act) {
-  const found = Object.fromEntries(
-    Object.entries(known.curves).map(([task, points]) => [task, withSpeed(points)]));
+  const found = known.curves;
   const metrics = metricsOf(found);
   const heading = html`<h3 id="curves">Curves</h3>`;
   if (!metrics.length) {
@@ -76,7 +75,7 @@ function curves(known, act) {
           onChange=${() => act.know({ by: value })} /> ${told}</label>`)}
     </fieldset>
     <div class="charts">${metrics.map((metric) => html`<${Chart} key=${metric} metric=${metric} by=${by} curves=${found}
-      tasks=${Object.keys(found).filter((task) => found[task].some((point) => metric in point.metrics))}
+      tasks=${Object.keys(found).filter((task) => has(found[task], metric))}
       incidents=${known.watched.job.incidents} />`)}</div>
     ${known.watched.job.incidents.length > 0 && html`<p class="muted">Dashed lines are incidents.</p>`}
   </section>`;

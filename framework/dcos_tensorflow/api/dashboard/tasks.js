@@ -1,6 +1,6 @@
 // The tasks: where each runs, how far it is, how often it began, how it ended; and the gang as a picture.
 import { gang } from "./gang.js";
-import { html } from "./html.js";
+import { Component, html } from "./html.js";
 import { clock, duration, number } from "./words.js";
 
 const VERBS = [
@@ -23,7 +23,7 @@ export function tasks(known, act) {
     <h3>All tasks</h3>
     <div class="wide" tabindex="0" role="region" aria-label="All tasks"><table>
       <thead><tr>${["Task", "State", "Agent", "Attempt", "Failures", "Step", "Since", "How it ended"].map((title) => html`<th scope="col" key=${title}>${title}</th>`)}</tr></thead>
-      <tbody>${names.slice(0, MOST_ROWS).map((name) => row(name, job.tasks[name], known.now))}</tbody>
+      <tbody>${names.slice(0, MOST_ROWS).map((name) => html`<${Row} key=${name} name=${name} task=${job.tasks[name]} since=${since(job.tasks[name], known.now)} />`)}</tbody>
     </table></div>
     ${names.length > MOST_ROWS && html`<p class="muted">The first ${MOST_ROWS} of ${number(names.length)} are listed.</p>`}`;
 }
@@ -33,15 +33,24 @@ function doing(task) {
   return task.state === "running" ? task.report?.state ?? task.state : task.state ?? "not launched";
 }
 
-/** @param {string} name @param {any} task @param {number} now */
-function row(name, task, now) {
-  return html`<tr key=${name}>
+/** For how long a task has been so. */
+const since = (task, now) => task.changed_at ? duration(now - task.changed_at) : "–";
+
+/** A row is drawn anew when its task has changed: there are many. */
+class Row extends Component {
+  shouldComponentUpdate(next) {
+    return next.task !== this.props.task || next.since !== this.props.since;
+  }
+
+  render({ name, task, since }) {
+    return html`<tr>
     <th scope="row"><a href=${`#/tasks/${encodeURIComponent(name)}`}>${name}</a></th>
     <td><span class=${`badge ${task.state}`}>${doing(task)}</span></td>
     <td>${task.hostname ?? "–"}</td><td>${task.attempt}</td><td>${task.failures ?? 0}</td>
     <td>${number(task.report?.progress?.step)}</td>
-    <td>${task.changed_at ? duration(now - task.changed_at) : "–"}</td>
+    <td>${since}</td>
     <td>${end(task)}</td></tr>`;
+  }
 }
 
 /** @param {any} task */

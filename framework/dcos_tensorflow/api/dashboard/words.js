@@ -22,6 +22,12 @@ export function number(value) {
   return Number(value.toPrecision(4)).toString();
 }
 
+/** @param {number} bytes */
+export function size(bytes) {
+  const [unit, name] = [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]].find(([least]) => bytes >= least) ?? [1, "bytes"];
+  return `${number(bytes / unit)} ${name}`;
+}
+
 /** @param {number | null | undefined} unix seconds */
 export function clock(unix) {
   return unix ? new Date(unix * 1000).toLocaleString() : "–";

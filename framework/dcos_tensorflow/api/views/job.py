@@ -69,6 +69,7 @@ def job(state: ServiceState) -> schemas.Job:
         "verdict": codec.to_plain(known.verdict),
         "result": codec.to_plain(known.result) or None,
         "units": units.counts(state),
+        "buys_machines": state.spec.capacity is not None,
         "incidents": [_incident(incident) for incident in known.incidents],
         "tasks": {name: _task(state, name) for name in pod_names(state)},
     }

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import click
 
-from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.flags import asks_about
-from dcos_tensorflow.cli.output import complain, say, show_json
 from dcos_tensorflow.cli.services.asked import Asked
+from dcos_tensorflow.cli.services.page import show_page
 
 
 @click.command()
@@ -19,20 +18,11 @@ def dashboard(asked: Asked, in_browser: bool, with_token: bool) -> int:
     client = asked.client()
     # An address at which nobody answers, or that lets this command in as little, is told here.
     client.get("/v1/plans")
-    url, token = f"{client.api.url}/", client.api.token
-    if asked.as_json:
-        show_json({"url": url, **({"token": token} if with_token else {})})
-    elif with_token:
-        if not token:
-            raise CliError(f"The dashboard at {url} asks for no token.")
-        say(token)
-    else:
-        say(url)
-        if token:
-            complain("The page asks for the service's token: --token prints it.")
-    if in_browser:
-        import webbrowser
-
-        if not webbrowser.open(url):
-            raise CliError(f"No browser could be opened; the address is {url}.")
-    return 0
+    return show_page(
+        f"{client.api.url}/",
+        client.api.token,
+        asks_for="the service's token",
+        as_json=asked.as_json,
+        with_token=with_token,
+        in_browser=in_browser,
+    )

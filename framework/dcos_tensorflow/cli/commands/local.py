@@ -10,6 +10,7 @@ import click
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.flags import OPTIONS_FILE, agent_flags, json_flag, work_dir_flag
+from dcos_tensorflow.cli.names import service_names
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 
 
@@ -74,6 +75,24 @@ def local_status(work: WorkDirectory, as_json: bool) -> int:
     from dcos_tensorflow.cli.embedded import lasting
 
     return lasting.status(work, as_json=as_json)
+
+
+@local.command(name="dashboard")
+@click.argument("service", default="", shell_complete=service_names)
+@click.option("--open", "in_browser", is_flag=True, help="Open it in a browser.")
+@click.option("--token", "with_token", is_flag=True, help="Print the secret that it asks for.")
+@work_dir_flag
+@json_flag
+def local_dashboard(
+    *, service: str, in_browser: bool, with_token: bool, work: WorkDirectory, as_json: bool
+) -> int:
+    """Show where the page of the embedded cluster is: that of local up, or of a service's run."""
+    from dcos_tensorflow.cli.embedded import lasting
+
+    directory = work.service(service).cluster if service else work.local
+    return lasting.dashboard(
+        directory, as_json=as_json, in_browser=in_browser, with_token=with_token
+    )
 
 
 @local.command()

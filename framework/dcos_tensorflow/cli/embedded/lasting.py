@@ -14,8 +14,9 @@ from typing import Any
 from dcos_tensorflow.cli.embedded import cluster as embedded
 from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow, folders_near
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents
-from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.output import say, say_lines, show_json
+from dcos_tensorflow.cli.services.page import show_page
 from dcos_tensorflow.cli.wording import amounts, table
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
@@ -137,6 +138,21 @@ def down(work: WorkDirectory, *, as_json: bool) -> int:
     return 0
 
 
+def dashboard(directory: Path, *, as_json: bool, with_token: bool, in_browser: bool) -> int:
+    """Show where the page of the cluster in a folder is. Raises CliError."""
+    found = embedded.running(directory)
+    if found is None:
+        raise CliError(f"No embedded cluster runs in {directory}.")
+    return show_page(
+        f"http://{found.master}/",
+        found.credentials.secret,
+        asks_for="the cluster's secret",
+        as_json=as_json,
+        with_token=with_token,
+        in_browser=in_browser,
+    )
+
+
 def running_services(cluster: ClusterStatus) -> dict[str, int]:
     """Return how many tasks each service has on the cluster; empty when the master is silent."""
     try:
@@ -169,6 +185,10 @@ def _lines(status: ClusterStatus, work: WorkDirectory) -> list[str]:
     return table(
         [
             ("master", f"{status.master} (pid {status.pid})"),
+            (
+                "page",
+                f"http://{status.master}/ (its secret: dcos-tensorflow local dashboard --token)",
+            ),
             *([] if dcos is None else [("DC/OS", f"dcos cluster setup {dcos.url}")]),
             *((f"agent {agent.address}", _agent(agent)) for agent in status.agents),
             *(

@@ -105,6 +105,20 @@ class Agent:
         self.registered = False
         self.updates.pause()
 
+    def start_anew(self, now: float) -> None:
+        """Start again after ``leave``: with an empty work directory, so as another agent."""
+        held = self.containerizer
+        held.groups.clear()
+        kept = {one.framework_id for one in (*held.containers.values(), *held.completed)}
+        held.frameworks = {name: held.frameworks[name] for name in kept}
+        self.agent_id = None
+        self.total = None
+        self.updates.forget()
+        self.left = False
+        self.running = True
+        self.started_at = now
+        self.master_changed(now)
+
     def master_changed(self, now: float) -> None:
         """Note that another master leads: register with it."""
         self.registered = False

@@ -59,6 +59,21 @@ def sandboxes(agent: Agent) -> dict[str, str]:
     }
 
 
+def sandboxes_of_tasks(agent: Agent) -> Json:
+    """Return who an agent is and the sandbox of each of its tasks, for the cluster's page."""
+    held = agent.containerizer
+    return {
+        "link": agent.identity.link,
+        "id": agent.agent_id or "",
+        "hostname": agent.identity.hostname,
+        "address": agent.identity.ip,
+        "is_there": not agent.left,
+        "sandboxes": {
+            one.task_id: one.sandbox for one in (*held.completed, *held.containers.values())
+        },
+    }
+
+
 def _framework(agent: Agent, framework_id: str) -> Json:
     info = agent.containerizer.frameworks[framework_id]
     found: Json = {

@@ -1,5 +1,7 @@
 """The master's HTTP server: a thin shell over ``scheduler_calls`` and ``operator_calls``.
 
+Beside Mesos' own answers it has a page for people (``overview``).
+
 ``cluster`` owns it and answers its calls under its lock.
 """
 
@@ -11,6 +13,7 @@ from typing import BinaryIO, Protocol, cast
 
 from dcos_tensorflow.local.interference import Interference
 from dcos_tensorflow.local.master.replies import TEXT, Reply, Request
+from dcos_tensorflow.local.wire import overview
 from dcos_tensorflow.local.wire.http_server import (
     MAX_BODY_BYTES,
     MAX_STRANGERS_BODY_BYTES,
@@ -23,7 +26,7 @@ from dcos_tensorflow.local.wire.http_server import (
 from dcos_tensorflow.local.wire.streams import EventStream
 
 
-class MasterDoor(Protocol):
+class MasterDoor(overview.OverviewDoor, Protocol):
     """What the server needs of the cluster."""
 
     interference: Interference
@@ -78,6 +81,8 @@ class _MasterHandler(Handler):
         except (BodyTooLong, BadLength) as error:
             self.refuse_body(error)
             return
+        if overview.show_page(self, path):
+            return
         if is_stranger and path not in _OPEN:
             self._unauthorized(path)
             return
@@ -92,6 +97,8 @@ class _MasterHandler(Handler):
                 f" '{self.command}'."
             )
             self.answer(405, text, TEXT, {"Allow": "POST"})
+        elif path.startswith(overview.PATH):
+            overview.answer(self, self.door, path, parsed.query)
         elif path == _SCHEDULER:
             self._scheduler(body, principal)
         elif path in (_OPERATOR, f"{_OPERATOR}/operator"):

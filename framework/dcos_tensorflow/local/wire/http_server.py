@@ -10,10 +10,12 @@ import binascii
 import contextlib
 import hmac
 import json
+import os
 import socket
 import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.network.other_pages import is_from_another_page, names_an_address
@@ -31,6 +33,8 @@ MOST_CONNECTIONS = 500
 #: The line before a chunk: its size, and extensions that nobody sends.
 _MAX_CHUNK_LINE_BYTES = 1024
 _MAX_DIGITS = 18
+#: What of a file is in memory at once.
+_PIECE_BYTES = 1 << 20
 _SELDOM = Seldom()
 #: What Mesos answers to everybody.
 OPEN = frozenset({"/health", "/version"})
@@ -235,6 +239,26 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def answer_file(self, path: Path) -> None:
+        """Write a file as something to be kept, piece by piece: it may be larger than the memory.
+
+        What is added to it meanwhile is left out.
+        """
+        with path.open("rb") as file:
+            left = os.fstat(file.fileno()).st_size
+            self.send_response(200)
+            self.send_header("Content-Type", "application/octet-stream")
+            name = path.name.encode("ascii", "replace").decode().replace('"', "?")
+            self.send_header("Content-Disposition", f'attachment; filename="{name}"')
+            self.send_header("Content-Length", str(left))
+            self.end_headers()
+            while left and (piece := file.read(min(left, _PIECE_BYTES))):
+                self.wfile.write(piece)
+                left -= len(piece)
+        if left:
+            # It has become shorter: what was promised cannot be said any more.
+            self.close_connection = True
 
     def answer_json(self, body: object, status: int = 200) -> None:
         """Write JSON."""

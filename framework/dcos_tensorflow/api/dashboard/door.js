@@ -1,0 +1,20 @@
+// Asks for the token that a page needs. Used by main.js and embedded.js.
+import { html } from "./html.js";
+
+/** @param {{title: string, label: string, problem: string, enter: (token: string) => void}} given */
+export function door({ title, label, problem, enter }) {
+  const submitted = (event) => {
+    event.preventDefault();
+    const token = new FormData(event.target).get("token").trim();
+    event.target.reset();
+    enter(token);
+  };
+  return html`<main id="main" class="door"><h1>${title}</h1>
+    <form onSubmit=${submitted}>
+      <label for="token">${label}</label>
+      <input id="token" name="token" type="password" autocomplete="off" required aria-describedby="problem" />
+      <button>Show</button>
+      <p id="problem" role="alert" class="bad">${problem}</p>
+      <p class="muted">It is kept in this page's memory alone, and asked for again when the page is loaded again.</p>
+    </form></main>`;
+}

@@ -1,0 +1,43 @@
+"""The files of our pages and the headers they are answered with.
+
+Used by ``api.pages`` (a service's dashboard) and ``local.wire.overview`` (that of an embedded
+cluster). They hold nothing of any service, and so need no token.
+"""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+
+#: The first part of their paths.
+FOLDER = "dashboard"
+_MEDIA_TYPES = {
+    "css": "text/css",
+    "html": "text/html",
+    "js": "text/javascript",
+    "svg": "image/svg+xml",
+    "txt": "text/plain",
+}
+#: Scripts and styles are those of the package and no others; nobody may show the page in a frame.
+#: The browser asks each time whether a file is still the same: a new release is seen at once.
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+        " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-cache",
+}
+
+
+@functools.cache
+def files() -> dict[str, tuple[bytes, str]]:
+    """Return content and media type of every file by its name."""
+    folder = resources.files("dcos_tensorflow") / "api" / FOLDER
+    return {
+        file.name: (file.read_bytes(), _MEDIA_TYPES[file.name.rpartition(".")[2]])
+        for file in folder.iterdir()
+        if file.name.rpartition(".")[2] in _MEDIA_TYPES
+    }

@@ -1,0 +1,176 @@
+"""Views of the dashboard that a training on one machine does not fill, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+
+from answering_service import TOKEN, Service
+from browser_page import DESKTOP, Page
+from dcos_tensorflow.capacity.ledger import Ledger
+from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.task import mesos_task_id
+from dcos_tensorflow.mesos.agent_files import FilePart
+from dcos_tensorflow.scheduler.capacity_records import changes_between
+from sample_states import TOKEN_KEY, a_state, changed, running
+from unit.api.test_secrets import CONTEXT_SECRET, SECRETS, SIGNATURE, URL_SECRET, telltale
+from unit.capacity.test_uses import HERE, NEW, WRITTEN, bought, heard, seen
+
+pytestmark = [pytest.mark.soak]
+
+#: Each view, and a text that it has when its answers have come.
+VIEWS = {
+    "tasks": "All tasks",
+    "plans": "Force complete",
+    "why": "Offers that did not help",
+    "cluster": "strategy",
+    "checkpoints": "output lies in",
+    "logs": "step 5",
+    "options": "In force",
+    "overview": "Estimated end",
+}
+
+
+class Printing(Service):
+    """A service whose tasks have printed something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.printed: dict[str, bytes] = {}
+
+    def read_file(
+        self, agent_id: str, task_id: str, file: str, offset: int, length: int
+    ) -> FilePart:
+        whole = self.printed[task_id] if file == "stdout" else b""
+        return FilePart(offset, whole[offset : offset + length], len(whole))
+
+
+@pytest.fixture
+def service() -> Iterator[Printing]:
+    service = Printing()
+    service.server.start()
+    yield service
+    service.server.stop()
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with Page() as page:
+        yield page
+
+
+def enter(page: Page, service: Service, view: str) -> None:
+    page.order("open", url=f"http://{service.server.address}/#/{view}", scheme="light", **DESKTOP)
+    page.order("fill", where="#token", text=TOKEN)
+    page.order("forgive")
+    page.order("click", where="form button")
+    page.see(".link.live")
+
+
+def test_the_logs_of_all_tasks_are_read_and_searched(page: Page, service: Printing) -> None:
+    state = running()
+    service.current = state
+    service.printed = {
+        record.task_id: f"hello of {name}\nloss 0.5\n".encode()
+        for name, record in state.tasks.items()
+    }
+    enter(page, service, "logs")
+    page.order("evaluate", script="document.querySelector('select').value = ''")
+    page.order(
+        "evaluate",
+        script="document.querySelector('select').dispatchEvent(new Event('change'))",
+    )
+    for name in state.tasks:
+        page.see(".log", f"{name} hello of {name}")
+    service.printed = {task: text + b"later\n" for task, text in service.printed.items()}
+    page.see(".log", "later")
+    page.order("fill", where="input[type=search]", text="HELLO")
+    page.see("p[role=status]", f"{len(state.tasks)} of {3 * len(state.tasks)} lines")
+    assert (page.order("violations"), page.order("complaints")) == ([], [])
+
+
+def test_a_new_attempt_of_a_task_is_read_from_its_own_beginning(
+    page: Page, service: Printing
+) -> None:
+    state = running()
+    service.current = state
+    service.printed = {r.task_id: b"of the first attempt\n" for r in state.tasks.values()}
+    enter(page, service, "logs")
+    page.see(".log", "of the first attempt")
+    record = state.tasks["worker-0"]
+    again = replace(record, attempt=2, task_id=mesos_task_id("tensorflow", "worker-0", "second"))
+    service.printed[again.task_id] = b"of the second\n"
+    others = [one for one in state.tasks.values() if one is not record]
+    service.current = a_state(JobPhase.RUNNING, [*others, again])
+    page.see(".log", "of the second")
+
+
+def with_a_machine(state: Any) -> Any:
+    ledger = seen(heard(bought(), NEW, 100), HERE, 200)
+    records = {k: v for k, v in changes_between(Ledger(), ledger).items() if v is not None}
+    spec = replace(state.spec, capacity=CapacitySpec(CommandSpec(("rack",)), budget=50.0))
+    return replace(
+        state,
+        spec=spec,
+        capacity=records,
+        subscription=replace(state.subscription, stepped_at=WRITTEN + 7200),
+    )
+
+
+def test_machines_and_the_bill_are_shown_where_machines_are_bought(
+    page: Page, service: Printing
+) -> None:
+    service.current = with_a_machine(running())
+    enter(page, service, "capacity")
+    page.see("main", NEW.instance_type)
+    page.see("main", "Saved")
+    assert (page.order("violations"), page.order("complaints")) == ([], [])
+    assert page.order("overflow") <= 0
+
+
+def test_a_checkpoint_is_shown_with_its_size(page: Page, service: Printing) -> None:
+    record = running().tasks["worker-0"]
+    told = {"step": 40, "path": "model.ckpt-40", "bytes": 2_500_000, "saved_at": 1.0}
+    service.current = changed(running(), reports={record.task_id: {"checkpoint": told}})
+    enter(page, service, "checkpoints")
+    page.see("main", "2.5 MB")
+    assert (page.order("violations"), page.order("complaints")) == ([], [])
+
+
+def test_no_view_and_no_event_holds_a_secret(page: Page, service: Printing) -> None:
+    state = telltale()
+    output = f"s3://bucket/{SECRETS['GCS_KEY']}?password={SECRETS['DB_PASSWORD']}"
+    service.current = state
+    service.given = {
+        "worker": {"env": dict(SECRETS)},
+        "service": {"job_url": f"https://{URL_SECRET}@files.example.com/job.zip"},
+        "output": {"uri": output, "secret_access_key": CONTEXT_SECRET},
+    }
+    printed = f"{' '.join(SECRETS.values())} {TOKEN_KEY} step 5\n".encode()
+    service.printed = {record.task_id: printed for record in state.tasks.values()}
+    secrets = [*SECRETS.values(), "url-password", SIGNATURE, CONTEXT_SECRET, TOKEN_KEY, TOKEN]
+    stream = HTTPConnection(service.server.address, timeout=60)
+    stream.request("GET", "/v1/events", headers={"authorization": f"Bearer {TOKEN}"})
+    told = next(line for line in stream.getresponse() if line.startswith(b"data: ")).decode()
+    stream.close()
+    assert [secret for secret in secrets if secret in told] == []
+    enter(page, service, "overview")
+    # All that the page is told from now on, however it shows it.
+    page.order(
+        "evaluate",
+        script="fetch = ((ask) => async (...more) => { const answer = await ask(...more);"
+        " answer.clone().text().then((text) => (globalThis.told = (globalThis.told ?? '') + text));"
+        " return answer; })(fetch)",
+    )
+    for view, text in VIEWS.items():
+        page.order("click", where=f'nav a[href="#/{view}"]')
+        page.see("main", text)
+        shown = page.order(
+            "evaluate", script="document.documentElement.outerHTML + globalThis.told"
+        )
+        assert [secret for secret in secrets if secret in shown] == [], view
