@@ -14,7 +14,10 @@ from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.spec import ConstraintOperator as Op
 from dcos_tensorflow.core.model.spec import Fitness, PlacementConstraint, PlacementSpec, TaskRole
+from dcos_tensorflow.core.placement.agent_table import table_of
+from dcos_tensorflow.core.placement.by_columns import place_by_columns
 from dcos_tensorflow.core.placement.constraints import field_value
+from dcos_tensorflow.core.placement.few import place_few
 from dcos_tensorflow.core.placement.place import Assignment, TaskRequest, place
 
 ROLES = (TaskRole.CHIEF, TaskRole.WORKER, TaskRole.PS)
@@ -128,6 +131,49 @@ running_tasks = st.lists(
 
 def value_of(task: Assignment, name: str) -> str | None:
     return field_value(name, task.hostname, task.attributes, task.zone, task.region)
+
+
+@st.composite
+def starts(draw: st.DrawFn) -> tuple[list[TaskRequest], list[Offer]]:
+    """Return what a usual start has: no rules and no GPUs."""
+    requests = [
+        replace(
+            request,
+            constraints=(),
+            required_port=None,
+            resources=replace(request.resources, gpus=0),
+        )
+        for request in draw(wishes())
+    ]
+    offers = [
+        replace(
+            offer,
+            resources=replace(offer.resources, gpus=0),
+            unavailable_from=draw(st.sampled_from((None, None, 1.0))),
+        )
+        for offer in draw(clusters())
+    ]
+    return requests, offers
+
+
+@given(starts(), preferences)
+def test_a_few_tasks_among_a_few_agents_go_where_they_go_among_many(
+    start: tuple[list[TaskRequest], list[Offer]], preferred: PlacementSpec
+) -> None:
+    requests, offers = start
+    among_many = place_by_columns(
+        requests, table_of(offers), (), {}, salt="salt", preferred=preferred
+    )
+    assert place(requests, offers, salt="salt", preferred=preferred) == among_many
+
+
+@given(wishes(), clusters())
+def test_rules_required_ports_and_gpus_are_not_for_the_way_of_the_few(
+    requests: list[TaskRequest], offers: list[Offer]
+) -> None:
+    special = any(r.constraints or r.required_port or r.resources.gpus for r in requests)
+    if special or any(o.resources.gpus for o in offers):
+        assert place_few(requests, {o.offer_id: o for o in offers}, "", PlacementSpec()) is None
 
 
 @given(wishes(), clusters(), running_tasks)
