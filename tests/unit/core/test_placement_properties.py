@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.core.model.offer import Offer
@@ -133,22 +134,33 @@ def value_of(task: Assignment, name: str) -> str | None:
     return field_value(name, task.hostname, task.attributes, task.zone, task.region)
 
 
+small = st.builds(
+    Resources,
+    cpus=st.sampled_from((0.1, 0.5, 1.0)),
+    mem=st.sampled_from((0.0, 100.0, 500.0)),
+    disk=st.sampled_from((0.0, 10.0)),
+)
+ample = st.builds(
+    Resources,
+    cpus=st.sampled_from((1.0, 2.0, 4.0)),
+    mem=st.sampled_from((500.0, 1000.0, 2000.0)),
+    disk=st.sampled_from((10.0, 100.0)),
+)
+
+
 @st.composite
 def starts(draw: st.DrawFn) -> tuple[list[TaskRequest], list[Offer]]:
-    """Return what a usual start has: no rules and no GPUs."""
+    """Return what a usual start has: no rules, no GPUs, and mostly room for all."""
     requests = [
-        replace(
-            request,
-            constraints=(),
-            required_port=None,
-            resources=replace(request.resources, gpus=0),
-        )
+        replace(request, constraints=(), required_port=None, resources=draw(small))
         for request in draw(wishes())
-    ]
+    ][: draw(st.integers(1, 5))]
     offers = [
         replace(
             offer,
-            resources=replace(offer.resources, gpus=0),
+            resources=draw(ample),
+            # Few, and some of them on two agents of a machine.
+            ports=PortRanges.of([draw(st.sampled_from(((31000, 31003), (31002, 31007))))]),
             unavailable_from=draw(st.sampled_from((None, None, 1.0))),
         )
         for offer in draw(clusters())
@@ -167,13 +179,34 @@ def test_a_few_tasks_among_a_few_agents_go_where_they_go_among_many(
     assert place(requests, offers, salt="salt", preferred=preferred) == among_many
 
 
-@given(wishes(), clusters())
-def test_rules_required_ports_and_gpus_are_not_for_the_way_of_the_few(
-    requests: list[TaskRequest], offers: list[Offer]
+@given(
+    starts(),
+    st.sampled_from(
+        (
+            {"constraints": RULES[:1]},
+            {"required_port": 31004},
+            {"region": "r"},
+            {"mount": 1.0},
+            {"bound_by": "its volume"},
+        )
+    ),
+)
+def test_a_task_that_wants_more_than_resources_and_ports_is_not_placed_as_one_of_a_few(
+    start: tuple[list[TaskRequest], list[Offer]], special: dict[str, Any]
 ) -> None:
-    special = any(r.constraints or r.required_port or r.resources.gpus for r in requests)
-    if special or any(o.resources.gpus for o in offers):
-        assert place_few(requests, {o.offer_id: o for o in offers}, "", PlacementSpec()) is None
+    requests, offers = start
+    wanted = [*requests, TaskRequest("special", TaskRole.PS, Resources(), 0, **special)]
+    assert place_few(wanted, {o.offer_id: o for o in offers}, "", PlacementSpec()) is None
+
+
+@given(starts())
+def test_nothing_is_placed_as_one_of_a_few_where_an_agent_has_gpus(
+    start: tuple[list[TaskRequest], list[Offer]],
+) -> None:
+    requests, offers = start
+    assume(offers)
+    offers.append(replace(offers[0], offer_id="with a gpu", resources=Resources(gpus=1)))
+    assert place_few(requests, {o.offer_id: o for o in offers}, "", PlacementSpec()) is None
 
 
 @given(wishes(), clusters(), running_tasks)
