@@ -49,7 +49,7 @@ from pathlib import Path
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
-from dcos_tensorflow.core.placement.agent_table import AgentTable
+from dcos_tensorflow.core.placement.offered import Offered
 from dcos_tensorflow.core.placement.place import Assignment, TaskRequest, place
 
 AGENT = Resources(cpus=8, mem=32768, disk=100_000)
@@ -177,9 +177,10 @@ def fill_with_place(
     Or until a batch is empty.
     """
     chance = random.Random(agents)
-    cluster, table = Cluster(agents), AgentTable()
+    cluster = Cluster(agents)
+    hand = Offered(cluster.offers)
     # The first table of all is made when the service starts, not for a batch.
-    table = table.of(cluster.offers)
+    hand.table  # noqa: B018
     running: list[Assignment] = []
     times: list[float] = []
     placed = 0
@@ -193,8 +194,8 @@ def fill_with_place(
             for name, resources in wanted.items()
         ]
         began = time.process_time()
-        table = table.of(cluster.offers)
-        found = place(requests, table, running)
+        hand = hand.of(cluster.offers)
+        found = place(requests, hand, running)
         useless = {} if found.complete else found.useless_offers
         times.append(1000 * (time.process_time() - began))
         cluster.accept(found.assignments, wanted)

@@ -63,6 +63,9 @@ ROLES = {"chief": "chief", "parameter_server": "ps", "worker": "worker"}
 CPUS = 0.5
 THREADS = {"TF_NUM_INTEROP_THREADS": "2", "TF_NUM_INTRAOP_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
+#: Without byte code that is kept each start would compile our modules and pack the runner anew.
+NOT_A_USERS = ("PYTHONDONTWRITEBYTECODE",)
+
 #: Until when the time of a job is compared: the ends of these stages.
 FIRST_STEP, END = "connect", "end"
 
@@ -223,8 +226,9 @@ def _timed(line: Sequence[str], log: Path) -> tuple[float, float]:
 
 @contextlib.contextmanager
 def _started(line: Sequence[str], output: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a command without settings of threads but its own; end it where something fails."""
-    environment = {name: value for name, value in os.environ.items() if name not in THREADS}
+    """Start a command with a user's settings, of threads its own; end it where something fails."""
+    left_out = {*THREADS, *NOT_A_USERS}
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
     with subprocess.Popen(
         line, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
     ) as command:

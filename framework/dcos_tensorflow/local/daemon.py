@@ -88,10 +88,11 @@ def up(
         _make_credential(state_dir)
         begun = begun or background.spawn()
         begun.hand_over({"agents": [asdict(one) for one in agents], "port": port}, START_SECONDS)
-        started = status(state_dir)
-    if started is None or not started.answering:
-        raise BackgroundProcessError(f"the cluster does not answer: {background.log_end()}")
-    return started
+        record = background.record()
+    if record is None:
+        raise BackgroundProcessError(f"the cluster has ended: {background.log_end()}")
+    # It has just said that it serves: nobody needs to ask.
+    return _status_of(record, state_dir, answering=True)
 
 
 def status(state_dir: Path) -> ClusterStatus | None:
@@ -100,11 +101,15 @@ def status(state_dir: Path) -> ClusterStatus | None:
     record = background_of(state_dir).record()
     if record is None:
         return None
+    return _status_of(record, state_dir, answering=answers(record["master"], "/health"))
+
+
+def _status_of(record: Mapping[str, Any], state_dir: Path, *, answering: bool) -> ClusterStatus:
     return ClusterStatus(
         pid=record["pid"],
         master=record["master"],
         agents=tuple(agent_of(one) for one in record["agents"]),
-        answering=answers(record["master"], "/health"),
+        answering=answering,
         credentials=credentials_of(state_dir),
     )
 

@@ -330,7 +330,7 @@ def _network(options: Options) -> Iterator[Finding]:
 
 def _weights(options: Options) -> Iterator[Finding]:
     placement, path = options.placement, "placement.weights"
-    if placement.fitness == "weighted" and not any(placement.weights.model_dump().values()):
+    if placement.fitness == "weighted" and not any(dict(placement.weights).values()):
         message = "by no weight but 0 no agent is better than another"
         yield Finding(path, message, "one that is not 0", ("placement.fitness", path))
 

@@ -6,6 +6,7 @@ The door of this room for the CLI and the scheduler. It reads the one file it is
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from difflib import get_close_matches
@@ -29,8 +30,30 @@ _Path = tuple[str, ...]
 
 _MISSING = object()
 
+#: pydantic's own variable.
+_NO_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
+
 #: A file with more wrong options than this is no options file; the rest is not looked into.
 _MOST_PROBLEMS = 200
+
+
+def _work_out_models() -> None:
+    """Work out the option models, once, and without plugins of pydantic's.
+
+    Plugins are other people's. To find that there is none, pydantic reads what every installed
+    package says of itself, which takes longer than the models.
+    """
+    if Options.__pydantic_complete__:
+        return
+    before = os.environ.get(_NO_PLUGINS)
+    os.environ[_NO_PLUGINS] = "__all__"
+    try:
+        Options.model_rebuild()
+    finally:
+        # Nobody's children are to have it.
+        del os.environ[_NO_PLUGINS]
+        if before is not None:
+            os.environ[_NO_PLUGINS] = before
 
 
 def load(
@@ -48,6 +71,7 @@ def load(
     is where relative paths start, in place of the file's own. Raises OptionsError with every
     problem, in the order of the file.
     """
+    _work_out_models()
     values, problems, name, base_directory = _given_values(source, overrides, published_defaults)
     options, found = _validate(values)
     problems += found

@@ -96,7 +96,6 @@ def _constraint(row: Sequence[str]) -> PlacementConstraint:
 
 
 def _problem(constraint: PlacementConstraint) -> str | None:
-    # numpy comes with it, and most options have no rule.
     from dcos_tensorflow.core.placement.constraints import (
         describe,
         pattern_problem,

@@ -98,8 +98,8 @@ def service_spec(options: Options) -> ServiceSpec:
         kill_grace_seconds=service.kill_grace_seconds,
         addressing=Addressing(options.cluster_spec.addressing),
         dns_domain=options.cluster_spec.dns_domain,
-        gang=GangSpec(**gang.model_dump()),
-        retry=RetrySpec(**retry.model_dump()),
+        gang=GangSpec(**dict(gang)),
+        retry=RetrySpec(**dict(retry)),
         stall_seconds=service.stall_seconds,
         freeze_seconds=service.freeze_seconds,
         idle_seconds=service.idle_seconds,
@@ -124,7 +124,7 @@ def _placement(options: Options) -> PlacementSpec:
     fitness = Fitness(given.fitness)
     if fitness is not Fitness.WEIGHTED:
         return PlacementSpec(fitness)
-    return PlacementSpec(fitness, **given.weights.model_dump())
+    return PlacementSpec(fitness, **dict(given.weights))
 
 
 def _network(options: Options) -> VirtualNetwork | None:

@@ -76,7 +76,6 @@ def _rules_of_one(options: Options) -> Iterator[str]:
         alone = count_of(options, group) == 1
         text = getattr(role_options(options, group), "placement_constraint", "") if alone else ""
         for rule in parse_placement(text):
-            # numpy comes with it, and most options have no rule.
             from dcos_tensorflow.core.placement.constraints import depends_on_counts, describe
 
             if depends_on_counts(rule) and not rule.of_service:

@@ -51,8 +51,8 @@ def loaded(program: str) -> set[str]:
         (
             "run as a whole",
             "import dcos_tensorflow.cli.serving.foreground",
-            # Runners are asked by asyncio, tasks are placed by numpy.
-            (*(name for name in LARGE if name not in ("asyncio", "numpy")), *CLUSTER),
+            # Runners are asked by asyncio.
+            (*(name for name in LARGE if name != "asyncio"), *CLUSTER),
         ),
         (
             "the cluster's process",

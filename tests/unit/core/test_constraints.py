@@ -7,10 +7,8 @@ import pytest
 
 from dcos_tensorflow.core.model.spec import ConstraintOperator as Op
 from dcos_tensorflow.core.model.spec import PlacementConstraint
+from dcos_tensorflow.core.placement.columns import Column, Values, allowed_agents
 from dcos_tensorflow.core.placement.constraints import (
-    Column,
-    Values,
-    allowed_agents,
     depends_on_counts,
     describe,
     field_value,

@@ -33,7 +33,7 @@ from dcos_tensorflow.core.model.volume_spec import Reservation
 from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.core.placement.agent_table import AgentTable
+    from dcos_tensorflow.core.placement.offered import Offered
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ class OfferDesk:
     #: ... and how often one was wanted too early after another.
     throttled: int = 0
     log: OfferLog = OfferLog()
-    #: What placement made of the offers when it last looked at them; None when nothing is wanted.
-    table: AgentTable | None = field(default=None, compare=False, repr=False)
+    #: The offers as placement last looked at them; None when nothing is wanted.
+    offered: Offered | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from dcos_tensorflow.core.offers.launching import SOON_REFUSE_SECONDS, accept_al
 from dcos_tensorflow.core.offers.reconciliation import doubt
 from dcos_tensorflow.core.offers.returning import decline
 from dcos_tensorflow.core.offers.wants import Wants, wants
-from dcos_tensorflow.core.placement.agent_table import AgentTable
 from dcos_tensorflow.core.placement.constraints import depends_on_counts
+from dcos_tensorflow.core.placement.offered import Offered
 from dcos_tensorflow.core.placement.place import Assignment, Placement, TaskRequest, place
 from dcos_tensorflow.core.recovery import (
     avoidance,
@@ -323,8 +323,8 @@ def _want_nothing(draft: Draft) -> None:
         _stop_looking(gang)
     unwanted = tuple(draft.state.desk.offers)
     decline(draft, unwanted, seconds, "nothing is wanted now", OfferUse.UNWANTED)
-    if draft.state.desk.table is not None:
-        draft.state = replace(draft.state, desk=replace(draft.state.desk, table=None))
+    if draft.state.desk.offered is not None:
+        draft.state = replace(draft.state, desk=replace(draft.state.desk, offered=None))
     if awaited:
         _ask_for_offers(draft)
     elif not soon and draft.state.desk.suppressed is not True:
@@ -374,7 +374,7 @@ def _consider(gang: GangDraft, what: Wants) -> _Look:
     if gang.placing.considered == (draft.state.desk.version, asked):
         return _NOT_LOOKED
     avoided = avoidance.reasons(draft) if choosy else {}
-    offers = _table(gang)
+    offers = _offered(gang)
     placed = _placed(gang, what)
     salt = _port_salt(gang)
     preferred = gang.spec.placement
@@ -408,7 +408,7 @@ def _consider(gang: GangDraft, what: Wants) -> _Look:
 def _is_room(gang: GangDraft, requests: tuple[TaskRequest, ...]) -> bool:
     """Say whether members that run would all find a place in the offers in hand."""
     placed = _placed(gang, Wants(requests))
-    return place(requests, _table(gang), placed, salt=_port_salt(gang)).complete
+    return place(requests, _offered(gang), placed, salt=_port_salt(gang)).complete
 
 
 def _port_salt(gang: GangDraft) -> str:
@@ -421,14 +421,14 @@ def _port_salt(gang: GangDraft) -> str:
     return f"{state.instance}/{state.attempt}" if clashed else state.instance
 
 
-def _table(gang: GangDraft) -> AgentTable:
-    """Return the offers in hand as placement has them, made of the table before and kept."""
+def _offered(gang: GangDraft) -> Offered:
+    """Return the offers in hand as placement has them, and keep them for the next time."""
     draft = gang.service
     desk = draft.state.desk
-    before = desk.table if desk.table is not None else AgentTable()
-    table = before.of(volume_places.placeable(gang.spec, desk.offers))
-    draft.state = replace(draft.state, desk=replace(desk, table=table))
-    return table
+    offers = volume_places.placeable(gang.spec, desk.offers)
+    offered = Offered(offers) if desk.offered is None else desk.offered.of(offers)
+    draft.state = replace(draft.state, desk=replace(desk, offered=offered))
+    return offered
 
 
 def _placed(gang: GangDraft, what: Wants) -> tuple[TaskRecord, ...]:

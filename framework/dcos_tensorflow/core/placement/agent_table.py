@@ -22,72 +22,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.placement.constraints import (
-    BoolArray,
-    Column,
-    IntArray,
-    Values,
-    field_value,
+from dcos_tensorflow.core.placement.agents import (
+    OFFER_ID,
+    PORTS,
+    Agent,
+    Key,
+    key_of,
+    machine_of,
 )
+from dcos_tensorflow.core.placement.columns import BoolArray, Column, IntArray, Values
+from dcos_tensorflow.core.placement.constraints import field_value
 
-Key = tuple[str, str]
-
-#: Rows of ``AgentTable.numbers``. CPUS, MEM and DISK in thousandths, Mesos' own fixed point;
-#: PORTS is how many there are. OFFERS is how many were merged, UNAVAILABLE whether a maintenance
-#: window is announced.
-CPUS, MEM, DISK, GPUS, PORTS, OFFERS, UNAVAILABLE = range(7)
-_WIDTH = 7
 #: The field by which machines are told apart. No constraint can have it: theirs is never empty.
 MACHINE = ""
-#: A loopback address is always this machine: agents there share its ports.
-_LOOPBACK = "127.0.0.0/8"
+_WIDTH = 7
 #: A column is made anew once it remembers more texts that are gone than rows, and this many.
 _FORGOTTEN_TEXTS = 1000
 _KEY = attrgetter("key")
-_OFFER_ID = attrgetter("offer_id")
-
-
-def amounts(resources: Resources) -> tuple[int, int, int, int]:
-    """Return CPUS, MEM, DISK and GPUS of ``resources`` as the table has them: exact integers."""
-    return (
-        round(resources.cpus * 1000),
-        round(resources.mem * 1000),
-        round(resources.disk * 1000),
-        resources.gpus,
-    )
-
-
-class Agent:
-    """One row: what an agent offers for one Mesos role.
-
-    ``offers`` were merged; the first by offer id, ``speaker``, says host name, address and
-    attributes. ``ports`` are the free ports of all, ``mounts`` the sizes (MB) of their whole disks.
-    """
-
-    __slots__ = ("key", "mounts", "offers", "ports", "speaker")
-
-    def __init__(self, offers: tuple[Offer, ...]) -> None:
-        self.offers = offers
-        self.speaker = speaker = offers[0]
-        self.key: Key = (speaker.agent_id, speaker.mesos_role)
-        self.ports, self.mounts = speaker.ports, speaker.mounts
-        for offer in offers[1:]:
-            self.ports = self.ports + offer.ports
-            self.mounts = self.mounts + offer.mounts
-
-    @property
-    def offer_ids(self) -> tuple[str, ...]:
-        """Return the ids of all offers: one ACCEPT takes them together."""
-        return tuple(map(_OFFER_ID, self.offers))
-
-    def numbers(self) -> tuple[int, ...]:
-        """Return this agent's column of ``AgentTable.numbers``."""
-        total = self.speaker.resources
-        for offer in self.offers[1:]:
-            total = total + offer.resources
-        unavailable = self.speaker.unavailable_from is not None
-        return (*amounts(total), len(self.ports), len(self.offers), unavailable)
 
 
 class AgentTable:
@@ -130,9 +81,9 @@ class AgentTable:
         gone: list[Offer] = []
         if len(before) - len(replaced) != len(offers) - len(come):
             gone = [before[offer_id] for offer_id in before.keys() - offers.keys()]
-        groups: dict[Key, list[Offer]] = {_key(offer): [] for offer in (*gone, *replaced)}
+        groups: dict[Key, list[Offer]] = {key_of(offer): [] for offer in (*gone, *replaced)}
         for offer in come:
-            groups.setdefault(_key(offer), []).append(offer)
+            groups.setdefault(key_of(offer), []).append(offer)
         return self._with(offers, groups)
 
     def rows_of(self, agent_id: str) -> slice:
@@ -175,10 +126,10 @@ class AgentTable:
                 removed.append(row)
                 for offer in self.agents[row].offers:
                     now = offers.get(offer.offer_id)
-                    if now is not None and _key(now) == key:
+                    if now is not None and key_of(now) == key:
                         group[offer.offer_id] = now
             if group:
-                fresh.append(Agent(tuple(sorted(group.values(), key=_OFFER_ID))))
+                fresh.append(Agent(tuple(sorted(group.values(), key=OFFER_ID))))
                 places.append(place)
         stay = np.delete(np.arange(len(self)), removed)
         return self._spliced(
@@ -215,10 +166,6 @@ def table_of(offers: Iterable[Offer]) -> AgentTable:
     return AgentTable().of({offer.offer_id: offer for offer in offers})
 
 
-def _key(offer: Offer) -> Key:
-    return (offer.agent_id, offer.mesos_role)
-
-
 def _codes(values: Values, field: str, agents: NDArray[np.object_]) -> IntArray:
     """Return the number of what each agent has in ``field``."""
     texts = (_text(field, agent.speaker) for agent in agents)
@@ -226,14 +173,10 @@ def _codes(values: Values, field: str, agents: NDArray[np.object_]) -> IntArray:
 
 
 def _text(field: str, offer: Offer) -> str | None:
-    """Return what an agent has in ``field``.
-
-    As MACHINE that is its address. TensorFlow's gRPC server listens on all interfaces whatever
-    its address says, so agents of one machine cannot both use a port, though each may offer it.
-    """
-    if field != MACHINE:
-        return field_value(field, offer.hostname, offer.attributes, offer.zone, offer.region)
-    return _LOOPBACK if offer.address.startswith("127.") else offer.address or offer.agent_id
+    """Return what an agent has in ``field``."""
+    if field == MACHINE:
+        return machine_of(offer)
+    return field_value(field, offer.hostname, offer.attributes, offer.zone, offer.region)
 
 
 def _ranges(agents: NDArray[np.object_], first_row: int) -> IntArray:

@@ -1,7 +1,7 @@
 """Placement constraints: which agents a rule allows, given what already runs.
 
-``core.placement.packing`` calls it with one column of the agent table and the number of tasks per
-value; ``options`` calls :func:`problem_with` to refuse a rule before anything runs. The operators
+``core.placement.columns`` applies them to many agents at once; ``options`` calls
+:func:`problem_with` to refuse a rule before anything runs. The operators
 are Marathon's and the DC/OS SDK's (Marathon docs, "Constraints"; SDK docs, "Placement"). Nothing
 here counts or places a task.
 
@@ -22,10 +22,7 @@ What the operators mean, where the sources leave room:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping
 
 from dcos_tensorflow.core.model.offer import AttributeValue
 from dcos_tensorflow.core.model.spec import (
@@ -35,74 +32,19 @@ from dcos_tensorflow.core.model.spec import (
     PlacementConstraint,
 )
 from dcos_tensorflow.core.placement.linear_pattern import compiled
-from dcos_tensorflow.records import dataclass
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 HOSTNAME_FIELDS = ("hostname", "@hostname")
 ZONE_FIELD = "@zone"
 
-_NEGATIVE = (ConstraintOperator.UNLIKE, ConstraintOperator.IS_NOT)
-_PATTERNS = (ConstraintOperator.LIKE, ConstraintOperator.UNLIKE)
+#: Operators that an agent without the field passes.
+NEGATIVE = (ConstraintOperator.UNLIKE, ConstraintOperator.IS_NOT)
+PATTERNS = (ConstraintOperator.LIKE, ConstraintOperator.UNLIKE)
 _NEED_A_VALUE = (
-    *_PATTERNS,
+    *PATTERNS,
     ConstraintOperator.IS,
     ConstraintOperator.IS_NOT,
     ConstraintOperator.MAX_PER,
 )
-
-
-class Values:
-    """The texts that one field has on any agent, numbered from 0 in the order they came.
-
-    A text keeps its number, and new ones are added: so the tables that follow each other share
-    one, and a rule looks at each text once. The number says nothing but which text it is.
-    """
-
-    def __init__(self, texts: Iterable[str] = ()) -> None:
-        self.texts: list[str] = []
-        self._codes: dict[str | None, int] = {None: -1}
-        self._patterns: dict[str, list[bool]] = {}
-        for text in texts:
-            self.code(text)
-
-    def __len__(self) -> int:
-        """Return how many texts there are."""
-        return len(self.texts)
-
-    def code(self, text: str | None) -> int:
-        """Return the number of ``text``, a new one if need be; -1 for None."""
-        code = self._codes.get(text)
-        if code is None and text is not None:
-            code = self._codes[text] = len(self.texts)
-            self.texts.append(text)
-        return -1 if code is None else code
-
-    def same_as(self, wanted: str) -> BoolArray:
-        """Say of every text whether it is ``wanted``; numbers are compared as numbers."""
-        found = np.zeros(len(self), dtype=np.bool_)
-        number = _number(wanted)
-        if number is not None:
-            found[:] = [_number(text) == number for text in self.texts]
-        elif wanted in self._codes:
-            found[self._codes[wanted]] = True
-        return found
-
-    def like(self, pattern: str) -> BoolArray:
-        """Say of every text whether the regular expression matches the whole of it."""
-        answers = self._patterns.setdefault(pattern, [])
-        matches = _matcher(pattern)
-        answers.extend(matches(text) is not None for text in self.texts[len(answers) :])
-        return np.array(answers, dtype=np.bool_)
-
-
-@dataclass(frozen=True)
-class Column:
-    """One field of every agent: a number into ``values`` per agent, -1 where it is missing."""
-
-    values: Values
-    codes: IntArray
 
 
 def describe(constraint: PlacementConstraint) -> str:
@@ -136,7 +78,7 @@ def pattern_problem(constraint: PlacementConstraint) -> str | None:
     Apart from :func:`problem_with`: kept options of an earlier release may hold one that RE2 does
     not take. It matches nothing then.
     """
-    if constraint.operator in _PATTERNS:
+    if constraint.operator in PATTERNS:
         try:
             compiled(constraint.value)
         except ValueError as error:
@@ -181,59 +123,12 @@ def depends_on_counts(constraint: PlacementConstraint) -> bool:
     )
 
 
-def allowed_agents(constraint: PlacementConstraint, column: Column, counts: IntArray) -> BoolArray:
-    """Say for every agent whether the rule lets one more task onto it.
-
-    ``counts`` is the number of tasks of the role per entry of ``column.values``. Raises ValueError
-    for a rule that :func:`problem_with` refuses.
-    """
-    refuse_broken(constraint)
-    if depends_on_counts(constraint):
-        allowed = allowed_by_counts(constraint, counts)
-    else:
-        allowed = _matching(constraint, column.values)
-    # A code of -1 picks the entry appended last.
-    return np.append(allowed, constraint.operator in _NEGATIVE)[column.codes]
-
-
-def allowed_by_counts(constraint: PlacementConstraint, counts: IntArray) -> BoolArray:
-    """Say for every value whether one more task may go to it, by the number of tasks on each.
-
-    For rules that :func:`depends_on_counts` and that have nothing wrong with them.
-    """
-    operator, used = constraint.operator, counts > 0
-    allowed: BoolArray = ~used
-    if operator is ConstraintOperator.MAX_PER:
-        allowed = counts < int(constraint.value)
-    elif operator is ConstraintOperator.GROUP_BY:
-        if used.any() and int(used.sum()) >= int(constraint.value or 0):
-            allowed |= counts == counts[used].min()
-    elif operator is ConstraintOperator.CLUSTER and used.any():
-        allowed = used
-    return allowed
-
-
 def looks_at_one_value(constraint: PlacementConstraint) -> bool:
     """Say whether a counted rule's answer for a value depends on the tasks on that value only."""
     return constraint.operator in (ConstraintOperator.UNIQUE, ConstraintOperator.MAX_PER)
 
 
-def _matcher(pattern: str) -> Callable[[str], object]:
-    try:
-        matches: Callable[[str], object] = compiled(pattern).fullmatch
-    except ValueError:
-        return lambda text: None
-    return matches
-
-
-def _matching(constraint: PlacementConstraint, values: Values) -> BoolArray:
-    """Answer for the operators that look at nothing but the value."""
-    operator, wanted = constraint.operator, constraint.value
-    found = values.like(wanted) if operator in _PATTERNS else values.same_as(wanted)
-    return ~found if operator in _NEGATIVE else found
-
-
-def _number(text: str) -> str | None:
+def number_of(text: str) -> str | None:
     """Return a number in its one spelling; None for other text."""
     try:
         return _scalar_text(float(text))

@@ -13,7 +13,10 @@ from math import prod
 from typing import Any
 
 from dcos_tensorflow.core.model.spec import Fitness, PlacementSpec
-from dcos_tensorflow.core.placement.agent_table import CPUS, GPUS, MEM
+from dcos_tensorflow.core.placement.agents import CPUS, GPUS, MEM
+
+#: Added for an agent with a maintenance window: more than any share is.
+MAINTENANCE = 1e5
 
 #: What counts by the name of it; ``WEIGHTED`` has weights of its own. Whole numbers are the faster.
 _WEIGHTS: Mapping[Fitness, Mapping[int, float]] = {

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dcos_tensorflow.core.counted import amount, counted
-from dcos_tensorflow.core.placement.agent_table import CPUS, DISK, GPUS, MEM, OFFERS, PORTS
-from dcos_tensorflow.core.placement.constraints import BoolArray, IntArray
+from dcos_tensorflow.core.placement.agents import CPUS, DISK, GPUS, MEM, OFFERS, PORTS
+from dcos_tensorflow.core.placement.columns import BoolArray, IntArray
 from dcos_tensorflow.core.placement.packing import Kind, Packing
 
 AVOIDED = "avoided"

@@ -41,26 +41,16 @@ from dcos_tensorflow.core.model.spec import (
     PlacementSpec,
     TaskRole,
 )
-from dcos_tensorflow.core.placement.agent_table import (
-    CPUS,
-    DISK,
-    GPUS,
-    MACHINE,
-    MEM,
-    PORTS,
-    UNAVAILABLE,
-    AgentTable,
-)
-from dcos_tensorflow.core.placement.constraints import (
+from dcos_tensorflow.core.placement.agent_table import MACHINE, AgentTable
+from dcos_tensorflow.core.placement.agents import CPUS, DISK, GPUS, MEM, PORTS, UNAVAILABLE
+from dcos_tensorflow.core.placement.columns import (
     BoolArray,
     Column,
     IntArray,
     allowed_by_counts,
-    describe,
-    looks_at_one_value,
-    refuse_broken,
 )
-from dcos_tensorflow.core.placement.fitness import Preference
+from dcos_tensorflow.core.placement.constraints import describe, looks_at_one_value, refuse_broken
+from dcos_tensorflow.core.placement.fitness import MAINTENANCE, Preference
 from dcos_tensorflow.core.placement.ports import choose_ports
 from dcos_tensorflow.records import dataclass
 
@@ -76,7 +66,6 @@ GPU_HEADROOM_MEM = 64_000
 
 # Weights of the preferences above; each outweighs all that follow it together.
 _PER_GROUPED_TASK = 1e6
-_MAINTENANCE = 1e5
 _STRANDS_GPUS = 1e4
 _HAS_FREE_GPUS = 10.0
 _PER_GPU_LEFT = 10.0
@@ -340,7 +329,7 @@ class Packing:
 
     def _share_free(self, rows: Rows) -> Answers:
         """Return how little a row is wanted: what a task takes from it is the same on every row."""
-        return self._preference.share(self.free, rows) + _MAINTENANCE * self._unavailable[rows]
+        return self._preference.share(self.free, rows) + MAINTENANCE * self._unavailable[rows]
 
     def _gpu_score(self, kind: Kind, rows: Rows) -> Answers:
         left = self.free[GPUS][rows] - kind.need[GPUS]

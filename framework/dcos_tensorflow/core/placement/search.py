@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 
 from dcos_tensorflow.core.model.spec import PACKED, ConstraintOperator, TaskRole
-from dcos_tensorflow.core.placement.agent_table import GPUS, PORTS
-from dcos_tensorflow.core.placement.constraints import BoolArray, IntArray
+from dcos_tensorflow.core.placement.agents import GPUS, PORTS
+from dcos_tensorflow.core.placement.columns import BoolArray, IntArray
 from dcos_tensorflow.core.placement.packing import Kind, Packing, Problem
 from dcos_tensorflow.records import dataclass
 
