@@ -58,8 +58,10 @@ class TrustedAddresses:
             return
         found = dict(self._known)
         for name in self.names:
-            with contextlib.suppress(OSError):
+            try:
                 found[name] = self._look_up(name)
+            except OSError:
+                found.setdefault(name, frozenset())
         self._known, self._looked_at = found, self._clock()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from dcos_tensorflow.api.trusted_addresses import TrustedAddresses
@@ -72,6 +74,25 @@ def test_those_that_were_known_count_while_names_cannot_be_looked_up(
     names.known = {}
     names.now += 60
     assert trusted.has("10.0.0.1")
+
+
+def test_who_comes_while_a_name_is_looked_up_again_does_not_wait(
+    names: Names, trusted: TrustedAddresses
+) -> None:
+    # Nobody knows the names, as without DC/OS: who has a token is not to wait for that.
+    trusted.has("10.0.0.1")
+    meanwhile: list[bool] = []
+
+    def slow(name: str) -> frozenset[str]:
+        other = threading.Thread(target=lambda: meanwhile.append(trusted.has("10.0.0.2")))
+        other.start()
+        other.join(30)
+        raise OSError(f"nobody knows {name}")
+
+    trusted._look_up = slow
+    names.now += 60
+    trusted.has("10.0.0.1")
+    assert meanwhile == [False, False]
 
 
 def test_strangers_cause_no_look_up_each(names: Names, trusted: TrustedAddresses) -> None:
