@@ -34,6 +34,8 @@ def audited(pip_audit: str, lock: str) -> Mapping[str, Any]:
             check=False,
         )
         found: dict[str, Any] = json.loads(ended.stdout)
+    except FileNotFoundError as error:
+        raise NoData("pip-audit could not be installed") from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoData(str(error)) from error
     except ValueError as error:
