@@ -158,8 +158,9 @@ class Service:
         """Return how many steps no line tells of; a step that was cut short is told of again."""
         lost = 0
         for name in WORKERS:
-            told = {int(line) for line in (self.job / f"{name}.log").read_text().split()}
+            # In this order: each step is told of before the next one is named.
             found = self.step_of(name)
+            told = {int(line) for line in (self.job / f"{name}.log").read_text().split()}
             lost += len(set(range(found[1] if found else 0)) - told)
         return lost
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import http.client
 import socket
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
@@ -25,6 +26,26 @@ FEW = 8
 async def _echo(scope: Scope, receive: Receive, send: Send) -> None:
     body = await Request(scope, receive).body()
     await PlainTextResponse(body)(scope, receive, send)
+
+
+async def _much(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["path"] == "/health":
+        await PlainTextResponse("well")(scope, receive, send)
+    else:
+        size = 200 if scope["path"] == "/" else 1
+        parts = (b"x" * (20_000_000 // size) for _ in range(size))
+        await StreamingResponse(parts)(scope, receive, send)
+
+
+@pytest.fixture
+def much(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server whose answers are more than the kernel keeps for whoever does not read them."""
+    monkeypatch.setattr(bounded_connection, "MOST_CONNECTIONS", FEW)
+    server = AsgiServer("it", "127.0.0.1", 0, grace_seconds=1)
+    server.bind()
+    server.serve(_much, "much")
+    yield server.address
+    server.stop()
 
 
 @pytest.fixture
@@ -59,6 +80,13 @@ def health(address: str, path: str = "/health") -> int:
         client.close()
 
 
+def is_well(address: str) -> bool:
+    try:
+        return health(address) == 200
+    except ConnectionError:
+        return False
+
+
 @contextmanager
 def idle(address: str, count: int) -> Iterator[list[socket.socket]]:
     with ExitStack() as stack:
@@ -71,6 +99,15 @@ def is_ended(connection: socket.socket) -> bool:
         return connection.recv(1) == b""
     except ConnectionError:
         return True
+
+
+def is_refused(connection: socket.socket) -> bool:
+    """Say whether the other end takes nothing any more; nothing is read."""
+    try:
+        connection.sendall(b"x")
+    except ConnectionError:
+        return True
+    return False
 
 
 def has_ended_while_dripping(connection: socket.socket) -> bool:
@@ -107,6 +144,48 @@ def test_the_next_request_of_a_connection_has_its_own_time(api: str) -> None:
         client.request("POST", "/", b"body")
         assert client.getresponse().read() == b"body"
     client.close()
+
+
+def test_whoever_takes_no_answer_holds_nobody_elses_place(much: str) -> None:
+    with ExitStack() as stack:
+        for _ in range(5 * FEW):
+            connection = stack.enter_context(connected(much))
+            # The answer has begun: the connection waits for no request any more.
+            with suppress(ConnectionError):
+                connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                connection.recv(1)
+        # As long as the kernel takes what is written, nobody has been waited for.
+        soon = bounded_connection.REQUEST_SECONDS * 0.75
+        eventually(lambda: is_well(much), seconds=soon)
+
+
+def test_an_answer_that_is_not_taken_ends_with_its_time(
+    much: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_connection, "REQUEST_SECONDS", 0.5)
+    with connected(much) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert connection.recv(12) == b"HTTP/1.1 200"
+        # More of a request is no sign that the answer is taken.
+        eventually(lambda: is_refused(connection), seconds=30)
+
+
+@pytest.mark.parametrize("path", ["/", "/in-one-piece"])
+def test_an_answer_that_is_taken_slowly_is_given_whole(
+    much: str, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    limit, began = 2.0, time.monotonic()
+    monkeypatch.setattr(bounded_connection, "REQUEST_SECONDS", limit)
+    client = http.client.HTTPConnection(much, timeout=30)
+    client.request("GET", path)
+    answer, read = client.getresponse(), 0
+    while part := answer.read(1_000_000):
+        read += len(part)
+        # In all it takes several times as long as may pass with nothing taken.
+        time.sleep(limit / 8)
+    client.close()
+    assert read == 20_000_000
+    assert time.monotonic() - began > 2 * limit
 
 
 def test_nothing_long_is_read_of_whom_the_master_does_not_know(master: str) -> None:

@@ -15,6 +15,7 @@ from typing import Protocol
 from starlette.requests import Request
 
 from dcos_tensorflow.api.failed_logins import FailedLogins, network_of
+from dcos_tensorflow.api.trusted_addresses import TrustedAddresses
 from dcos_tensorflow.network.loopback import is_loopback
 from dcos_tensorflow.network.other_pages import is_from_another_page, names_an_address
 from dcos_tensorflow.network.peer import owner_of_peer
@@ -36,7 +37,8 @@ class Right(enum.IntEnum):
 class Caller:
     """Somebody who was let in."""
 
-    #: Who, in the words of the audit log: ``operator``, ``reader``, ``dcos:alice``, ``anyone``.
+    #: Who, in the words of the audit log: ``operator``, ``reader``, ``router``, ``dcos:alice``,
+    #: ``anyone``.
     name: str
     right: Right
 
@@ -75,17 +77,18 @@ class Logins(Protocol):
 ANYONE = Caller("anyone", Right.OPERATE)
 OPERATOR = Caller("operator", Right.OPERATE)
 READER = Caller("reader", Right.READ)
+#: A proxy that has let somebody in.
+ROUTER = Caller("router", Right.OPERATE)
 
 _NO_TOKEN = "this API needs its token: Authorization: Bearer <token>"
-_WRONG_TOKEN = f"this is not its token; {_NO_TOKEN}"
 
 
-def check_binding(host: str, token: str, allow_open: bool) -> None:
-    """Refuse to serve ``host`` without a token, unless ``allow_open`` says that it is wanted.
+def check_binding(host: str, guarded: bool, allow_open: bool) -> None:
+    """Refuse to serve ``host`` unguarded, unless ``allow_open`` says that it is wanted.
 
     Raises OpenBinding. Whoever reaches an open API can end the job.
     """
-    if token or allow_open or is_loopback(host):
+    if guarded or allow_open or is_loopback(host):
         return
     raise OpenBinding(
         f"the API would listen on {host or 'all addresses'} without a token: whoever reaches it "
@@ -96,7 +99,8 @@ def check_binding(host: str, token: str, allow_open: bool) -> None:
 class Access:
     """Who is let in: ``token`` is the operator's, ``read_token`` one that may only read.
 
-    Without any of the three nobody is asked, and everybody may do everything.
+    Who comes from ``trusted`` addresses needs none of these. Without any of the four nobody is
+    asked, and everybody may do everything.
     """
 
     def __init__(
@@ -105,6 +109,7 @@ class Access:
         read_token: str = "",
         logins: Logins | None = None,
         failures: FailedLogins | None = None,
+        trusted: TrustedAddresses | None = None,
     ) -> None:
         self._tokens = [
             (text.encode(), caller)
@@ -112,6 +117,7 @@ class Access:
             if text
         ]
         self._logins = logins
+        self._trusted = trusted
         self._failures = failures or FailedLogins()
         #: The tokens themselves: they are in nothing that is shown.
         self.secrets = frozenset(filter(None, (token, read_token)))
@@ -119,15 +125,23 @@ class Access:
     @property
     def asks(self) -> bool:
         """Say whether anything is asked for."""
-        return bool(self._tokens) or self._logins is not None
+        return bool(self._tokens) or self._logins is not None or self._trusted is not None
+
+    @property
+    def waits(self) -> bool:
+        """Say whether ``admit`` may wait for others: it is not for the event loop then."""
+        return self._logins is not None or self._trusted is not None
 
     def admit(self, request: Request, right: Right) -> Caller:
         """Return who asks, and may do that. Raises Refused. Others' keys may be fetched for it."""
         if not self.asks:
             return ANYONE
+        if self._is_routed(request):
+            # What it carries is a token of the router's, which is none of ours.
+            return ROUTER
         given = _given(request)
         if given is None:
-            raise Refused(Refusal(401, _NO_TOKEN))
+            raise Refused(Refusal(401, self._no_token()))
         if self._failures.any:
             wait = self._failures.wait_seconds(_peer(request))
             if wait:
@@ -136,11 +150,21 @@ class Access:
         caller = self._caller(given)
         if caller is None:
             self._failures.note(_peer(request))
-            raise Refused(Refusal(401, _WRONG_TOKEN, is_a_try=True))
+            why = f"this is not its token; {self._no_token()}"
+            raise Refused(Refusal(401, why, is_a_try=True))
         if caller.right < right:
             why = f"{caller.name} may only read here: orders need the operator's token"
             raise Refused(Refusal(403, why, caller.name, is_a_try=True))
         return caller
+
+    def _is_routed(self, request: Request) -> bool:
+        client = request.client
+        return self._trusted is not None and client is not None and self._trusted.has(client.host)
+
+    def _no_token(self) -> str:
+        if self._trusted is None:
+            return _NO_TOKEN
+        return f"{_NO_TOKEN}, or to be asked by way of {' or '.join(self._trusted.names)}"
 
     def _caller(self, given: str) -> Caller | None:
         sent = given.encode("latin-1", "replace")

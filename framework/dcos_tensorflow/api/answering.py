@@ -70,23 +70,21 @@ class Answering:
 
     def guarded(self, answer: Callable[[ServiceState, Request], Response]) -> Endpoint:
         """Let only those in who may ask, and only while there is a state to show."""
-
-        def endpoint(request: Request) -> Response:
-            self.admit(request, Right.READ)
-            state = self._source.state()
-            return self._starting() if state is None else answer(state, request)
-
-        return self.caught(endpoint)
+        return self._guarded(answer, self._viewers)
 
     def guarded_waiting(
         self, answer: Callable[[ServiceState, Request], Response], most_at_once: int
     ) -> Endpoint:
         """Do the same for what waits for others, on threads of its own: so many at once."""
-        limiter = CapacityLimiter(most_at_once)
+        return self._guarded(answer, CapacityLimiter(most_at_once))
+
+    def _guarded(
+        self, answer: Callable[[ServiceState, Request], Response], limiter: CapacityLimiter
+    ) -> Endpoint:
 
         async def endpoint(request: Request) -> Response:
             try:
-                await run_in_threadpool(self.admit, request, Right.READ)
+                await self._admitted(request, Right.READ)
                 state = self._source.state()
                 if state is None:
                     return self._starting()
@@ -124,7 +122,7 @@ class Answering:
         async def endpoint(request: Request) -> Response:
             who = ""
             try:
-                who = (await run_in_threadpool(self.admit, request, Right.OPERATE)).name
+                who = (await self._admitted(request, Right.OPERATE)).name
                 body = await _limited_body(request, most_bytes)
                 state = self._source.state()
                 if state is None:
@@ -144,6 +142,12 @@ class Answering:
             why = "a page of another site may read and order nothing here"
             raise Refused(Refusal(403, why, caller.name, is_a_try=right is Right.OPERATE))
         return caller
+
+    async def _admitted(self, request: Request, right: Right) -> Caller:
+        """Do the same in the event loop: who is refused costs no other thread anything."""
+        if self._access.waits:
+            return await run_in_threadpool(self.admit, request, right)
+        return self.admit(request, right)
 
     def may_read(self, request: Request) -> bool:
         """Say whether whoever asks may read."""

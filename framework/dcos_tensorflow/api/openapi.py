@@ -47,6 +47,8 @@ _PATH_PARAMETERS = {
     "id": "id of a configuration, a UUID",
     "file": "path below the sandbox; slashes in it stay as they are",
 }
+#: What a parameter of the query may be, where that is not any text.
+_WORDS = {"merge": ("true", "false")}
 _UNAUTHORIZED = Answer("the token is missing or wrong", "Message")
 _FOREIGN = Answer(
     "the token may only read, or a browser may have sent this for a page of another site",
@@ -179,7 +181,7 @@ def _parameter(name: str, place: str, meaning: str) -> dict[str, Any]:
         "in": place,
         "required": place == "path",
         "description": meaning,
-        "schema": {"type": "string"},
+        "schema": {"type": "string", **({"enum": list(_WORDS[name])} if name in _WORDS else {})},
     }
 
 

@@ -36,9 +36,16 @@ def _check_tokens(settings: Settings) -> None:
             "--api-dcos-keys says how users of DC/OS are known, --api-dcos-operators and"
             " --api-dcos-readers which of them may ask: one is nothing without the other."
         )
-    if settings["api_open"] and not token and (read_token or users):
+    routers = settings["api_from"]
+    if settings["api_open"] and not token and (read_token or users or routers):
         raise UsageError(
-            f"{settings.origin('api_open')}: an open API asks nobody, and there are tokens for it."
+            f"{settings.origin('api_open')}: an open API asks nobody, and there are tokens for it,"
+            " or addresses that need none."
+        )
+    if users and routers:
+        raise UsageError(
+            f"{settings.origin('api_from')}: whoever comes from there needs no token, and"
+            " --api-dcos-keys asks for one: give one of them."
         )
 
 
@@ -67,7 +74,8 @@ def _check_binding(settings: Settings) -> None:
     from dcos_tensorflow.api.access import OpenBinding, check_binding
 
     try:
-        check_binding(settings["api_host"], settings.secret("api_token"), settings["api_open"])
+        guarded = bool(settings.secret("api_token") or settings["api_from"])
+        check_binding(settings["api_host"], guarded, settings["api_open"])
     except OpenBinding as error:
         raise UsageError(
             f"{settings.origin('api_host')}: {error} (--api-token-file, --api-open)"

@@ -110,6 +110,13 @@ def _users(value: Any) -> str:
     return ",".join(filter(None, (name.strip() for name in _text(value).split(","))))
 
 
+def _hosts(value: Any) -> str:
+    hosts = _users(value)
+    if not re.fullmatch(r"[A-Za-z0-9.:_,-]*", hosts):
+        raise ValueError("must be names or addresses with commas between")
+    return hosts
+
+
 def _keys(value: Any) -> str:
     text = _text(value).strip()
     if text.startswith("https://"):
@@ -206,6 +213,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("api_dcos_keys", _keys, "keys of DC/OS whose tokens count: https://... or a file"),
     Setting("api_dcos_operators", _users, "users of DC/OS who may operate, with commas between"),
     Setting("api_dcos_readers", _users, "users of DC/OS who may read, with commas between"),
+    Setting(
+        "api_from", _hosts, "names and addresses of a proxy that needs no token, as Admin Router"
+    ),
     Setting("api_cert", _file, "certificate that the HTTP API shows: it speaks TLS then"),
     Setting("api_key", _file, "key of that certificate"),
     Setting("api_open", _switch, "serve the API without a token, to the network too", False),

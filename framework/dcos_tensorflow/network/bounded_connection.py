@@ -2,21 +2,24 @@
 
 uvicorn gives a client as long as it likes to send a request, and takes as many connections as the
 process has file descriptors for. Here a request is whole within a time, however slowly it drips,
-and where there are too many connections the one goes that has asked for nothing for longest.
-Whoever sends a request at once is answered, whatever others do. Used by ``asgi_server``.
+and some of an answer is taken within a time, too. Where there are too many connections the one goes
+that has kept us waiting for longest. Whoever sends a request at once and reads is answered,
+whatever others do. Used by ``asgi_server``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from typing import Any
 
 import h11
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-#: A request has arrived after so long (seconds), or its connection ends.
+#: A request has arrived after so long (seconds), or its connection ends. So it does where nothing
+#: of an answer that the kernel keeps no more of is taken for so long.
 REQUEST_SECONDS = 20.0
 #: So many connections at once: viewers, tasks that fetch, tunnels. Each is a file descriptor.
 MOST_CONNECTIONS = 500
@@ -27,17 +30,25 @@ class BoundedConnection(H11Protocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        #: Until the request is whole, and until some of the answer is taken; None: nobody waits.
         self._late: asyncio.TimerHandle | None = None
+        self._untaken: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request, and let another connection go where there are too many."""
         super().connection_made(transport)
         self._await_request()
         if len(self.connections) > MOST_CONNECTIONS:
-            waiting = [c for c in self.connections if isinstance(c, BoundedConnection) and c._late]
+            waiting = [
+                (handle.when(), number, connection)
+                for number, connection in enumerate(self.connections)
+                if isinstance(connection, BoundedConnection)
+                for handle in (connection._late, connection._untaken)
+                if handle is not None
+            ]
             if waiting:
                 # One that waits has its time; who has the least of it left began first.
-                min(waiting, key=lambda c: c._late.when() if c._late else 0.0)._give_up()
+                min(waiting, key=lambda one: one[:2])[-1]._give_up()
 
     def data_received(self, data: bytes) -> None:
         """Go on waiting as long as the request is not whole: more of it gives it no more time."""
@@ -47,9 +58,23 @@ class BoundedConnection(H11Protocol):
         else:
             self._stop_waiting()
 
+    def pause_writing(self) -> None:
+        """Begin to wait for the answer to be taken."""
+        super().pause_writing()
+        self._untaken = self._in_time(self._await_reader)
+
+    def _await_reader(self) -> None:
+        self._untaken = self._in_time(self._await_reader)
+
+    def resume_writing(self) -> None:
+        """Go on: much of what was written has been taken."""
+        self._stop_waiting_for_reader()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
         self._stop_waiting()
+        self._stop_waiting_for_reader()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
@@ -60,15 +85,36 @@ class BoundedConnection(H11Protocol):
 
     def _await_request(self) -> None:
         if self._late is None:
-            self._late = self.loop.call_later(REQUEST_SECONDS, self._give_up)
+            self._late = self._in_time(self._await_request_still)
+
+    def _await_request_still(self) -> None:
+        self._late = self._in_time(self._await_request_still)
+
+    def _in_time(self, go_on: Callable[[], None]) -> asyncio.TimerHandle:
+        """Give up when the time is over; ``go_on`` where some of an answer was taken meanwhile."""
+        unsent = self.transport.get_write_buffer_size()
+
+        def over() -> None:
+            if self.transport.get_write_buffer_size() < unsent:
+                go_on()
+            else:
+                self._give_up()
+
+        return self.loop.call_later(REQUEST_SECONDS, over)
 
     def _stop_waiting(self) -> None:
         if self._late is not None:
             self._late.cancel()
             self._late = None
 
+    def _stop_waiting_for_reader(self) -> None:
+        if self._untaken is not None:
+            self._untaken.cancel()
+            self._untaken = None
+
     def _give_up(self) -> None:
         self._stop_waiting()
+        self._stop_waiting_for_reader()
         self.transport.abort()
 
 

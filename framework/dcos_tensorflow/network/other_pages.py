@@ -25,9 +25,11 @@ def is_from_another_page(method: str, headers: Mapping[str, str]) -> bool:
     site = headers.get("sec-fetch-site")
     if site is None:
         origin = headers.get("origin")
+        if origin is None:
+            return False
         # A proxy in front of us puts the name that it was asked by there; no page can.
-        names = (headers.get("host"), headers.get("x-forwarded-host"))
-        return origin is not None and urlsplit(origin).netloc not in names
+        names = {headers.get("host"), headers.get("x-forwarded-host")} - {None, ""}
+        return _place(origin) not in names
     if site in ("same-origin", "none"):
         return False
     return not (
@@ -35,6 +37,14 @@ def is_from_another_page(method: str, headers: Mapping[str, str]) -> bool:
         and headers.get("sec-fetch-mode") == "navigate"
         and headers.get("sec-fetch-dest") == "document"
     )
+
+
+def _place(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        # No browser says so; whoever does is none of ours.
+        return ""
 
 
 def names_an_address(headers: Mapping[str, str]) -> bool:

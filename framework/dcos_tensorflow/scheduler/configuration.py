@@ -44,7 +44,8 @@ class SchedulerConfig:
     ``advertise`` is the host name or address under which the agents reach our API; empty means the
     address that the API binds to, or this machine's name when it binds to all.
     ``api_token`` may do everything there, ``api_read_token`` only look; with ``api_cert`` and
-    ``api_key`` (PEM files) the API speaks TLS.
+    ``api_key`` (PEM files) the API speaks TLS. From ``api_from`` (names, addresses) comes a proxy
+    that has asked who somebody is.
     ``leadership_timeout_seconds`` None waits for ever while another scheduler serves the same
     service, 0 gives up at once. ``standby`` waits for ever and serves the API meanwhile.
     ``session_seconds`` is how long ZooKeeper keeps the leadership of a scheduler that vanished.
@@ -72,6 +73,7 @@ class SchedulerConfig:
     api_token: str = field(default="", repr=False)
     api_read_token: str = field(default="", repr=False)
     api_dcos: DcosUsers | None = None
+    api_from: tuple[str, ...] = ()
     api_cert: str = ""
     api_key: str = ""
     advertise: str = ""

@@ -149,6 +149,8 @@ def start(tmp_path: Path, cluster: CommandLine) -> Iterator[Callable[..., AppPro
         (sandbox / "dcos-tensorflow").symlink_to(fetched.folder)
         elsewhere = {
             "DCOS_TENSORFLOW_MASTER": running.master,
+            # The test is Admin Router.
+            "DCOS_TENSORFLOW_API_FROM": "127.0.0.1",
             "DCOS_TENSORFLOW_PRINCIPAL": running.credentials.principal,
             "DCOS_TENSORFLOW_SECRET_FILE": str(daemon.credential_file(cluster.home / "local")),
             "DCOS_TENSORFLOW_STATE": f"sqlite:///{tmp_path}/state.db",

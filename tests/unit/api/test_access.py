@@ -62,14 +62,14 @@ class TestToken:
 class TestBinding:
     @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "localhost", "::1", "[::1]"])
     def test_loopback_needs_no_token(self, host: str) -> None:
-        check_binding(host, "", allow_open=False)
+        check_binding(host, False, allow_open=False)
 
     @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "10.0.0.7", "node7.example.com"])
     def test_the_network_needs_a_token_or_a_clear_word(self, host: str) -> None:
-        check_binding(host, "token", allow_open=False)
-        check_binding(host, "", allow_open=True)
+        check_binding(host, True, allow_open=False)
+        check_binding(host, False, allow_open=True)
         with pytest.raises(OpenBinding, match="without a token"):
-            check_binding(host, "", allow_open=False)
+            check_binding(host, False, allow_open=False)
 
 
 class TestStop:

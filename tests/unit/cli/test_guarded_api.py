@@ -31,6 +31,11 @@ def test_an_open_api_has_to_be_asked_for():
     assert with_guarded_api(settings, local=False).secret("api_token") == ""
 
 
+def test_an_api_that_a_router_asks_has_no_token_that_could_be_read_somewhere():
+    settings = collect(None, {}, {**MASTER, "api_host": "0.0.0.0", "api_from": "master.mesos"})
+    assert with_guarded_api(settings, local=False).secret("api_token") == ""
+
+
 def test_the_api_of_a_local_job_listens_on_this_machine_only():
     settings = collect(None, {}, {"master": "198.51.100.1:5050"})
     assert with_guarded_api(settings, local=True)["api_host"] == "127.0.0.1"

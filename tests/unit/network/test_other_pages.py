@@ -17,10 +17,21 @@ A_LINK = {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
         {"sec-fetch-site": "same-site"},
         {"sec-fetch-site": "cross-site", **A_LINK, "sec-fetch-dest": "iframe"},
         {"origin": "http://evil.example"},
+        {"origin": "null", "host": ""},
+        {"origin": "http://["},
         {"origin": "http://127.0.0.1:8888"},
         {"origin": "null"},
     ],
-    ids=["a site", "another port", "a frame", "no metadata", "a port, no metadata", "a file"],
+    ids=[
+        "a site",
+        "another port",
+        "a frame",
+        "no metadata",
+        "no host",
+        "no URL",
+        "a port, no metadata",
+        "a file",
+    ],
 )
 def test_another_page_is_told(headers: dict[str, str]) -> None:
     assert is_from_another_page("GET", {**OURS, **headers})

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from dcos_tensorflow.network import peer as module
 from dcos_tensorflow.network.peer import owner_of_peer
 
 
@@ -60,3 +61,26 @@ def test_of_a_connection_that_was_closed_nobody_is_the_owner(listening: socket.s
         accepted, peer = listening.accept()
     with accepted:
         assert owner_of_peer(peer, server) is None
+
+
+def test_the_kernel_is_not_made_to_write_its_table_for_each_request(
+    listening: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_TABLES", ())
+    server = listening.getsockname()
+    with socket.create_connection(server):
+        accepted, peer = listening.accept()
+        with accepted:
+            assert owner_of_peer(peer, server) == os.getuid()
+
+
+def test_its_table_is_read_where_it_answers_no_question(
+    listening: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As under a unit that allows no such socket, or in a sandbox without that part of the kernel.
+    monkeypatch.setattr(module, "_SOCK_DIAG", 4000)
+    server = listening.getsockname()
+    with socket.create_connection(server):
+        accepted, peer = listening.accept()
+        with accepted:
+            assert owner_of_peer(peer, server) == os.getuid()

@@ -52,6 +52,12 @@ def test_the_labels_are_those_that_dcos_looks_for(render: Render) -> None:
     }
 
 
+def test_the_api_answers_what_comes_from_admin_router_alone(render: Render) -> None:
+    env = render(name="mnist")["env"]
+    assert env["DCOS_TENSORFLOW_API_FROM"] == "master.mesos,leader.mesos"
+    assert "DCOS_TENSORFLOW_API_OPEN" not in env
+
+
 def test_the_api_has_a_virtual_address(render: Render) -> None:
     (port,) = render(name="mnist")["portDefinitions"]
     assert (port["name"], port["labels"]) == ("api", {"VIP_0": "/api.mnist:80"})

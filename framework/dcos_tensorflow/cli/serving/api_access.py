@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.dcos_tokens import DcosTokens, KeyFile, KeyService
+from dcos_tensorflow.api.trusted_addresses import TrustedAddresses
 from dcos_tensorflow.network.listening import ServerNotStarted
 from dcos_tensorflow.network.server_tls import CertificateUnusable, ServerTls
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
@@ -20,7 +21,8 @@ def access_of(config: SchedulerConfig) -> Access:
     """Return who is let in."""
     users = config.api_dcos
     if users is None:
-        return Access(config.api_token, config.api_read_token)
+        routers = TrustedAddresses(config.api_from) if config.api_from else None
+        return Access(config.api_token, config.api_read_token, trusted=routers)
     keys: KeyFile | KeyService
     if users.keys.startswith("https://"):
         # Those who are trusted to be the masters are trusted to be their identity service.

@@ -41,6 +41,7 @@ def scheduler_config(
         api_token=settings.secret("api_token"),
         api_read_token=settings.secret("api_read_token"),
         api_dcos=_dcos_users(settings),
+        api_from=tuple(filter(None, settings["api_from"].split(","))),
         api_cert=settings["api_cert"],
         api_key=settings["api_key"],
         advertise=settings["advertise"],
@@ -90,14 +91,14 @@ def with_guarded_api(settings: Settings, *, local: bool) -> Settings:
     """Return the settings with an API that asks for a token, and that agents elsewhere reach.
 
     Without a token anybody on this machine could give the job other code to run. A token that is
-    made here lies in the registration, which is this user's alone. The API's address and
-    ``api_open`` are the operator's choice.
+    made here lies in the registration, which is this user's alone. The API's address, ``api_open``
+    and ``api_from`` are the operator's choice.
     """
     elsewhere = not local and settings["artifacts"] != ArtifactDelivery.FILE
     if elsewhere and not settings.given("api_host"):
         address = reachable_address(settings["master"])
         settings = settings.with_value("api_host", address, "this machine's address")
-    if settings.secret("api_token") or settings["api_open"]:
+    if settings.secret("api_token") or settings["api_open"] or settings["api_from"]:
         return settings
     return settings.with_value("api_token", secrets.token_urlsafe(24), "a token of this process")
 

@@ -56,6 +56,8 @@ def variables(
         "DCOS_TENSORFLOW_HOME": str(folder),
         "DCOS_TENSORFLOW_API_HOST": "127.0.0.1",
         "DCOS_TENSORFLOW_SECRETS_DIR": str(secrets),
+        # What is here Admin Router has no address that others have not.
+        "DCOS_TENSORFLOW_API_FROM": "",
         "DCOS_TENSORFLOW_API_TOKEN_FILE": str(keys.api_token),
     }
     if keys.credential is not None:
