@@ -28,9 +28,10 @@ from dcos_tensorflow.capacity.ledger import (
 )
 from dcos_tensorflow.capacity.losses import losses_seen
 from dcos_tensorflow.capacity.market import Market, Pool, WantedMachines
-from dcos_tensorflow.capacity.planner import Owned, Plan, offer_of, plan
+from dcos_tensorflow.capacity.planner import Owned, Plan, plan
 from dcos_tensorflow.capacity.provider import Order
 from dcos_tensorflow.capacity.sight import Rules, Sight
+from dcos_tensorflow.capacity.trial import offer_of
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.records import dataclass
 

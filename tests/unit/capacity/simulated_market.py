@@ -15,7 +15,7 @@ from dcos_tensorflow.capacity.deadline import Fleet
 from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
 from dcos_tensorflow.capacity.mirror import Agents, Answer
-from dcos_tensorflow.capacity.planner import GangDemand, offer_of
+from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.capacity.provider import (
     Bought,
     Machine,
@@ -25,6 +25,7 @@ from dcos_tensorflow.capacity.provider import (
 )
 from dcos_tensorflow.capacity.reconcile import Round, reconcile
 from dcos_tensorflow.capacity.sight import Rules, Sight
+from dcos_tensorflow.capacity.trial import offer_of
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import TaskRole
