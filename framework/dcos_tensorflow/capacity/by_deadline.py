@@ -6,10 +6,12 @@ a second while the gang trained, and how many steps there are in all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dcos_tensorflow.capacity.deadline import Fleet, Job, Memory, Quote, RestartCost, Sight, decide
+from dcos_tensorflow.capacity.exchange import trained_on
 from dcos_tensorflow.capacity.ledger import Backoff, Ledger, pool_key
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
@@ -79,7 +81,12 @@ def fleet_of(
 
     None where the deadline says nothing: spot machines first, as without one.
     """
+    pools = [pool for pool in pools if limits.allow(pool)]
     there = [(e, m) for e, m in ledger.machines() if m.is_useful]
+    if way.trains and (now := trained_on(ledger)):
+        there = now
+        # Who is to move has its place on machines that are there, or are bought for it.
+        demand = None if any(m.moves for _, m in now) else demand
     spot = sum(entry.market is Market.SPOT for entry, _ in there)
     zone = there[0][1].zone if there else ""
     more = _more(demand, pools, limits)
@@ -94,7 +101,9 @@ def fleet_of(
         return safe, memory
     fleet = Fleet(zone, spot, len(there) - spot)
     known = [_to_be_had(pool, ledger, way.now) for pool in pools]
-    quotes = tuple(_quotes(kind, fleet, machines, known))
+    ours = Counter(m.zone for e, m in ledger.machines() if m.is_useful and e.market is Market.SPOT)
+    ours |= Counter({zone: spot})
+    quotes = tuple(_quotes(kind, ours, machines, known))
     if not quotes:
         return None, memory
     whole = not more
@@ -124,15 +133,17 @@ def _more(
     return tuple((each.pool, each.count) for each in found.wanted)
 
 
-def _quotes(kind: str, here: Fleet, machines: int, pools: Sequence[Pool]) -> Iterator[Quote]:
-    """Yield what each zone has of one type of machine, with what the gang has there included."""
+def _quotes(
+    kind: str, ours: Mapping[str, int], machines: int, pools: Sequence[Pool]
+) -> Iterator[Quote]:
+    """Yield what each zone has of one type of machine, with our own spot machines there."""
     of_kind = {(p.zone, p.market): p for p in pools if p.instance_type == kind}
     for zone in sorted({zone for zone, _ in of_kind}):
         kept = of_kind.get((zone, Market.ON_DEMAND))
         offered = of_kind.get((zone, Market.SPOT))
         if kept is None:
             continue
-        available, price = here.spot if zone == here.zone else 0, kept.price
+        available, price = ours.get(zone, 0), kept.price
         if offered is not None:
             available += machines if offered.available is None else offered.available
             price = offered.price

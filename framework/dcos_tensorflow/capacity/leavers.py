@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dcos_tensorflow.capacity import mirror
+from dcos_tensorflow.capacity.exchange import to_be_left
 from dcos_tensorflow.capacity.ledger import (
     HOUR,
     Backoff,
-    Entry,
     Ledger,
     OwnedMachine,
     pool_key,
 )
-from dcos_tensorflow.capacity.market import Market
 from dcos_tensorflow.capacity.planner import Plan
 from dcos_tensorflow.capacity.sight import Rules, Sight
 
@@ -30,16 +29,20 @@ _FOR_GOOD = "its agent did not register"
 
 
 def with_leavers(
-    ledger: Ledger, sight: Sight, rules: Rules, *, kept: Plan | None
+    ledger: Ledger, sight: Sight, rules: Rules, *, kept: Plan | None, goes_over: bool = False
 ) -> tuple[Ledger, list[str]]:
-    """Let machines leave that are of no use, and those stay on which a task came in between."""
+    """Let machines leave that are of no use, and those stay on which a task came in between.
+
+    While a gang ``goes_over`` to other machines, none is idle for nothing.
+    """
     told: list[str] = []
-    served = _is_served(sight, kept)
+    served = goes_over or _is_served(sight, kept)
+    left = to_be_left(ledger, sight.fleet, goes_over=goes_over)
     for entry, machine in tuple(ledger.machines()):
         why = _why_leaving(machine, sight, rules, served=served)
         seen = machine
-        if not why and _has_to_be_left(entry, machine, sight):
-            why = "the deadline leaves no time for the loss of a spot machine"
+        if not why and machine.machine_id in left:
+            why = left[machine.machine_id]
             seen = replace(machine.leave(sight.now, why), moves=True)
             told.append(f"{machine.machine_id} is to be left: {why}")
         elif why and not machine.leaving_since:
@@ -56,13 +59,6 @@ def with_leavers(
         if seen is not machine:
             ledger = ledger.put(ledger.entries[entry.purchase_id].put(seen))
     return ledger, told
-
-
-def _has_to_be_left(entry: Entry, machine: OwnedMachine, sight: Sight) -> bool:
-    """Say whether a gang with a deadline has to go on without this spot machine."""
-    fleet = sight.fleet
-    safe = fleet is not None and fleet.on_demand and not fleet.spot
-    return bool(safe) and entry.market is Market.SPOT and machine.is_useful
 
 
 def _is_served(sight: Sight, planned: Plan | None) -> bool:

@@ -150,7 +150,7 @@ def _with_others(
         most=limits.pools_per_order - 1,
         one_zone=purchase.zone is not None,
         fits=Trial(demand.requests, purchase.offers).fits,
-        is_within=lambda price: not _beyond(limits, owned, 0, price - _price(mix)),
+        is_within=lambda price: not beyond(limits, owned, 0, price - _price(mix)),
     )
     return tuple(
         WantedMachines(pool, count, (demand.gang,), found)
@@ -236,7 +236,7 @@ class _Search:
             return None
 
     def _beyond(self, price: float, count: int) -> str:
-        return _beyond(self._limits, self._owned, count, price)
+        return beyond(self._limits, self._owned, count, price)
 
 
 def _by_market(
@@ -278,7 +278,7 @@ def _taken(pools: Sequence[Pool], count: int) -> tuple[_Mix, int]:
     return tuple(mix), count
 
 
-def _beyond(limits: Limits, owned: Owned, count: int, price: float) -> str:
+def beyond(limits: Limits, owned: Owned, count: int, price: float) -> str:
     """Return why so many machines more, at so much an hour, are too many; empty if they are not."""
     count += owned.instances
     if limits.max_instances is not None and count > limits.max_instances:

@@ -7,7 +7,7 @@ is written first; only then are the orders sent, which are the same each time, a
 1. ``mirror``: the ledger takes what provider and master say;
 2. ``leavers``: machines leave that are of no use; those that are empty go back;
 3. a purchase without an answer is asked for again, or cancelled when nobody waits any more;
-4. what waits is planned, and new purchases are written.
+4. what waits is planned, and what a gang goes over to (``exchange``); purchases are written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from dcos_tensorflow.capacity import mirror
+from dcos_tensorflow.capacity import exchange, mirror
 from dcos_tensorflow.capacity.leavers import asked_back, with_leavers
 from dcos_tensorflow.capacity.ledger import (
     HOUR,
@@ -28,7 +28,7 @@ from dcos_tensorflow.capacity.ledger import (
 )
 from dcos_tensorflow.capacity.losses import losses_seen
 from dcos_tensorflow.capacity.market import Market, Pool, WantedMachines
-from dcos_tensorflow.capacity.planner import Owned, Plan, plan
+from dcos_tensorflow.capacity.planner import Owned, Plan, beyond, plan
 from dcos_tensorflow.capacity.provider import Order
 from dcos_tensorflow.capacity.sight import Rules, Sight
 from dcos_tensorflow.capacity.trial import offer_of
@@ -65,9 +65,11 @@ def reconcile(before: Ledger, sight: Sight, rules: Rules) -> Round:
     strangers = () if ledger.account.provider.holds(sight.now) else strangers
     why = [f"{counted(len(strangers), 'machine')} that nobody ordered"] if strangers else []
     planned, wanted = _planned(ledger, sight, rules)
-    ledger, left = with_leavers(ledger, sight, rules, kept=planned)
+    others = _others(ledger, sight, rules)
+    wanted += () if others is None or _too_early(ledger.account, sight.now) else others
+    ledger, left = with_leavers(ledger, sight, rules, kept=planned, goes_over=others is not None)
     ledger, going = asked_back(ledger, before, sight, rules)
-    ledger, repeated = _repeated(ledger, sight)
+    ledger, repeated = _repeated(ledger, sight, goes_over=others is not None)
     ledger, new = _written(ledger, wanted, sight, rules)
     orders = tuple(entry.order(rules.owner) for entry in (*repeated, *new))
     why += [*left, *(_told(entry) for entry in new)]
@@ -133,6 +135,28 @@ def _planned(
     pools = [_as_it_may_be_had(pool, ledger.account, sight.now, rules) for pool in sight.pools]
     found = plan(demands, _owned(ledger, sight, rules), pools, rules.limits)
     return found, () if _too_early(ledger.account, sight.now) else found.wanted
+
+
+def _others(ledger: Ledger, sight: Sight, rules: Rules) -> tuple[WantedMachines, ...] | None:
+    """Return what is to be bought for a gang that goes over to other machines while it trains.
+
+    None where it does not, because the rule wants none or there is no way within the limits.
+    """
+    fleet, pools = sight.fleet, sight.pools
+    if sight.over_since or fleet is None or not exchange.is_going_over(ledger, fleet):
+        return None
+    base = min(fleet.machines, rules.limits.on_demand_base)
+    if fleet.on_demand < base or pools is None:
+        return None
+    to_be_had = (
+        _as_it_may_be_had(pool, ledger.account, sight.now, rules)
+        for pool in pools
+        if rules.limits.allow(pool)
+    )
+    found = exchange.missing(ledger, fleet, to_be_had)
+    count, price = sum(each.count for each in found or ()), sum(each.price for each in found or ())
+    # Until it has moved both are paid.
+    return None if beyond(rules.limits, _owned(ledger, sight, rules), count, price) else found
 
 
 def _spot_there(ledger: Ledger) -> int:
@@ -215,10 +239,12 @@ def _on_demand_price(pool: Pool, pools: Iterable[Pool]) -> float:
     return kept.get(pool.zone, min(kept.values(), default=pool.price))
 
 
-def _repeated(ledger: Ledger, sight: Sight) -> tuple[Ledger, tuple[Entry, ...]]:
+def _repeated(ledger: Ledger, sight: Sight, *, goes_over: bool) -> tuple[Ledger, tuple[Entry, ...]]:
     """Return purchases to ask for again, and cancel those that nobody waits for any more."""
     now, again = sight.now, []
     waiting = {demand.gang for demand in sight.demands}
+    if goes_over:
+        waiting |= {gang for entry, _ in exchange.trained_on(ledger) for gang in entry.gangs}
     for entry in ledger.entries.values():
         if entry.stage is not Stage.WRITTEN:
             continue
