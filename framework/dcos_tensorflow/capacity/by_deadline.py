@@ -21,6 +21,10 @@ from dcos_tensorflow.records import dataclass
 MEASURED_SECONDS = 30.0
 #: Without a pace spot machines are used until this share of the time is gone.
 _UNMEASURED_SHARE = 0.5
+#: A boot takes at least so long until some were seen (seconds), and by how many of the newest ones
+#: the next is judged.
+UNSEEN_BOOT_SECONDS = 180.0
+_BOOTS_ENOUGH, _BOOTS_ASKED = 3, 10
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,23 @@ class Way:
         if not self.total_steps or not self.pace.rate:
             return None
         return max(0.0, self.total_steps - self.pace.step) / self.pace.rate
+
+
+def boot_seconds(ledger: Ledger, most: float) -> float:
+    """Return how long a machine takes from its order until its agent is known, as far as was seen.
+
+    It is the longest of the newest ones: a deadline hangs on it. No machine is waited for for more
+    than ``most`` seconds, but a listing may be late.
+    """
+    seen = [
+        (machine.registered_at, machine.registered_at - entry.written_at)
+        for entry in ledger.entries.values()
+        for machine in entry.machines
+        if machine.registered_at
+    ]
+    longest = max((took for _, took in sorted(seen)[-_BOOTS_ASKED:]), default=0.0)
+    least = UNSEEN_BOOT_SECONDS if len(seen) < _BOOTS_ENOUGH else 0.0
+    return min(max(longest, least), max(most, least))
 
 
 def fleet_of(

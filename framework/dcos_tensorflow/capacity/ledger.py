@@ -68,6 +68,8 @@ class OwnedMachine:
     moves: bool = False
     #: The provider was last asked to end it.
     asked_back_at: float = 0.0
+    #: When its agent was first known.
+    registered_at: float = 0.0
     #: The provider says that it is on its way out.
     is_ending: bool = False
     ended_at: float = 0.0

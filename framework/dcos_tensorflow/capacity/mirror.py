@@ -204,7 +204,8 @@ def _with_agent(machine: OwnedMachine, agents: Agents, now: float) -> OwnedMachi
             machine = replace(machine, awaited_since=now, idle_since=0.0)
         return machine
     if not machine.is_registered:
-        machine = replace(machine, awaited_since=0.0)
+        first = machine.registered_at or now
+        machine = replace(machine, awaited_since=0.0, registered_at=first)
     if not names.isdisjoint(agents.noticed):
         machine = _interrupted(machine, now)
     elif machine.interrupted_at and not machine.lost_since:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dcos_tensorflow.capacity.by_deadline import Pace, Way, fleet_of
+from dcos_tensorflow.capacity.by_deadline import Pace, Way, boot_seconds, fleet_of
 from dcos_tensorflow.capacity.deadline import NOTHING, Fleet, Memory, RestartCost
 from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.capacity.market import Limits, Market
@@ -99,6 +99,43 @@ def test_tasks_move_from_spot_machines_that_have_to_be_left() -> None:
     loop.demands = ()
     loop.until(lambda: len(loop.market.alive) == 2)
     assert {m.market for m in loop.market.alive} == {Market.ON_DEMAND}
+
+
+def booted(*seconds: float) -> Ledger:
+    """A ledger of machines that took so long from their order until their agent was known."""
+    loop = Loop(MarketInMemory(KEPT))
+    for took in seconds:
+        there = set(loop.market.named())
+        loop.busy |= there
+        loop.demands = (gang(1),)
+        loop.never = {f"host-i-{len(there)}"}
+        loop.step()
+        loop.steps(int(took / 5) - 1)
+        loop.never = set()
+        loop.step()
+        loop.demands = ()
+    return loop.stored
+
+
+def test_a_boot_takes_what_is_assumed_until_some_were_seen() -> None:
+    assert boot_seconds(Ledger(), 600.0) == 180.0
+    assert boot_seconds(booted(30.0, 40.0), 600.0) == 180.0
+
+
+def test_a_boot_that_takes_longer_counts_at_once() -> None:
+    assert boot_seconds(booted(300.0), 600.0) == 300.0
+
+
+def test_the_longest_boot_of_those_that_were_seen_counts() -> None:
+    assert boot_seconds(booted(30.0, 60.0, 40.0), 600.0) == 60.0
+
+
+def test_a_slow_boot_is_forgotten_in_the_end() -> None:
+    assert boot_seconds(booted(300.0, *[40.0] * 10), 600.0) == 40.0
+
+
+def test_a_boot_takes_no_longer_than_a_machine_is_waited_for() -> None:
+    assert boot_seconds(booted(300.0, 300.0, 300.0), 200.0) == 200.0
 
 
 def goes_over(*, limits: Limits | None = None) -> Loop:
