@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 from dcos_tensorflow.capacity.alternatives import Mix as _Mix
 from dcos_tensorflow.capacity.alternatives import others_of
 from dcos_tensorflow.capacity.deadline import NOTHING, Fleet
-from dcos_tensorflow.capacity.market import Limits, Market, Pool, WantedMachines
+from dcos_tensorflow.capacity.market import Limits, Market, Pool, WantedMachines, exact
 from dcos_tensorflow.capacity.trial import Trial, made_up
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.offer import Offer
@@ -52,7 +53,7 @@ class Owned:
     #: Of them, on-demand ones.
     on_demand: int = 0
     #: Of all of them, and what all have cost so far.
-    price_per_hour: float = 0.0
+    price_per_hour: Fraction = Fraction()
     spent: float = 0.0
 
 
@@ -203,7 +204,7 @@ class _Search:
 
         Kinds come in the order of what they cost at least, until that is more than what was found.
         """
-        at_least: list[tuple[tuple[float, int], str, int]] = []
+        at_least: list[tuple[tuple[Fraction, int], str, int]] = []
         for kind in sorted(kinds):
             least = trial.least(kinds[kind])
             some = least and self._more(kinds[kind], had, least)
@@ -235,7 +236,7 @@ class _Search:
             self._trouble = str(reason)
             return None
 
-    def _beyond(self, price: float, count: int) -> str:
+    def _beyond(self, price: Fraction, count: int) -> str:
         return beyond(self._limits, self._owned, count, price)
 
 
@@ -278,30 +279,30 @@ def _taken(pools: Sequence[Pool], count: int) -> tuple[_Mix, int]:
     return tuple(mix), count
 
 
-def beyond(limits: Limits, owned: Owned, count: int, price: float) -> str:
+def beyond(limits: Limits, owned: Owned, count: int, price: Fraction) -> str:
     """Return why so many machines more, at so much an hour, are too many; empty if they are not."""
     count += owned.instances
     if limits.max_instances is not None and count > limits.max_instances:
         return f"it would take {counted(count, 'machine')}; max_instances is {limits.max_instances}"
     price += owned.price_per_hour
-    if limits.max_price_per_hour is not None and price > limits.max_price_per_hour:
+    if limits.max_price_per_hour is not None and price > exact(limits.max_price_per_hour):
         return (
-            f"all machines would cost {price:.2f} an hour; "
+            f"all machines would cost {float(price):.2f} an hour; "
             f"max_price_per_hour is {limits.max_price_per_hour:.2f}"
         )
     if limits.budget is not None and owned.spent + price * _LEAST_HOURS > limits.budget:
         return (
             f"{owned.spent:.2f} of the budget of {limits.budget:.2f} is spent, "
-            f"and an hour would cost {price:.2f}"
+            f"and an hour would cost {float(price):.2f}"
         )
     return ""
 
 
-def _price(mix: _Mix) -> float:
-    return sum(pool.price * count for pool, count in mix)
+def _price(mix: _Mix) -> Fraction:
+    return sum((exact(pool.price) * count for pool, count in mix), Fraction())
 
 
-def _rank(mix: _Mix) -> tuple[float, int]:
+def _rank(mix: _Mix) -> tuple[Fraction, int]:
     """Return by what a mix is better than another: its price, then how few machines it has."""
     return _price(mix), _count(mix)
 

@@ -5,7 +5,8 @@ between any two steps included, the next round finds it and does what is due. Pu
 is written first; only then are the orders sent, which are the same each time, and machines ended.
 
 1. ``mirror``: the ledger takes what provider and master say;
-2. ``leavers``: machines leave that are of no use; those that are empty go back;
+2. ``leavers``: machines leave that are of no use, are offered to nobody any more, and go back when
+   they are empty;
 3. a purchase without an answer is asked for again, or cancelled when nobody waits any more;
 4. what waits is planned, and what a gang goes over to (``exchange``); purchases are written.
 """
@@ -14,9 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from fractions import Fraction
 
 from dcos_tensorflow.capacity import exchange, mirror
-from dcos_tensorflow.capacity.leavers import asked_back, with_leavers
+from dcos_tensorflow.capacity.leavers import asked_back, closed, with_leavers
 from dcos_tensorflow.capacity.ledger import (
     HOUR,
     Account,
@@ -49,6 +52,9 @@ class Round:
 
     ledger: Ledger
     orders: tuple[Order, ...] = ()
+    #: Names of machines that the master is to offer to nobody, and of those that it may again.
+    close: tuple[frozenset[str], ...] = ()
+    reopen: tuple[frozenset[str], ...] = ()
     #: Ids of machines to end.
     give_back: tuple[str, ...] = ()
     #: What was decided, one sentence each.
@@ -68,6 +74,7 @@ def reconcile(before: Ledger, sight: Sight, rules: Rules) -> Round:
     others = _others(ledger, sight, rules)
     wanted += () if others is None or _too_early(ledger.account, sight.now) else others
     ledger, left = with_leavers(ledger, sight, rules, kept=planned, goes_over=others is not None)
+    ledger, close, reopen = closed(ledger, sight)
     ledger, going = asked_back(ledger, before, sight, rules)
     ledger, repeated = _repeated(ledger, sight, goes_over=others is not None)
     ledger, new = _written(ledger, wanted, sight, rules)
@@ -78,7 +85,7 @@ def reconcile(before: Ledger, sight: Sight, rules: Rules) -> Round:
     stop = "" if sight.over_since else _spent(ledger, sight.now, rules)
     waits = _waits(planned, ledger.account, sight)
     ledger = _folded(ledger, sight.now, rules)
-    return Round(ledger, orders, (*going, *strangers), tuple(why), waits, stop)
+    return Round(ledger, orders, close, reopen, (*going, *strangers), tuple(why), waits, stop)
 
 
 def _mirrored(before: Ledger, sight: Sight, rules: Rules) -> tuple[Ledger, tuple[str, ...]]:
@@ -154,7 +161,8 @@ def _others(ledger: Ledger, sight: Sight, rules: Rules) -> tuple[WantedMachines,
         if rules.limits.allow(pool)
     )
     found = exchange.missing(ledger, fleet, to_be_had)
-    count, price = sum(each.count for each in found or ()), sum(each.price for each in found or ())
+    count = sum(each.count for each in found or ())
+    price = sum((each.price for each in found or ()), Fraction())
     # Until it has moved both are paid.
     return None if beyond(rules.limits, _owned(ledger, sight, rules), count, price) else found
 
@@ -181,10 +189,7 @@ def _as_it_may_be_had(pool: Pool, account: Account, now: float, rules: Rules) ->
 def _owned(ledger: Ledger, sight: Sight, rules: Rules) -> Owned:
     """Return what is there for those that wait: free room, and machines on their way."""
     going = {
-        name.lower()
-        for _, machine in ledger.machines()
-        if not machine.is_useful
-        for name in machine.hostnames
+        name for _, machine in ledger.machines() if not machine.is_useful for name in machine.names
     }
     free = (
         offer
@@ -276,8 +281,9 @@ def _waits(planned: Plan | None, account: Account, sight: Sight) -> tuple[tuple[
     """Return who gets nothing now, and why."""
     if _too_early(account, sight.now):
         held = account.orders if account.orders.holds(sight.now) else account.provider
-        seconds = held.until - sight.now
-        why = f"the provider of machines is asked again in {seconds:.0f} s: {held.why}"
+        at = datetime.fromtimestamp(held.until, UTC)
+        # No seconds to go: they would be another sentence each time, to be kept and logged.
+        why = f"the provider of machines is asked again at {at:%H:%M:%S} UTC: {held.why}"
         return tuple((demand.gang, why) for demand in sight.demands)
     waits = planned.waits if planned is not None else ()
     refused: dict[str, list[str]] = {}

@@ -57,7 +57,7 @@ def planned_machines(options: Path, machines: int | None = None) -> dict[str, An
             for each in found.wanted
         ],
         "waits": dict(found.waits),
-        "price_per_hour": sum(each.price for each in found.wanted),
+        "price_per_hour": float(sum(each.price for each in found.wanted)),
     }
 
 
