@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from dcos_tensorflow.capacity.sight import Rules, Sight
 from dcos_tensorflow.capacity.trial import offer_of
 from dcos_tensorflow.core.kept import codec, paths
 from dcos_tensorflow.core.model.actions import Write
-from dcos_tensorflow.core.model.agents import KnownAgent
+from dcos_tensorflow.core.model.agents import KnownAgent, names_of
 from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.capacity_spec import Billing, CapacitySpec
 from dcos_tensorflow.core.model.offer import Offer
@@ -100,9 +100,9 @@ class StandingMachines:
 
         Their tasks run on.
         """
-        ours = {name.lower() for _, m in self.ledger.machines() for name in m.hostnames}
+        ours = {name for _, machine in self.ledger.machines() for name in machine.names}
         for agent in self._ask_agents() or ():
-            if agent.deactivated == is_offered and not ours.isdisjoint(_names(agent)):
+            if agent.deactivated == is_offered and not ours.isdisjoint(names_of(agent)):
                 try:
                     self._offer(agent.agent_id, is_offered)
                 except AgentFilesError as error:
@@ -161,9 +161,8 @@ class StandingMachines:
         if known is not None:
             there = [agent for agent in known if agent.active and not agent.recovered]
             busy = [agent for agent in there if any(v > 0 for v in agent.used.values())]
-            agents = Agents(_names(*there), _names(*busy))
-        zone = self._zone()
-        demand = missing_machines(wanted, self._spec, waited, zone)
+            agents = Agents(known=_all_names(there), busy=_all_names(busy))
+        demand = so_many(wanted, self._spec, waited, self._zone())
         return Sight(
             now=now,
             demands=() if end or release or not wanted else (demand,),
@@ -190,7 +189,7 @@ class StandingMachines:
         zones = {name.lower(): machine.zone for machine in found for name in machine.hostnames}
         offers = []
         for agent in agents:
-            named = sorted(_names(agent) & zones.keys())
+            named = sorted(names_of(agent) & zones.keys())
             if named and agent.active and not agent.recovered:
                 zone = zones[named[0]]
                 pool = Pool("", zone, Market.ON_DEMAND, 0.0, self._spec.at_least)
@@ -219,9 +218,7 @@ class StandingMachines:
             return Answer(order.purchase_id, trouble=str(error), is_final=error.is_final)
 
 
-def missing_machines(
-    count: int, spec: CapacitySpec, waited: float = 0.0, zone: str = ""
-) -> GangDemand:
+def so_many(count: int, spec: CapacitySpec, waited: float = 0.0, zone: str = "") -> GangDemand:
     """Return the demand for so many machines in all, each with at least what the options say."""
     role = TaskRole.GPU_WORKER if spec.at_least.gpus else TaskRole.WORKER
     requests = (
@@ -251,5 +248,5 @@ def document(
     return status.document(ledger, waits, spec.budget, increment, now)
 
 
-def _names(*agents: KnownAgent) -> frozenset[str]:
-    return frozenset(n.lower() for agent in agents for n in (agent.hostname, agent.address) if n)
+def _all_names(agents: Iterable[KnownAgent]) -> frozenset[str]:
+    return frozenset(name for agent in agents for name in names_of(agent))

@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.capacity.provider import Denied
+from dcos_tensorflow.cli.serving import cluster_machines
+from dcos_tensorflow.cli.serving.cluster_machines import Cluster
+from dcos_tensorflow.cli.settings import collect
+from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.agents import KnownAgent
 from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
@@ -143,11 +147,37 @@ def test_a_machine_that_is_taken_back_is_replaced(place: Place) -> None:
     assert len(place.market.alive) == 2
 
 
+def test_who_stays_replaces_what_is_taken_back(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def between_two_looks(_: float) -> None:
+        if len(place.market.all) == 2:
+            place.market.end("i-0", "taken back")
+        elif len(place.market.alive) == 2:
+            raise Killed
+
+    monkeypatch.setattr(cluster_machines, "_led", lambda _: place.command())
+    monkeypatch.setattr(cluster_machines, "sleep", between_two_looks)
+    with suppress(Killed):
+        asked = Cluster("cluster", SPEC, collect(None, {}, {}), WorkDirectory(Path("nowhere")))
+        cluster_machines.up(asked, 2, wait=0.0, stay=True, say=lambda _: None)
+    assert [m.machine_id for m in place.market.alive] == ["i-1", "i-2"]
+
+
 def test_a_limit_is_held_and_told(place: Place) -> None:
     place.spec = replace(SPEC, max_instances=2)
     with place.command() as machines:
         found = machines.look(3)
     assert found.waits == (("the cluster", "it would take 3 machines; max_instances is 2"),)
+
+
+def test_a_budget_that_is_spent_is_told(place: Place) -> None:
+    place.spec = replace(SPEC, budget=0.35)
+    with place.command() as machines:
+        place.until(machines, 3)
+        assert machines.look(3).stop == ""
+        place.now += 4000.0
+        assert "the budget of 0.35 is spent" in machines.look(3).stop
 
 
 def test_a_refusal_is_told_and_nothing_more_is_asked_for_a_while(place: Place) -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 from dcos_tensorflow.capacity.reconcile import Round
@@ -109,7 +110,7 @@ def up(
             if not stay and waited >= wait:
                 there = f"{found.there} of {counted(machines, 'machine')} are there"
                 raise CliError(f"After {wait:.0f} s {there}{': ' if why else ''}{why}.")
-            time.sleep(0.0 if done.orders else LOOK_SECONDS)
+            sleep(0.0 if done.orders else LOOK_SECONDS)
         return standing_machines.document(found.ledger, asked.spec, {}, time.time())
 
 
@@ -131,7 +132,7 @@ def down(asked: Cluster, *, wait: float, force: bool, say: Callable[[str], None]
                 busy = f", tasks run on {found.busy} of them" if found.busy else ""
                 more = f" ({refused})" if refused else ""
                 raise CliError(f"After {wait:.0f} s {left} are left{busy}{more}.")
-            time.sleep(LOOK_SECONDS if found.ledger.left else 0.0)
+            sleep(LOOK_SECONDS if found.ledger.left else 0.0)
         return standing_machines.document(found.ledger, asked.spec, {}, time.time())
 
 
@@ -158,7 +159,7 @@ def _ended(found: StandingMachines, say: Callable[[str], None], why: str) -> dic
     say(why)
     while found.ledger.left:
         _tell(found.look(end=True), say)
-        time.sleep(LOOK_SECONDS)
+        sleep(LOOK_SECONDS)
     raise CliError(f"{sentence(why)}")
 
 

@@ -22,7 +22,7 @@ from dcos_tensorflow.core.offers.waiting import waiting
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.scheduler.capacity_sight import demand_of, limits_of, owner_prefix
 from dcos_tensorflow.scheduler.machine_provider import provider_for
-from dcos_tensorflow.scheduler.standing_machines import missing_machines
+from dcos_tensorflow.scheduler.standing_machines import so_many
 
 #: So many slots are planned for where all that find a place are wanted.
 _SLOTS = 16
@@ -38,7 +38,7 @@ def planned_machines(options: Path, machines: int | None = None) -> dict[str, An
         name, demands = spec.name, _demands(spec)
     else:
         name, section = read(options)
-        demands = [missing_machines(machines, section)]
+        demands = [so_many(machines, section)]
     try:
         pools = tuple(_provider(section, f"{owner_prefix(name)}planned").pools())
     except ProviderError as error:
