@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
+from fractions import Fraction
 
-from dcos_tensorflow.capacity.market import Market, Pool
+from dcos_tensorflow.capacity.market import Market, Pool, exact
 from dcos_tensorflow.capacity.provider import Machine, Order
 from dcos_tensorflow.records import dataclass
 
@@ -150,8 +151,8 @@ class Entry:
     def pool_of(self, machine: OwnedMachine | Machine) -> Pool:
         """Return the pool that a machine came from: the dearest that it may have come from."""
         of_kind = [p for p in self.pools if p.instance_type == machine.instance_type]
-        exact = [pool for pool in of_kind if pool.zone == machine.zone]
-        return max(exact or of_kind or self.pools, key=lambda pool: pool.price)
+        there = [pool for pool in of_kind if pool.zone == machine.zone]
+        return max(there or of_kind or self.pools, key=lambda pool: pool.price)
 
     def on_demand_price_of(self, machine: OwnedMachine) -> float:
         """Return what an on-demand machine of its kind costs an hour, as far as it is known."""
@@ -187,10 +188,10 @@ class Entry:
         return tuple(sorted({name for machine in going for name in machine.hostnames}))
 
     @property
-    def price_per_hour(self) -> float:
+    def price_per_hour(self) -> Fraction:
         """Return what an hour of all of it costs, those that may come included."""
-        there = sum(machine.price for machine in self.machines if machine.costs)
-        return there + self.expected * self.dearest
+        there = sum((exact(m.price) for m in self.machines if m.costs), Fraction())
+        return there + self.expected * exact(self.dearest)
 
     @property
     def dearest(self) -> float:
@@ -271,9 +272,9 @@ class Ledger:
         return sum(entry.left for entry in self.entries.values())
 
     @property
-    def price_per_hour(self) -> float:
+    def price_per_hour(self) -> Fraction:
         """Return what an hour of everything costs."""
-        return sum(entry.price_per_hour for entry in self.entries.values())
+        return sum((entry.price_per_hour for entry in self.entries.values()), Fraction())
 
     def on_demand(self) -> int:
         """Return how many on-demand machines there are, or may come."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from dcos_tensorflow.capacity.alternatives import Mix as _Mix
 from dcos_tensorflow.capacity.alternatives import others_of
 from dcos_tensorflow.capacity.deadline import NOTHING, Fleet
-from dcos_tensorflow.capacity.market import Limits, Market, Pool, WantedMachines
+from dcos_tensorflow.capacity.market import Limits, Market, Pool, WantedMachines, exact
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.resources import PortRanges
@@ -53,7 +54,7 @@ class Owned:
     #: Of them, on-demand ones.
     on_demand: int = 0
     #: Of all of them, and what all have cost so far.
-    price_per_hour: float = 0.0
+    price_per_hour: Fraction = Fraction()
     spent: float = 0.0
 
 
@@ -143,7 +144,7 @@ def _for_gang(
     chosen = demand.fleet.zone if demand.fleet else demand.zone
     if chosen or not limits.one_zone:
         zones = [chosen or None]
-    found: list[tuple[float, int, _Mix, str | None]] = []
+    found: list[tuple[Fraction, int, _Mix, str | None]] = []
     why = "no machine that may be bought has what its tasks need"
     for zone in zones:
         near = [pool for pool in pools if zone in (None, pool.zone)]
@@ -275,27 +276,27 @@ def _taken(pools: Sequence[Pool], count: int) -> tuple[_Mix, int]:
     return tuple(mix), count
 
 
-def _beyond(limits: Limits, owned: Owned, count: int, price: float) -> str:
+def _beyond(limits: Limits, owned: Owned, count: int, price: Fraction) -> str:
     """Return why so many machines more, at so much an hour, are too many; empty if they are not."""
     count += owned.instances
     if limits.max_instances is not None and count > limits.max_instances:
         return f"it would take {counted(count, 'machine')}; max_instances is {limits.max_instances}"
     price += owned.price_per_hour
-    if limits.max_price_per_hour is not None and price > limits.max_price_per_hour:
+    if limits.max_price_per_hour is not None and price > exact(limits.max_price_per_hour):
         return (
-            f"all machines would cost {price:.2f} an hour; "
+            f"all machines would cost {float(price):.2f} an hour; "
             f"max_price_per_hour is {limits.max_price_per_hour:.2f}"
         )
     if limits.budget is not None and owned.spent + price * _LEAST_HOURS > limits.budget:
         return (
             f"{owned.spent:.2f} of the budget of {limits.budget:.2f} is spent, "
-            f"and an hour would cost {price:.2f}"
+            f"and an hour would cost {float(price):.2f}"
         )
     return ""
 
 
-def _price(mix: _Mix) -> float:
-    return sum(pool.price * count for pool, count in mix)
+def _price(mix: _Mix) -> Fraction:
+    return sum((exact(pool.price) * count for pool, count in mix), Fraction())
 
 
 def _count(mix: _Mix, market: Market | None = None) -> int:

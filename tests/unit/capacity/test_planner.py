@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -161,7 +162,7 @@ def test_a_job_whose_rule_waits_gets_nothing() -> None:
     ],
 )
 def test_a_limit_is_held_and_named(limits: Limits, reason: str) -> None:
-    owned = Owned(instances=1, price_per_hour=0.1, spent=0.8)
+    owned = Owned(instances=1, price_per_hour=Fraction("0.1"), spent=0.8)
     assert why(tasks(4), pool(), limits=limits, owned=owned) == reason
 
 
@@ -241,6 +242,13 @@ def test_no_gang_waits_for_the_choice_that_another_has() -> None:
     assert choices(0.61) == [0, 0]
     assert choices(1.01) == [1, 0]
     assert choices(1.21) == [1, 1]
+
+
+def test_what_costs_just_as_much_as_it_may_is_bought() -> None:
+    # As floats three tenths are more than 0.3.
+    assert others(tasks(6), pool(), limits=Limits(max_price_per_hour=0.3)) == []
+    pools = pool(), pool("other", price=0.14)
+    assert others(tasks(6), *pools, limits=Limits(max_price_per_hour=0.42)) == [("other", "1a")]
 
 
 @pytest.mark.parametrize(

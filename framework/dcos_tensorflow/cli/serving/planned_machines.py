@@ -51,7 +51,7 @@ def planned_machines(options: Path) -> dict[str, Any]:
             for each in found.wanted
         ],
         "waits": dict(found.waits),
-        "price_per_hour": sum(each.price for each in found.wanted),
+        "price_per_hour": float(sum(each.price for each in found.wanted)),
     }
 
 
