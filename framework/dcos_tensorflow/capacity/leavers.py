@@ -1,7 +1,8 @@
 """Which machines go: those that are idle, never came, or whose job is over.
 
 Called by ``reconcile`` once a round. Pure. A machine is emptied before it is ended: in between the
-core has heard of it, and places nothing there any more.
+core has heard of it, and places nothing there any more, and the master has, and offers it to
+nobody. Where the master may not be told that, the core's word has to do.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from dcos_tensorflow.capacity.sight import Rules, Sight
 
 #: A machine that does not go is asked back again after so long (seconds).
 ASK_BACK_SECONDS = 60.0
+#: A master that takes the order, and does not show that it has, is waited for so long (seconds).
+CLOSING_SECONDS = 60.0
 #: Where an hour is paid whole, an idle machine goes when less than this is left of it (seconds).
 HOUR_MARGIN_SECONDS = 300.0
 #: By these words a machine left that nobody may be put on again.
@@ -97,6 +100,42 @@ def _why_leaving(machine: OwnedMachine, sight: Sight, rules: Rules, *, served: b
     return f"no task ran on it for {idle:.0f} s"
 
 
+def closed(
+    ledger: Ledger, sight: Sight
+) -> tuple[Ledger, tuple[frozenset[str], ...], tuple[frozenset[str], ...]]:
+    """Return the names of machines that are to be offered to nobody, and of those that are again.
+
+    They are those that go, by our will or by their provider's; their tasks are not touched.
+    """
+    closing: list[frozenset[str]] = []
+    opening: list[frozenset[str]] = []
+    agents = sight.agents
+    if agents is None or not agents.can_be_closed:
+        return ledger, (), ()
+    for entry, machine in tuple(ledger.machines()):
+        names = machine.names
+        goes = bool(machine.leaving_since) or not names.isdisjoint(agents.noticed)
+        is_closed = not names.isdisjoint(agents.closed)
+        if machine.is_registered and goes and not is_closed:
+            closing.append(names)
+        elif machine.is_registered and not goes and is_closed and machine.is_closed:
+            opening.append(names)
+        wanted = goes or (machine.is_closed and is_closed)
+        if wanted != machine.is_closed:
+            seen = replace(machine, is_closed=wanted)
+            ledger = ledger.put(ledger.entries[entry.purchase_id].put(seen))
+    return ledger, tuple(closing), tuple(opening)
+
+
+def _may_yet_be_offered(machine: OwnedMachine, sight: Sight) -> bool:
+    """Say whether somebody may be put on a machine before it ends, which can be helped."""
+    agents = sight.agents
+    if agents is None or not agents.can_be_closed or not machine.is_registered:
+        return False
+    waited = sight.now - machine.leaving_since >= CLOSING_SECONDS
+    return not waited and machine.names.isdisjoint(agents.closed)
+
+
 def asked_back(
     ledger: Ledger, before: Ledger, sight: Sight, rules: Rules
 ) -> tuple[Ledger, tuple[str, ...]]:
@@ -107,7 +146,7 @@ def asked_back(
     to_be_emptied = {m.machine_id for _, m in before.machines() if m.leaving_since}
     for entry, machine in tuple(ledger.machines()):
         late = sight.over_since and sight.now - sight.over_since >= rules.ending_seconds
-        is_empty = not machine.busy_since or late
+        is_empty = late or not (machine.busy_since or _may_yet_be_offered(machine, sight))
         again = sight.now - machine.asked_back_at >= ASK_BACK_SECONDS
         named = machine.machine_id in to_be_emptied
         if named and machine.leaving_since and is_empty and again and not machine.is_ending:

@@ -67,6 +67,8 @@ class OwnedMachine:
     why: str = ""
     #: Who trains on it is to move, as from a machine that is taken back.
     moves: bool = False
+    #: The master is to offer it to nobody: we have said so, or whoever had the machine before us.
+    is_closed: bool = False
     #: The provider was last asked to end it.
     asked_back_at: float = 0.0
     #: The provider says that it is on its way out.
@@ -96,6 +98,11 @@ class OwnedMachine:
     def is_registered(self) -> bool:
         """Say whether its agent is known to the master."""
         return not self.awaited_since
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return by which names and addresses its agent may be known, in lower case."""
+        return frozenset(name.lower() for name in self.hostnames)
 
     @property
     def price(self) -> float:

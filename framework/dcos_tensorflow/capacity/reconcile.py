@@ -5,7 +5,8 @@ between any two steps included, the next round finds it and does what is due. Pu
 is written first; only then are the orders sent, which are the same each time, and machines ended.
 
 1. ``mirror``: the ledger takes what provider and master say;
-2. ``leavers``: machines leave that are of no use; those that are empty go back;
+2. ``leavers``: machines leave that are of no use, are offered to nobody any more, and go back when
+   they are empty;
 3. a purchase without an answer is asked for again, or cancelled when nobody waits any more;
 4. what waits is planned, and new purchases are written.
 """
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from dcos_tensorflow.capacity import mirror
-from dcos_tensorflow.capacity.leavers import asked_back, with_leavers
+from dcos_tensorflow.capacity.leavers import asked_back, closed, with_leavers
 from dcos_tensorflow.capacity.ledger import (
     HOUR,
     Account,
@@ -48,6 +49,9 @@ class Round:
 
     ledger: Ledger
     orders: tuple[Order, ...] = ()
+    #: Names of machines that the master is to offer to nobody, and of those that it may again.
+    close: tuple[frozenset[str], ...] = ()
+    reopen: tuple[frozenset[str], ...] = ()
     #: Ids of machines to end.
     give_back: tuple[str, ...] = ()
     #: What was decided, one sentence each.
@@ -65,6 +69,7 @@ def reconcile(before: Ledger, sight: Sight, rules: Rules) -> Round:
     why = [f"{counted(len(strangers), 'machine')} that nobody ordered"] if strangers else []
     planned, wanted = _planned(ledger, sight, rules)
     ledger, left = with_leavers(ledger, sight, rules, kept=planned)
+    ledger, close, reopen = closed(ledger, sight)
     ledger, going = asked_back(ledger, before, sight, rules)
     ledger, repeated = _repeated(ledger, sight)
     ledger, new = _written(ledger, wanted, sight, rules)
@@ -75,7 +80,7 @@ def reconcile(before: Ledger, sight: Sight, rules: Rules) -> Round:
     stop = "" if sight.over_since else _spent(ledger, sight.now, rules)
     waits = _waits(planned, ledger.account, sight)
     ledger = _folded(ledger, sight.now, rules)
-    return Round(ledger, orders, (*going, *strangers), tuple(why), waits, stop)
+    return Round(ledger, orders, close, reopen, (*going, *strangers), tuple(why), waits, stop)
 
 
 def _mirrored(before: Ledger, sight: Sight, rules: Rules) -> tuple[Ledger, tuple[str, ...]]:
@@ -156,10 +161,7 @@ def _as_it_may_be_had(pool: Pool, account: Account, now: float, rules: Rules) ->
 def _owned(ledger: Ledger, sight: Sight, rules: Rules) -> Owned:
     """Return what is there for those that wait: free room, and machines on their way."""
     going = {
-        name.lower()
-        for _, machine in ledger.machines()
-        if not machine.is_useful
-        for name in machine.hostnames
+        name for _, machine in ledger.machines() if not machine.is_useful for name in machine.names
     }
     free = (
         offer

@@ -151,6 +151,11 @@ class Loop:
         #: Hostnames on which tasks run, and those whose agents never come.
         self.busy: set[str] = set()
         self.never: set[str] = set()
+        #: Those that the master was told to offer to nobody, if it can be told.
+        self.closed: set[str] = set()
+        self.can_be_closed = False
+        #: Those of whom the provider has said that they go.
+        self.noticed: set[str] = set()
         self.over_since = 0.0
         self.fleet: Fleet | None = None
         self._dies = dies
@@ -162,14 +167,20 @@ class Loop:
     @property
     def agents(self) -> Agents:
         known = frozenset(self.market.named()) - self.never
-        return Agents(known | self.busy, frozenset(self.busy))
+        return Agents(
+            known | self.busy,
+            frozenset(self.busy),
+            frozenset(self.noticed),
+            frozenset(self.closed),
+            self.can_be_closed,
+        )
 
     def _offers(self) -> tuple[Offer, ...]:
         return tuple(
             offer_of(self.market.pool_of(machine), name)
             for machine in self.market.alive
             for name in machine.hostnames
-            if name not in self.busy and name not in self.never
+            if name not in self.busy | self.never | self.closed
         )
 
     def step(self, seconds: float = 5.0) -> Round:
@@ -212,6 +223,7 @@ class Loop:
         return found
 
     def _act(self, found: Round) -> None:
+        self.closed = self.closed.union(*found.close).difference(*found.reopen)
         answers = []
         for order in found.orders:
             try:
