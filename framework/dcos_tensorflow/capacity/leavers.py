@@ -28,8 +28,9 @@ ASK_BACK_SECONDS = 60.0
 CLOSING_SECONDS = 60.0
 #: Where an hour is paid whole, an idle machine goes when less than this is left of it (seconds).
 HOUR_MARGIN_SECONDS = 300.0
-#: By these words a machine left that nobody may be put on again.
-_FOR_GOOD = "its agent did not register"
+#: By these words a machine leaves that is no good: others like it may be, too.
+_NEVER_CAME = "its agent did not register in time"
+_TWICE = "two agents have registered for it"
 
 
 def with_leavers(
@@ -41,31 +42,35 @@ def with_leavers(
     for entry, machine in tuple(ledger.machines()):
         why = _why_leaving(machine, sight, rules, served=served)
         seen = machine
-        if not why and _has_to_be_left(entry, machine, sight):
-            why = "the deadline leaves no time for the loss of a spot machine"
+        if not why and (why := _why_left(entry, machine, sight)):
             seen = replace(machine.leave(sight.now, why), moves=True)
             told.append(f"{machine.machine_id} is to be left: {why}")
         elif why and not machine.leaving_since:
             seen = machine.leave(sight.now, why)
             told.append(f"{machine.machine_id} is to go: {why}")
-            if why == _FOR_GOOD:
-                pools, key = dict(ledger.account.pools), pool_key(entry.pool_of(machine))
-                known = pools.get(key, Backoff())
-                pools[key] = known.failed(sight.now, f"{why} in time", *mirror.POOL_BACKOFF)
-                ledger = ledger.with_account(replace(ledger.account, pools=pools))
         elif not (why or machine.moves) and machine.busy_since and not machine.asked_back_at:
             # A task was put there before it was known that it is to go.
             seen = replace(machine, leaving_since=0.0, why="") if machine.leaving_since else machine
+        if seen.leaving_since and not machine.leaving_since and why in (_NEVER_CAME, _TWICE):
+            pools, key = dict(ledger.account.pools), pool_key(entry.pool_of(machine))
+            known = pools.get(key, Backoff())
+            pools[key] = known.failed(sight.now, why, *mirror.POOL_BACKOFF)
+            ledger = ledger.with_account(replace(ledger.account, pools=pools))
         if seen is not machine:
             ledger = ledger.put(ledger.entries[entry.purchase_id].put(seen))
     return ledger, told
 
 
-def _has_to_be_left(entry: Entry, machine: OwnedMachine, sight: Sight) -> bool:
-    """Say whether a gang with a deadline has to go on without this spot machine."""
+def _why_left(entry: Entry, machine: OwnedMachine, sight: Sight) -> str:
+    """Return why who trains on a machine has to go on without it; empty when nobody has to."""
+    if not machine.is_useful:
+        return ""
+    if sight.agents is not None and not machine.names.isdisjoint(sight.agents.twice):
+        return _TWICE
     fleet = sight.fleet
-    safe = fleet is not None and fleet.on_demand and not fleet.spot
-    return bool(safe) and entry.market is Market.SPOT and machine.is_useful
+    if fleet is None or not fleet.on_demand or fleet.spot or entry.market is not Market.SPOT:
+        return ""
+    return "the deadline leaves no time for the loss of a spot machine"
 
 
 def _is_served(sight: Sight, planned: Plan | None) -> bool:
@@ -86,7 +91,7 @@ def _why_leaving(machine: OwnedMachine, sight: Sight, rules: Rules, *, served: b
         return "the job is over" if waited or not machine.busy_since else ""
     if not machine.is_registered:
         late = now - machine.awaited_since >= rules.register_seconds
-        return _FOR_GOOD if late else ""
+        return _NEVER_CAME if late else ""
     if machine.busy_since or served:
         return ""
     if sight.release:

@@ -42,6 +42,8 @@ class Agents:
     busy: frozenset[str] = frozenset()
     #: Those that are to be taken back, as the task runners there were told.
     noticed: frozenset[str] = frozenset()
+    #: Those that two agents say they are: what such a machine has is offered twice.
+    twice: frozenset[str] = frozenset()
     #: Those that the master has been told to offer to nobody.
     closed: frozenset[str] = frozenset()
     #: Whether the master can be told so.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from dcos_tensorflow.capacity import mirror
 from dcos_tensorflow.capacity.leavers import asked_back, closed, with_leavers
@@ -251,8 +252,9 @@ def _waits(planned: Plan | None, account: Account, sight: Sight) -> tuple[tuple[
     """Return who gets nothing now, and why."""
     if _too_early(account, sight.now):
         held = account.orders if account.orders.holds(sight.now) else account.provider
-        seconds = held.until - sight.now
-        why = f"the provider of machines is asked again in {seconds:.0f} s: {held.why}"
+        at = datetime.fromtimestamp(held.until, UTC)
+        # No seconds to go: they would be another sentence each time, to be kept and logged.
+        why = f"the provider of machines is asked again at {at:%H:%M:%S} UTC: {held.why}"
         return tuple((demand.gang, why) for demand in sight.demands)
     waits = planned.waits if planned is not None else ()
     refused: dict[str, list[str]] = {}

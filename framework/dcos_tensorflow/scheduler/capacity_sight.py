@@ -5,6 +5,7 @@ Called by ``scheduler.capacity``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -142,6 +143,7 @@ def agents_of(
             known=_names(there),
             busy=_lower(ours) | _names(with_tasks),
             noticed=_names(to_go),
+            twice=_twice(there),
             closed=_names(agent for agent in there if agent.deactivated),
             can_be_closed=can_be_closed,
         )
@@ -161,6 +163,12 @@ def pauses_of(state: ServiceState) -> dict[str, Pause]:
         name: Pause(job.trained_until, None if job.phase in RESTARTING_PHASES else job.phase_since)
         for name, job in jobs.items()
     }
+
+
+def _twice(agents: Iterable[KnownAgent]) -> frozenset[str]:
+    """Return the hostnames that more than one agent has which makes offers."""
+    names = Counter(agent.hostname.lower() for agent in agents if agent.active)
+    return frozenset(name for name, count in names.items() if count > 1)
 
 
 def called(agents: Iterable[KnownAgent], names: frozenset[str]) -> tuple[str, ...]:

@@ -154,6 +154,8 @@ class Loop:
         #: Those that the master was told to offer to nobody, if it can be told.
         self.closed: set[str] = set()
         self.can_be_closed = False
+        #: Those that two agents say they are.
+        self.twice: set[str] = set()
         #: Those of whom the provider has said that they go.
         self.noticed: set[str] = set()
         self.over_since = 0.0
@@ -171,6 +173,7 @@ class Loop:
             known | self.busy,
             frozenset(self.busy),
             frozenset(self.noticed),
+            frozenset(self.twice),
             frozenset(self.closed),
             self.can_be_closed,
         )

@@ -292,6 +292,15 @@ def test_an_agent_that_registers_twice_is_one_machine() -> None:
     assert loop.stored.left == len(loop.market.alive) == 1
 
 
+def test_a_machine_that_is_there_twice_is_left_and_its_pool_for_a_while() -> None:
+    loop = training(1)
+    loop.twice = {"host-i-0"}
+    loop.step()
+    (machine,) = loop.stored.entries["p-1"].machines
+    assert (machine.moves, machine.why) == (True, "two agents have registered for it")
+    assert [backoff.why for backoff in loop.stored.account.pools.values()] == [machine.why]
+
+
 def test_machines_of_ours_that_nobody_ordered_are_ended() -> None:
     loop = training()
     stranger = replace(loop.market.all["i-0"], machine_id="i-9", purchase_id="lost")

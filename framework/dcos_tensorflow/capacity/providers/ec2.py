@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -53,6 +54,11 @@ _DENIALS = frozenset(
         "UnrecognizedClientException",
     }
 )
+#: What EC2 says of a call that was signed at another time than it is there: "RequestExpired", or
+#: one of the codes of a signature that is wrong.
+_UNTIMELY = frozenset({"RequestExpired", "SignatureDoesNotMatch", "AuthFailure"})
+#: It allows for as much (AWS, "Troubleshoot SigV4 signing"; seconds).
+_SKEW_SECONDS = 300.0
 #: Too many calls; the client itself has slowed down and tried again before one of these is seen.
 _THROTTLES = frozenset(
     {
@@ -323,6 +329,8 @@ def _told() -> Iterator[None]:
         yield
     except ClientError as error:
         code, action = _code(error), f"ec2:{error.operation_name}"
+        if code in _UNTIMELY and (off := _clock_off(error)):
+            raise Denied(f"EC2 refuses {action}: {off}") from None
         if code in _DENIALS:
             raise _denied(action, code, _message(error)) from None
         if code in _THROTTLES:
@@ -332,6 +340,18 @@ def _told() -> Iterator[None]:
         raise Denied("there are no credentials for EC2") from None
     except BotoCoreError as error:
         raise ProviderError(f"EC2 cannot be asked: {error}") from None
+
+
+def _clock_off(error: ClientError) -> str:
+    """Return by how much this machine's clock is off, if that is why a call was refused."""
+    try:
+        ahead = time.time() - told_at(error.response)
+    except (KeyError, ValueError):
+        return ""
+    if abs(ahead) < _SKEW_SECONDS:
+        return ""
+    way = "ahead of" if ahead > 0 else "behind"
+    return f"the clock of this machine is {abs(ahead) / 60:.0f} minutes {way} EC2's"
 
 
 def _denied(action: str, code: str, message: str) -> Denied:
