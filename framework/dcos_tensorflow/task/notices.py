@@ -1,9 +1,8 @@
-"""What a machine says of its own end: a spot one by EC2's instance metadata service.
+"""What a spot machine says of its own end: read from EC2's instance metadata service.
 
 ``runner`` starts a watch where its spec says that the machine is a spot one, and nowhere else. Two
 things are told there: that the machine is taken back, two minutes before (interruption), and that
-it may be soon (rebalance). Any machine may be shut down: who is ended then can know it. Nothing
-here does anything about it.
+it may be soon (rebalance). Nothing here does anything about it.
 
 Sources: EC2 User Guide, "Spot Instance interruption notices", "EC2 instance rebalance
 recommendations" (both: look every five seconds), "Use IMDSv2".
@@ -14,7 +13,6 @@ from __future__ import annotations
 import calendar
 import http.client
 import json
-import os
 import threading
 import time
 import urllib.parse
@@ -27,9 +25,6 @@ from dcos_tensorflow.records import dataclass
 ENDPOINT_VARIABLE = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
 ENDPOINT = "http://169.254.169.254"
 LOOK_SECONDS = 5.0
-#: Is there while nobody may log in because the machine goes down, or comes up
-#: (systemd-user-sessions.service(8)).
-NO_LOGIN = "/run/nologin"
 #: A machine that has not answered so often from the beginning has no such service.
 _TRIES = 12
 _ANSWER_SECONDS = 2.0
@@ -52,14 +47,6 @@ class Notice:
     def as_json(self) -> Dict[str, Any]:
         """Return it as the status has it."""
         return {"kind": self.kind, "at": self.at}
-
-
-def shutdown_notice() -> Optional[Notice]:
-    """Return what there is to say where the machine is going down; None where it is not.
-
-    Whoever gets SIGTERM asks: a machine that shuts down sends it to everybody, as others do to one.
-    """
-    return Notice(contract.NOTICE_INTERRUPTION, time.time()) if os.path.exists(NO_LOGIN) else None
 
 
 class NoticeWatch:

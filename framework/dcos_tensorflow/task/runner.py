@@ -6,6 +6,7 @@ the end of the process, peers that answer) reaches it through one queue.
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
 import threading
@@ -47,6 +48,11 @@ ANSWER_SECONDS = 30.0
 
 class NotAnswering(Exception):
     """The runner's loop did not take a request in time."""
+
+
+#: Is there while nobody may log in because the machine goes down, or comes up
+#: (systemd-user-sessions.service(8)).
+NO_LOGIN = "/run/nologin"
 
 
 class Request:
@@ -369,12 +375,15 @@ class Runner:
             )
 
     def _hear_of_a_shutdown(self) -> None:
-        """Have the status say that the machine goes down, if that is why the task ends."""
-        from dcos_tensorflow.task.notices import shutdown_notice
+        """Have the status say that the machine goes down, if that is why the task ends.
 
-        self._shutdown = shutdown_notice()
-        if self._shutdown:
+        A machine that does sends SIGTERM to everybody, as others do to one.
+        """
+        if os.path.exists(NO_LOGIN):
+            from dcos_tensorflow.task.notices import Notice
+
             self.log("this machine is going down")
+            self._shutdown = Notice(contract.NOTICE_INTERRUPTION, time.time())
 
     def _watch_for_notices(self) -> None:
         """Look whether the machine is taken back, where that can be."""

@@ -106,8 +106,8 @@ def going_down(folder: Path) -> list[str]:
     """The runner's program on a machine that says that it goes down, while a file is there."""
     code = (
         f"import sys; sys.path.insert(0, {str(FRAMEWORK)!r});"
-        " from dcos_tensorflow.task import notices, program;"
-        f" notices.NO_LOGIN = {str(folder / 'nologin')!r}; sys.exit(program.main(sys.argv[1:]))"
+        " from dcos_tensorflow.task import program, runner;"
+        f" runner.NO_LOGIN = {str(folder / 'nologin')!r}; sys.exit(program.main(sys.argv[1:]))"
     )
     return ["-c", code]
 
