@@ -89,7 +89,7 @@ def _may_offer(agent: KnownAgent, state: ServiceState) -> bool:
     wanted = state.spec.region or state.subscription.master_region
     elsewhere = agent.region and wanted and agent.region != wanted
     known = state.maintenance
-    leaves = agent.agent_id in known.starts or agent.agent_id in known.noticed
+    leaves = any(agent.agent_id in said for said in (known.starts, known.noticed, known.advised))
     return not (out or elsewhere or leaves)
 
 
