@@ -27,6 +27,7 @@ FOLDER = Path(__file__).resolve().parent
 SCRIPTS: dict[str, tuple[str, ...]] = {
     "runner_memory": (),
     "sweep_methods": (),
+    "purchase_plan": (),
     "spot_market": ("--starts", "2"),
     "step": (),
     "commits": (),

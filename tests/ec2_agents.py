@@ -24,6 +24,8 @@ class Ec2Agents:
         self, ec2: Ec2Server, cluster: FaultyCluster, first_port: int, *, cpus: float, mem: float
     ) -> None:
         self.agents: dict[str, int] = {}
+        #: So many agents say of an instance that they are it.
+        self.agents_each = 1
         self._ended: set[str] = set()
         self._ec2 = ec2
         self._cluster = cluster
@@ -58,8 +60,13 @@ class Ec2Agents:
             "price": float(tags[PRICE_TAG]),
             "purchase_id": tags[PURCHASE_TAG],
         }
+        for more in range(1, self.agents_each):
+            self._join(instance, attributes, f"127.0.3.{number + 1}", first + 10_000 * more)
+        return self._join(instance, attributes, f"127.0.2.{number + 1}", first)
+
+    def _join(self, instance: Any, attributes: dict[str, Any], address: str, first: int) -> int:
         return self._cluster.faults.start_machine(
-            address=f"127.0.2.{number + 1}",
+            address=address,
             hostname=instance.private_dns_name,
             **self._size,
             ports=[first, first + PORTS - 1],

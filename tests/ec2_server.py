@@ -85,6 +85,10 @@ class Ec2Server:
         self._thread.join()
         self._server.server_close()
 
+    def set_clock(self, ahead: float) -> None:
+        """Have it tell a time that is so many seconds ahead of this machine's."""
+        self._server.clock_ahead = ahead
+
     @property
     def instances(self) -> list[Any]:
         """Return moto's instances, those too that have ended."""
@@ -215,8 +219,14 @@ def _refused(refusal: Refusal, start_response: Any) -> Iterable[bytes]:
 
 class _Server(ThreadedWSGIServer):
     daemon_threads = True
+    clock_ahead = 0.0
 
 
 class _Quiet(WSGIRequestHandler):
+    server: _Server
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return super().date_time_string(int(timestamp or time.time() + self.server.clock_ahead))
+
     def log(self, *_: object) -> None:
         logging.getLogger("ec2_server").debug("a request")

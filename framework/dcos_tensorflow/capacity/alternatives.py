@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
-from dcos_tensorflow.capacity.market import Market, Pool
+from dcos_tensorflow.capacity.market import Market, Pool, exact
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import PlacementConstraint
 from dcos_tensorflow.core.placement.constraints import ZONE_FIELD, depends_on_counts
@@ -32,7 +33,7 @@ def others_of(
     most: int,
     one_zone: bool,
     fits: Callable[[Mix], bool],
-    is_within: Callable[[float], bool],
+    is_within: Callable[[Fraction], bool],
 ) -> tuple[tuple[Pool, ...], ...]:
     """Return for each group of a mix up to ``most`` pools that would do as well, cheapest first.
 
@@ -45,7 +46,7 @@ def others_of(
     found: list[tuple[Pool, ...]] = []
     # What the machines of each group are at least.
     least = list(mix)
-    price = sum(pool.price * count for pool, count in mix)
+    price = sum((exact(pool.price) * count for pool, count in mix), Fraction())
     for at, (planned, count) in enumerate(mix):
         others: list[Pool] = []
         dearest = planned.price
@@ -60,7 +61,7 @@ def others_of(
             )
             if not (is_cheap and _may_stand_in(planned, other, count, counting)):
                 continue
-            dearer = price + max(0.0, other.price - dearest) * count
+            dearer = price + max(Fraction(), exact(other.price) - exact(dearest)) * count
             if not is_within(dearer):
                 break
             common = _common(least[at][0].resources, other.resources)

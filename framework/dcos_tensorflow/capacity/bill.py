@@ -18,7 +18,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
-from dcos_tensorflow.capacity.market import Market
+from dcos_tensorflow.capacity.market import Market, exact
 from dcos_tensorflow.capacity.usage import MachineUse, Tariff
 from dcos_tensorflow.records import dataclass
 
@@ -99,10 +99,10 @@ def cents(amounts: Sequence[Fraction]) -> tuple[Decimal, list[Decimal]]:
 
     Each is rounded down; the cents that are missing then go to those that lost most by it.
     """
-    exact = [100 * amount for amount in amounts]
-    total = floor(sum(exact) + Fraction(1, 2))
-    whole = [floor(amount) for amount in exact]
-    by_rest = sorted(range(len(exact)), key=lambda n: whole[n] - exact[n])
+    told = [100 * amount for amount in amounts]
+    total = floor(sum(told) + Fraction(1, 2))
+    whole = [floor(amount) for amount in told]
+    by_rest = sorted(range(len(told)), key=lambda n: whole[n] - told[n])
     for number in by_rest[: total - sum(whole)]:
         whole[number] += 1
     return _money(total), [_money(number) for number in whole]
@@ -150,7 +150,7 @@ def _told(amounts: Amounts, paid: Decimal, on_demand: Decimal) -> dict[str, Any]
 def _amounts(use: MachineUse, tariff: Tariff, now: float) -> Amounts:
     lived = _lived(use, now)
     busy, lost = (
-        min(lived, max(_NOTHING, _exact(told))) for told in (use.busy_seconds, use.lost_seconds)
+        min(lived, max(_NOTHING, exact(told))) for told in (use.busy_seconds, use.lost_seconds)
     )
     return Amounts(
         machines=1,
@@ -158,14 +158,14 @@ def _amounts(use: MachineUse, tariff: Tariff, now: float) -> Amounts:
         idle_seconds=lived - busy,
         lost_seconds=lost,
         paid=_paid(use, tariff, now),
-        on_demand=_billed(lived - lost, tariff) * _exact(use.on_demand_price) / _HOUR,
+        on_demand=_billed(lived - lost, tariff) * exact(use.on_demand_price) / _HOUR,
     )
 
 
 def _lived(use: MachineUse, now: float) -> Fraction:
     """Return for how many seconds a machine has been there."""
     until = now if use.ended_at is None else min(now, use.ended_at)
-    return max(_NOTHING, _exact(until) - _exact(use.started_at))
+    return max(_NOTHING, exact(until) - exact(use.started_at))
 
 
 def _billed(seconds: Fraction, tariff: Tariff) -> int:
@@ -184,10 +184,10 @@ def _paid(use: MachineUse, tariff: Tariff, now: float) -> Fraction:
     """Return what a machine has cost until ``now``."""
     if now < use.started_at or _is_free(use, tariff):
         return _NOTHING
-    since = _exact(use.started_at)
+    since = exact(use.started_at)
     end = since + _billed(_lived(use, now), tariff)
-    changes = sorted((_exact(each.at), _exact(each.price)) for each in use.prices)
-    price = changes[0][1] if changes else _exact(use.on_demand_price)
+    changes = sorted((exact(each.at), exact(each.price)) for each in use.prices)
+    price = changes[0][1] if changes else exact(use.on_demand_price)
     paid = _NOTHING
     for at, following in changes:
         until = min(max(at, since), end)
@@ -217,11 +217,6 @@ def _over_time(
 
 def _is_there(use: MachineUse, at: float) -> bool:
     return use.started_at <= at and (use.ended_at is None or at < use.ended_at)
-
-
-def _exact(number: float) -> Fraction:
-    """Return a number as its shortest decimal form says it: 0.1 is a tenth."""
-    return Fraction(repr(number))
 
 
 def _money(hundredths: int) -> Decimal:

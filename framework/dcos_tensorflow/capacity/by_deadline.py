@@ -6,10 +6,12 @@ a second while the gang trained, and how many steps there are in all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dcos_tensorflow.capacity.deadline import Fleet, Job, Memory, Quote, RestartCost, Sight, decide
+from dcos_tensorflow.capacity.exchange import trained_on
 from dcos_tensorflow.capacity.ledger import Backoff, Ledger, pool_key
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
@@ -19,6 +21,10 @@ from dcos_tensorflow.records import dataclass
 MEASURED_SECONDS = 30.0
 #: Without a pace spot machines are used until this share of the time is gone.
 _UNMEASURED_SHARE = 0.5
+#: A boot takes at least so long until some were seen (seconds), and by how many of the newest ones
+#: the next is judged.
+UNSEEN_BOOT_SECONDS = 180.0
+_BOOTS_ENOUGH, _BOOTS_ASKED = 3, 10
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,23 @@ class Way:
         return max(0.0, self.total_steps - self.pace.step) / self.pace.rate
 
 
+def boot_seconds(ledger: Ledger, most: float) -> float:
+    """Return how long a machine takes from its order until its agent is known, as far as was seen.
+
+    It is the longest of the newest ones: a deadline hangs on it. No machine is waited for for more
+    than ``most`` seconds, but a listing may be late.
+    """
+    seen = [
+        (machine.registered_at, machine.registered_at - entry.written_at)
+        for entry in ledger.entries.values()
+        for machine in entry.machines
+        if machine.registered_at
+    ]
+    longest = max((took for _, took in sorted(seen)[-_BOOTS_ASKED:]), default=0.0)
+    least = UNSEEN_BOOT_SECONDS if len(seen) < _BOOTS_ENOUGH else 0.0
+    return min(max(longest, least), max(most, least))
+
+
 def fleet_of(
     way: Way,
     demand: GangDemand | None,
@@ -79,7 +102,12 @@ def fleet_of(
 
     None where the deadline says nothing: spot machines first, as without one.
     """
+    pools = [pool for pool in pools if limits.allow(pool)]
     there = [(e, m) for e, m in ledger.machines() if m.is_useful]
+    if way.trains and (now := trained_on(ledger)):
+        there = now
+        # Who is to move has its place on machines that are there, or are bought for it.
+        demand = None if any(m.moves for _, m in now) else demand
     spot = sum(entry.market is Market.SPOT for entry, _ in there)
     zone = there[0][1].zone if there else ""
     more = _more(demand, pools, limits)
@@ -94,7 +122,9 @@ def fleet_of(
         return safe, memory
     fleet = Fleet(zone, spot, len(there) - spot)
     known = [_to_be_had(pool, ledger, way.now) for pool in pools]
-    quotes = tuple(_quotes(kind, fleet, machines, known))
+    ours = Counter(m.zone for e, m in ledger.machines() if m.is_useful and e.market is Market.SPOT)
+    ours |= Counter({zone: spot})
+    quotes = tuple(_quotes(kind, ours, machines, known))
     if not quotes:
         return None, memory
     whole = not more
@@ -124,15 +154,17 @@ def _more(
     return tuple((each.pool, each.count) for each in found.wanted)
 
 
-def _quotes(kind: str, here: Fleet, machines: int, pools: Sequence[Pool]) -> Iterator[Quote]:
-    """Yield what each zone has of one type of machine, with what the gang has there included."""
+def _quotes(
+    kind: str, ours: Mapping[str, int], machines: int, pools: Sequence[Pool]
+) -> Iterator[Quote]:
+    """Yield what each zone has of one type of machine, with our own spot machines there."""
     of_kind = {(p.zone, p.market): p for p in pools if p.instance_type == kind}
     for zone in sorted({zone for zone, _ in of_kind}):
         kept = of_kind.get((zone, Market.ON_DEMAND))
         offered = of_kind.get((zone, Market.SPOT))
         if kept is None:
             continue
-        available, price = here.spot if zone == here.zone else 0, kept.price
+        available, price = ours.get(zone, 0), kept.price
         if offered is not None:
             available += machines if offered.available is None else offered.available
             price = offered.price

@@ -1,7 +1,8 @@
 """Which machines go: those that are idle, never came, or whose job is over.
 
 Called by ``reconcile`` once a round. Pure. A machine is emptied before it is ended: in between the
-core has heard of it, and places nothing there any more.
+core has heard of it, and places nothing there any more, and the master has, and offers it to
+nobody. Where the master may not be told that, the core's word has to do.
 """
 
 from __future__ import annotations
@@ -9,60 +10,64 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dcos_tensorflow.capacity import mirror
+from dcos_tensorflow.capacity.exchange import to_be_left
 from dcos_tensorflow.capacity.ledger import (
     HOUR,
     Backoff,
-    Entry,
     Ledger,
     OwnedMachine,
     pool_key,
 )
-from dcos_tensorflow.capacity.market import Market
 from dcos_tensorflow.capacity.planner import Plan
 from dcos_tensorflow.capacity.sight import Rules, Sight
 
 #: A machine that does not go is asked back again after so long (seconds).
 ASK_BACK_SECONDS = 60.0
+#: A master that takes the order, and does not show that it has, is waited for so long (seconds).
+CLOSING_SECONDS = 60.0
 #: Where an hour is paid whole, an idle machine goes when less than this is left of it (seconds).
 HOUR_MARGIN_SECONDS = 300.0
-#: By these words a machine left that nobody may be put on again.
-_FOR_GOOD = "its agent did not register"
+#: By these words a machine leaves that is no good: others like it may be, too.
+_NEVER_CAME = "its agent did not register in time"
+_TWICE = "two agents have registered for it"
 
 
 def with_leavers(
-    ledger: Ledger, sight: Sight, rules: Rules, *, kept: Plan | None
+    ledger: Ledger, sight: Sight, rules: Rules, *, kept: Plan | None, goes_over: bool = False
 ) -> tuple[Ledger, list[str]]:
-    """Let machines leave that are of no use, and those stay on which a task came in between."""
+    """Let machines leave that are of no use, and those stay on which a task came in between.
+
+    While a gang ``goes_over`` to other machines, none is idle for nothing.
+    """
     told: list[str] = []
-    served = _is_served(sight, kept)
+    served = goes_over or _is_served(sight, kept)
+    left = to_be_left(ledger, sight.fleet, goes_over=goes_over)
     for entry, machine in tuple(ledger.machines()):
         why = _why_leaving(machine, sight, rules, served=served)
         seen = machine
-        if not why and _has_to_be_left(entry, machine, sight):
-            why = "the deadline leaves no time for the loss of a spot machine"
+        if not why and (why := left.get(machine.machine_id) or _why_left(machine, sight)):
             seen = replace(machine.leave(sight.now, why), moves=True)
             told.append(f"{machine.machine_id} is to be left: {why}")
         elif why and not machine.leaving_since:
             seen = machine.leave(sight.now, why)
             told.append(f"{machine.machine_id} is to go: {why}")
-            if why == _FOR_GOOD:
-                pools, key = dict(ledger.account.pools), pool_key(entry.pool_of(machine))
-                known = pools.get(key, Backoff())
-                pools[key] = known.failed(sight.now, f"{why} in time", *mirror.POOL_BACKOFF)
-                ledger = ledger.with_account(replace(ledger.account, pools=pools))
         elif not (why or machine.moves) and machine.busy_since and not machine.asked_back_at:
             # A task was put there before it was known that it is to go.
             seen = replace(machine, leaving_since=0.0, why="") if machine.leaving_since else machine
+        if seen.leaving_since and not machine.leaving_since and why in (_NEVER_CAME, _TWICE):
+            pools, key = dict(ledger.account.pools), pool_key(entry.pool_of(machine))
+            known = pools.get(key, Backoff())
+            pools[key] = known.failed(sight.now, why, *mirror.POOL_BACKOFF)
+            ledger = ledger.with_account(replace(ledger.account, pools=pools))
         if seen is not machine:
             ledger = ledger.put(ledger.entries[entry.purchase_id].put(seen))
     return ledger, told
 
 
-def _has_to_be_left(entry: Entry, machine: OwnedMachine, sight: Sight) -> bool:
-    """Say whether a gang with a deadline has to go on without this spot machine."""
-    fleet = sight.fleet
-    safe = fleet is not None and fleet.on_demand and not fleet.spot
-    return bool(safe) and entry.market is Market.SPOT and machine.is_useful
+def _why_left(machine: OwnedMachine, sight: Sight) -> str:
+    """Return why who trains on a machine has to go on without it; empty when nobody has to."""
+    twice = sight.agents is not None and not machine.names.isdisjoint(sight.agents.twice)
+    return _TWICE if twice and machine.is_useful else ""
 
 
 def _is_served(sight: Sight, planned: Plan | None) -> bool:
@@ -83,7 +88,7 @@ def _why_leaving(machine: OwnedMachine, sight: Sight, rules: Rules, *, served: b
         return "the job is over" if waited or not machine.busy_since else ""
     if not machine.is_registered:
         late = now - machine.awaited_since >= rules.register_seconds
-        return _FOR_GOOD if late else ""
+        return _NEVER_CAME if late else ""
     if machine.busy_since or served:
         return ""
     if sight.release:
@@ -97,6 +102,42 @@ def _why_leaving(machine: OwnedMachine, sight: Sight, rules: Rules, *, served: b
     return f"no task ran on it for {idle:.0f} s"
 
 
+def closed(
+    ledger: Ledger, sight: Sight
+) -> tuple[Ledger, tuple[frozenset[str], ...], tuple[frozenset[str], ...]]:
+    """Return the names of machines that are to be offered to nobody, and of those that are again.
+
+    They are those that go, by our will or by their provider's; their tasks are not touched.
+    """
+    closing: list[frozenset[str]] = []
+    opening: list[frozenset[str]] = []
+    agents = sight.agents
+    if agents is None or not agents.can_be_closed:
+        return ledger, (), ()
+    for entry, machine in tuple(ledger.machines()):
+        names = machine.names
+        goes = bool(machine.leaving_since) or not names.isdisjoint(agents.noticed)
+        is_closed = not names.isdisjoint(agents.closed)
+        if machine.is_registered and goes and not is_closed:
+            closing.append(names)
+        elif machine.is_registered and not goes and is_closed and machine.is_closed:
+            opening.append(names)
+        wanted = goes or (machine.is_closed and is_closed)
+        if wanted != machine.is_closed:
+            seen = replace(machine, is_closed=wanted)
+            ledger = ledger.put(ledger.entries[entry.purchase_id].put(seen))
+    return ledger, tuple(closing), tuple(opening)
+
+
+def _may_yet_be_offered(machine: OwnedMachine, sight: Sight) -> bool:
+    """Say whether somebody may be put on a machine before it ends, which can be helped."""
+    agents = sight.agents
+    if agents is None or not agents.can_be_closed or not machine.is_registered:
+        return False
+    waited = sight.now - machine.leaving_since >= CLOSING_SECONDS
+    return not waited and machine.names.isdisjoint(agents.closed)
+
+
 def asked_back(
     ledger: Ledger, before: Ledger, sight: Sight, rules: Rules
 ) -> tuple[Ledger, tuple[str, ...]]:
@@ -107,7 +148,7 @@ def asked_back(
     to_be_emptied = {m.machine_id for _, m in before.machines() if m.leaving_since}
     for entry, machine in tuple(ledger.machines()):
         late = sight.over_since and sight.now - sight.over_since >= rules.ending_seconds
-        is_empty = not machine.busy_since or late
+        is_empty = late or not (machine.busy_since or _may_yet_be_offered(machine, sight))
         again = sight.now - machine.asked_back_at >= ASK_BACK_SECONDS
         named = machine.machine_id in to_be_emptied
         if named and machine.leaving_since and is_empty and again and not machine.is_ending:

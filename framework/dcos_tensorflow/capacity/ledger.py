@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
+from fractions import Fraction
 
-from dcos_tensorflow.capacity.market import Market, Pool
+from dcos_tensorflow.capacity.market import Market, Pool, exact
 from dcos_tensorflow.capacity.provider import Machine, Order
 from dcos_tensorflow.records import dataclass
 
@@ -66,8 +67,12 @@ class OwnedMachine:
     why: str = ""
     #: Who trains on it is to move, as from a machine that is taken back.
     moves: bool = False
+    #: The master is to offer it to nobody: we have said so, or whoever had the machine before us.
+    is_closed: bool = False
     #: The provider was last asked to end it.
     asked_back_at: float = 0.0
+    #: When its agent was first known.
+    registered_at: float = 0.0
     #: The provider says that it is on its way out.
     is_ending: bool = False
     ended_at: float = 0.0
@@ -95,6 +100,11 @@ class OwnedMachine:
     def is_registered(self) -> bool:
         """Say whether its agent is known to the master."""
         return not self.awaited_since
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return by which names and addresses its agent may be known, in lower case."""
+        return frozenset(name.lower() for name in self.hostnames)
 
     @property
     def price(self) -> float:
@@ -150,8 +160,8 @@ class Entry:
     def pool_of(self, machine: OwnedMachine | Machine) -> Pool:
         """Return the pool that a machine came from: the dearest that it may have come from."""
         of_kind = [p for p in self.pools if p.instance_type == machine.instance_type]
-        exact = [pool for pool in of_kind if pool.zone == machine.zone]
-        return max(exact or of_kind or self.pools, key=lambda pool: pool.price)
+        there = [pool for pool in of_kind if pool.zone == machine.zone]
+        return max(there or of_kind or self.pools, key=lambda pool: pool.price)
 
     def on_demand_price_of(self, machine: OwnedMachine) -> float:
         """Return what an on-demand machine of its kind costs an hour, as far as it is known."""
@@ -187,10 +197,10 @@ class Entry:
         return tuple(sorted({name for machine in going for name in machine.hostnames}))
 
     @property
-    def price_per_hour(self) -> float:
+    def price_per_hour(self) -> Fraction:
         """Return what an hour of all of it costs, those that may come included."""
-        there = sum(machine.price for machine in self.machines if machine.costs)
-        return there + self.expected * self.dearest
+        there = sum((exact(m.price) for m in self.machines if m.costs), Fraction())
+        return there + self.expected * exact(self.dearest)
 
     @property
     def dearest(self) -> float:
@@ -271,9 +281,9 @@ class Ledger:
         return sum(entry.left for entry in self.entries.values())
 
     @property
-    def price_per_hour(self) -> float:
+    def price_per_hour(self) -> Fraction:
         """Return what an hour of everything costs."""
-        return sum(entry.price_per_hour for entry in self.entries.values())
+        return sum((entry.price_per_hour for entry in self.entries.values()), Fraction())
 
     def on_demand(self) -> int:
         """Return how many on-demand machines there are, or may come."""

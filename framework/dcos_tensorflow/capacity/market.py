@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from enum import StrEnum
+from fractions import Fraction
 
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.records import dataclass
@@ -14,6 +15,11 @@ from dcos_tensorflow.records import dataclass
 #: Enough for a provider to find room. Each may be dearer than the planned one, and the limits have
 #: to allow the dearest.
 POOLS_PER_ORDER = 10
+
+
+def exact(amount: float) -> Fraction:
+    """Return a number as its shortest decimal form says it: 0.1 is a tenth."""
+    return Fraction(str(amount))
 
 
 class Market(StrEnum):
@@ -56,14 +62,14 @@ class WantedMachines:
     others: tuple[Pool, ...] = ()
 
     @property
-    def price(self) -> float:
+    def price(self) -> Fraction:
         """Return what all of them cost an hour, of the pool that they are planned for."""
-        return self.count * self.pool.price
+        return self.count * exact(self.pool.price)
 
     @property
-    def most(self) -> float:
+    def most(self) -> Fraction:
         """Return what all of them cost an hour at most, wherever they come from."""
-        return self.count * max(pool.price for pool in (self.pool, *self.others))
+        return self.count * exact(max(pool.price for pool in (self.pool, *self.others)))
 
 
 @dataclass(frozen=True)

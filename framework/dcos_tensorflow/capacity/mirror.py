@@ -42,6 +42,12 @@ class Agents:
     busy: frozenset[str] = frozenset()
     #: Those that are to be taken back, as the task runners there were told.
     noticed: frozenset[str] = frozenset()
+    #: Those that two agents say they are: what such a machine has is offered twice.
+    twice: frozenset[str] = frozenset()
+    #: Those that the master has been told to offer to nobody.
+    closed: frozenset[str] = frozenset()
+    #: Whether the master can be told so.
+    can_be_closed: bool = False
 
 
 def answered(ledger: Ledger, answer: Answer, now: float) -> Ledger:
@@ -196,7 +202,7 @@ def agents_seen(ledger: Ledger, agents: Agents, now: float) -> Ledger:
 
 
 def _with_agent(machine: OwnedMachine, agents: Agents, now: float) -> OwnedMachine:
-    names = {name.lower() for name in machine.hostnames}
+    names = machine.names
     is_known, is_busy = not names.isdisjoint(agents.known), not names.isdisjoint(agents.busy)
     if not is_known and not is_busy:
         if machine.is_registered:
@@ -204,7 +210,9 @@ def _with_agent(machine: OwnedMachine, agents: Agents, now: float) -> OwnedMachi
             machine = replace(machine, awaited_since=now, idle_since=0.0)
         return machine
     if not machine.is_registered:
-        machine = replace(machine, awaited_since=0.0)
+        first = machine.registered_at or now
+        is_closed = not names.isdisjoint(agents.closed)
+        machine = replace(machine, awaited_since=0.0, registered_at=first, is_closed=is_closed)
     if not names.isdisjoint(agents.noticed):
         machine = _interrupted(machine, now)
     elif machine.interrupted_at and not machine.lost_since:

@@ -8,21 +8,21 @@ placement rule holds. ``alternatives`` adds the pools that would do as well. Pur
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 
 from dcos_tensorflow.capacity.alternatives import Mix as _Mix
 from dcos_tensorflow.capacity.alternatives import others_of
 from dcos_tensorflow.capacity.deadline import NOTHING, Fleet
-from dcos_tensorflow.capacity.market import Limits, Market, Pool, WantedMachines
+from dcos_tensorflow.capacity.market import Limits, Market, Pool, WantedMachines, exact
+from dcos_tensorflow.capacity.trial import Trial, made_up
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.resources import PortRanges
 from dcos_tensorflow.core.placement.place import TaskRequest, place
 from dcos_tensorflow.records import dataclass
 
-#: What an agent offers whose machine nobody has bought yet: ports are what its operator says.
-_PORTS = PortRanges.of([(1, 65_535)])
 #: Hours that whatever is bought is reckoned to stay: the budget must have them.
 _LEAST_HOURS = 1.0
 
@@ -53,7 +53,7 @@ class Owned:
     #: Of them, on-demand ones.
     on_demand: int = 0
     #: Of all of them, and what all have cost so far.
-    price_per_hour: float = 0.0
+    price_per_hour: Fraction = Fraction()
     spent: float = 0.0
 
 
@@ -96,25 +96,6 @@ def plan(
     return Plan(tuple(wanted), tuple(waits))
 
 
-def offer_of(pool: Pool, name: str) -> Offer:
-    """Return the offer that a machine of this pool, called so, will make."""
-    return Offer(
-        offer_id=name,
-        agent_id=name,
-        hostname=name,
-        address="",
-        mesos_role="*",
-        resources=pool.resources,
-        ports=_PORTS,
-        attributes={
-            "instance_type": pool.instance_type,
-            "zone": pool.zone,
-            "market": str(pool.market),
-        },
-        zone=pool.zone,
-    )
-
-
 class _Waits(Exception):
     """Nothing is bought, and why."""
 
@@ -143,22 +124,15 @@ def _for_gang(
     chosen = demand.fleet.zone if demand.fleet else demand.zone
     if chosen or not limits.one_zone:
         zones = [chosen or None]
-    found: list[tuple[float, int, _Mix, str | None]] = []
-    why = "no machine that may be bought has what its tasks need"
+    search = _Search(demand, owned, limits)
+    best: tuple[_Mix, str | None] | None = None
     for zone in zones:
         near = [pool for pool in pools if zone in (None, pool.zone)]
-        try:
-            mix = _cheapest(demand, owned, near, limits, zone)
-        except _Waits as reason:
-            why = str(reason) or why
-            continue
-        found.append((_price(mix), _count(mix), mix, zone))
-    if not found:
-        raise _Waits(why)
-    _, _, mix, where = min(found, key=lambda each: each[:2])
-    if why := _beyond(limits, owned, _count(mix), _price(mix)):
-        raise _Waits(why)
-    return mix, where
+        mix = search.cheapest(near, zone, best and best[0])
+        best = best if mix is None else (mix, zone)
+    if best is None:
+        raise _Waits(search.why)
+    return best
 
 
 def _with_others(
@@ -170,18 +144,14 @@ def _with_others(
     """
     demand, mix = purchase.demand, purchase.mix
 
-    def fits(made: _Mix) -> bool:
-        offers = [*purchase.offers, *_made_up(made, f"{demand.gang}/new")]
-        return place(demand.requests, offers).complete
-
     others = others_of(
         mix,
         pools,
         [rule for request in demand.requests for rule in request.constraints],
         most=limits.pools_per_order - 1,
         one_zone=purchase.zone is not None,
-        fits=fits,
-        is_within=lambda price: not _beyond(limits, owned, 0, price - _price(mix)),
+        fits=Trial(demand.requests, purchase.offers).fits,
+        is_within=lambda price: not beyond(limits, owned, 0, price - _price(mix)),
     )
     return tuple(
         WantedMachines(pool, count, (demand.gang,), found)
@@ -189,66 +159,100 @@ def _with_others(
     )
 
 
-def _cheapest(
-    demand: GangDemand, owned: Owned, pools: Sequence[Pool], limits: Limits, zone: str | None
-) -> _Mix:
-    """Return the machines of one zone, or of any, that cost least. Raises _Waits.
+class _Search:
+    """The search for what one gang needs, zone by zone, and what was in its way so far."""
 
-    Those for the tasks with GPUs come first: what room these leave, others take.
-    """
-    offers = [offer for offer in owned.offers if zone in (None, offer.zone)]
-    mix: _Mix = ()
-    for requests in (tuple(r for r in demand.requests if r.resources.gpus), demand.requests):
-        there = [*offers, *_made_up(mix, f"{demand.gang}/had")]
-        placed = place(requests, there)
-        if placed.complete:
-            continue
-        options = []
-        why = ""
-        for kind in sorted({pool.instance_type for pool in pools}):
-            of_kind = [_less(pool, mix) for pool in pools if pool.instance_type == kind]
-            base = owned.on_demand + _count(mix, Market.ON_DEMAND)
-            try:
-                option = _fewest(
-                    replace(demand, requests=requests),
-                    replace(owned, on_demand=base),
-                    there,
-                    of_kind,
-                    limits,
-                )
-            except _Waits as reason:
-                why = str(reason) or why
+    def __init__(self, demand: GangDemand, owned: Owned, limits: Limits) -> None:
+        self._demand = demand
+        self._owned = owned
+        self._limits = limits
+        #: What a kind of machine cannot be had for now, and the limit that the first, which is the
+        #: cheapest of a zone, was beyond.
+        self._trouble = "no machine that may be bought has what its tasks need"
+        self._limit = ""
+
+    @property
+    def why(self) -> str:
+        """Return in one sentence why nothing was found."""
+        return self._limit or self._trouble
+
+    def cheapest(self, pools: Sequence[Pool], zone: str | None, than: _Mix | None) -> _Mix | None:
+        """Return the machines of one zone, or of any, that cost least, if they cost less ``than``.
+
+        Those for the tasks with GPUs come first: what room these leave, others take.
+        """
+        demand = self._demand
+        offers = [offer for offer in self._owned.offers if zone in (None, offer.zone)]
+        kinds: dict[str, list[Pool]] = {}
+        for pool in pools:
+            kinds.setdefault(pool.instance_type, []).append(pool)
+        mix: _Mix = ()
+        for requests in (tuple(r for r in demand.requests if r.resources.gpus), demand.requests):
+            trial = Trial(requests, [*offers, *made_up(mix, f"{demand.gang}/had")])
+            if trial.fits(()):
                 continue
-            options.append((_price(option), _count(option), option))
-        if not options:
-            raise _Waits(why)
-        mix = (*mix, *min(options, key=lambda each: each[:2])[2])
-    return mix
+            found = self._of_one_kind(trial, kinds, mix, than)
+            if found is None:
+                return None
+            mix = found
+        return mix
 
+    def _of_one_kind(
+        self, trial: Trial, kinds: Mapping[str, Sequence[Pool]], had: _Mix, than: _Mix | None
+    ) -> _Mix | None:
+        """Return what is ``had``, and the machines of one kind beside it that cost least.
 
-def _fewest(
-    demand: GangDemand, owned: Owned, there: Sequence[Offer], pools: Sequence[Pool], limits: Limits
-) -> _Mix:
-    """Return the fewest machines of one type that let a gang be placed. Raises _Waits."""
-    for count in range(1, len(demand.requests) + 1):
-        mix = _by_market(demand, owned, count, pools, limits)
-        if place(demand.requests, [*there, *_made_up(mix, f"{demand.gang}/new")]).complete:
-            return mix
-    raise _Waits()
+        Kinds come in the order of what they cost at least, until that is more than what was found.
+        """
+        at_least: list[tuple[tuple[Fraction, int], str, int]] = []
+        for kind in sorted(kinds):
+            least = trial.least(kinds[kind])
+            some = least and self._more(kinds[kind], had, least)
+            if least and some:
+                at_least.append((_rank((*had, *some)), kind, least))
+        best = than
+        for rank, kind, least in sorted(at_least):
+            if best is not None and rank >= _rank(best):
+                break
+            if self._limit and self._beyond(*rank):
+                continue
+            some = trial.fewest(least, partial(self._more, kinds[kind], had))
+            found = (*had, *(some or ()))
+            if not some or (best is not None and _rank(found) >= _rank(best)):
+                continue
+            if limit := self._beyond(*_rank(found)):
+                self._limit = self._limit or limit
+            else:
+                best = found
+        return None if best is than else best
+
+    def _more(self, of_kind: Sequence[Pool], had: _Mix, count: int) -> _Mix | None:
+        """Return so many machines of a kind beside those that are had; None where there are not."""
+        base = self._owned.on_demand + _count(had, Market.ON_DEMAND)
+        left = [_less(pool, had) for pool in of_kind]
+        try:
+            return _by_market(self._demand, base, count, left, self._limits)
+        except _Waits as reason:
+            self._trouble = str(reason)
+            return None
+
+    def _beyond(self, price: Fraction, count: int) -> str:
+        return beyond(self._limits, self._owned, count, price)
 
 
 def _by_market(
-    demand: GangDemand, owned: Owned, count: int, pools: Sequence[Pool], limits: Limits
+    demand: GangDemand, on_demand: int, count: int, pools: Sequence[Pool], limits: Limits
 ) -> _Mix:
     """Return so many machines of one type: spot ones, or what the deadline and the wait say.
 
-    ``pools`` are sorted by price. Raises _Waits where the market has too few.
+    ``pools`` are sorted by price, ``on_demand`` machines are kept already. Raises _Waits where the
+    market has too few.
     """
     kept = [pool for pool in pools if pool.market is Market.ON_DEMAND]
     spot = [pool for pool in pools if pool.market is Market.SPOT]
     if kept:
         spot = [pool for pool in spot if pool.price < kept[0].price]
-    base = min(count, max(0, limits.on_demand_base - owned.on_demand))
+    base = min(count, max(0, limits.on_demand_base - on_demand))
     most = count - base if demand.fleet is None else min(count - base, demand.fleet.spot)
     mix, left = _taken(spot, most)
     waits = demand.fleet is None and demand.waited < limits.spot_wait_seconds
@@ -275,44 +279,41 @@ def _taken(pools: Sequence[Pool], count: int) -> tuple[_Mix, int]:
     return tuple(mix), count
 
 
-def _beyond(limits: Limits, owned: Owned, count: int, price: float) -> str:
+def beyond(limits: Limits, owned: Owned, count: int, price: Fraction) -> str:
     """Return why so many machines more, at so much an hour, are too many; empty if they are not."""
     count += owned.instances
     if limits.max_instances is not None and count > limits.max_instances:
         return f"it would take {counted(count, 'machine')}; max_instances is {limits.max_instances}"
     price += owned.price_per_hour
-    if limits.max_price_per_hour is not None and price > limits.max_price_per_hour:
+    if limits.max_price_per_hour is not None and price > exact(limits.max_price_per_hour):
         return (
-            f"all machines would cost {price:.2f} an hour; "
+            f"all machines would cost {float(price):.2f} an hour; "
             f"max_price_per_hour is {limits.max_price_per_hour:.2f}"
         )
     if limits.budget is not None and owned.spent + price * _LEAST_HOURS > limits.budget:
         return (
             f"{owned.spent:.2f} of the budget of {limits.budget:.2f} is spent, "
-            f"and an hour would cost {price:.2f}"
+            f"and an hour would cost {float(price):.2f}"
         )
     return ""
 
 
-def _price(mix: _Mix) -> float:
-    return sum(pool.price * count for pool, count in mix)
+def _price(mix: _Mix) -> Fraction:
+    return sum((exact(pool.price) * count for pool, count in mix), Fraction())
+
+
+def _rank(mix: _Mix) -> tuple[Fraction, int]:
+    """Return by what a mix is better than another: its price, then how few machines it has."""
+    return _price(mix), _count(mix)
 
 
 def _count(mix: _Mix, market: Market | None = None) -> int:
     return sum(count for pool, count in mix if market in (None, pool.market))
 
 
-def _made_up(mix: _Mix, name: str) -> Iterator[Offer]:
-    return (
-        offer_of(pool, f"{name}-{at}-{number}")
-        for at, (pool, count) in enumerate(mix)
-        for number in range(count)
-    )
-
-
 def _after(demand: GangDemand, owned: Owned, mix: _Mix) -> Owned:
     """Return what is there when the gang has its machines and its places on them."""
-    offers = {offer.offer_id: offer for offer in (*owned.offers, *_made_up(mix, demand.gang))}
+    offers = {offer.offer_id: offer for offer in (*owned.offers, *made_up(mix, demand.gang))}
     needs = {request.name: request.resources for request in demand.requests}
     for assignment in place(demand.requests, offers.values()).assignments:
         offer = offers[assignment.offer_ids[0]]

@@ -5,18 +5,21 @@ between any two steps included, the next round finds it and does what is due. Pu
 is written first; only then are the orders sent, which are the same each time, and machines ended.
 
 1. ``mirror``: the ledger takes what provider and master say;
-2. ``leavers``: machines leave that are of no use; those that are empty go back;
+2. ``leavers``: machines leave that are of no use, are offered to nobody any more, and go back when
+   they are empty;
 3. a purchase without an answer is asked for again, or cancelled when nobody waits any more;
-4. what waits is planned, and new purchases are written.
+4. what waits is planned, and what a gang goes over to (``exchange``); purchases are written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from fractions import Fraction
 
-from dcos_tensorflow.capacity import mirror
-from dcos_tensorflow.capacity.leavers import asked_back, with_leavers
+from dcos_tensorflow.capacity import exchange, mirror
+from dcos_tensorflow.capacity.leavers import asked_back, closed, with_leavers
 from dcos_tensorflow.capacity.ledger import (
     HOUR,
     Account,
@@ -28,9 +31,10 @@ from dcos_tensorflow.capacity.ledger import (
 )
 from dcos_tensorflow.capacity.losses import losses_seen
 from dcos_tensorflow.capacity.market import Market, Pool, WantedMachines
-from dcos_tensorflow.capacity.planner import Owned, Plan, offer_of, plan
+from dcos_tensorflow.capacity.planner import Owned, Plan, beyond, plan
 from dcos_tensorflow.capacity.provider import Order
 from dcos_tensorflow.capacity.sight import Rules, Sight
+from dcos_tensorflow.capacity.trial import offer_of
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.records import dataclass
 
@@ -48,6 +52,9 @@ class Round:
 
     ledger: Ledger
     orders: tuple[Order, ...] = ()
+    #: Names of machines that the master is to offer to nobody, and of those that it may again.
+    close: tuple[frozenset[str], ...] = ()
+    reopen: tuple[frozenset[str], ...] = ()
     #: Ids of machines to end.
     give_back: tuple[str, ...] = ()
     #: What was decided, one sentence each.
@@ -64,9 +71,12 @@ def reconcile(before: Ledger, sight: Sight, rules: Rules) -> Round:
     strangers = () if ledger.account.provider.holds(sight.now) else strangers
     why = [f"{counted(len(strangers), 'machine')} that nobody ordered"] if strangers else []
     planned, wanted = _planned(ledger, sight, rules)
-    ledger, left = with_leavers(ledger, sight, rules, kept=planned)
+    others = _others(ledger, sight, rules)
+    wanted += () if others is None or _too_early(ledger.account, sight.now) else others
+    ledger, left = with_leavers(ledger, sight, rules, kept=planned, goes_over=others is not None)
+    ledger, close, reopen = closed(ledger, sight)
     ledger, going = asked_back(ledger, before, sight, rules)
-    ledger, repeated = _repeated(ledger, sight)
+    ledger, repeated = _repeated(ledger, sight, goes_over=others is not None)
     ledger, new = _written(ledger, wanted, sight, rules)
     orders = tuple(entry.order(rules.owner) for entry in (*repeated, *new))
     why += [*left, *(_told(entry) for entry in new)]
@@ -75,7 +85,7 @@ def reconcile(before: Ledger, sight: Sight, rules: Rules) -> Round:
     stop = "" if sight.over_since else _spent(ledger, sight.now, rules)
     waits = _waits(planned, ledger.account, sight)
     ledger = _folded(ledger, sight.now, rules)
-    return Round(ledger, orders, (*going, *strangers), tuple(why), waits, stop)
+    return Round(ledger, orders, close, reopen, (*going, *strangers), tuple(why), waits, stop)
 
 
 def _mirrored(before: Ledger, sight: Sight, rules: Rules) -> tuple[Ledger, tuple[str, ...]]:
@@ -134,6 +144,29 @@ def _planned(
     return found, () if _too_early(ledger.account, sight.now) else found.wanted
 
 
+def _others(ledger: Ledger, sight: Sight, rules: Rules) -> tuple[WantedMachines, ...] | None:
+    """Return what is to be bought for a gang that goes over to other machines while it trains.
+
+    None where it does not, because the rule wants none or there is no way within the limits.
+    """
+    fleet, pools = sight.fleet, sight.pools
+    if sight.over_since or fleet is None or not exchange.is_going_over(ledger, fleet):
+        return None
+    base = min(fleet.machines, rules.limits.on_demand_base)
+    if fleet.on_demand < base or pools is None:
+        return None
+    to_be_had = (
+        _as_it_may_be_had(pool, ledger.account, sight.now, rules)
+        for pool in pools
+        if rules.limits.allow(pool)
+    )
+    found = exchange.missing(ledger, fleet, to_be_had)
+    count = sum(each.count for each in found or ())
+    price = sum((each.price for each in found or ()), Fraction())
+    # Until it has moved both are paid.
+    return None if beyond(rules.limits, _owned(ledger, sight, rules), count, price) else found
+
+
 def _spot_there(ledger: Ledger) -> int:
     there = [entry for entry, machine in ledger.machines() if machine.is_useful]
     return sum(entry.market is Market.SPOT for entry in there)
@@ -156,10 +189,7 @@ def _as_it_may_be_had(pool: Pool, account: Account, now: float, rules: Rules) ->
 def _owned(ledger: Ledger, sight: Sight, rules: Rules) -> Owned:
     """Return what is there for those that wait: free room, and machines on their way."""
     going = {
-        name.lower()
-        for _, machine in ledger.machines()
-        if not machine.is_useful
-        for name in machine.hostnames
+        name for _, machine in ledger.machines() if not machine.is_useful for name in machine.names
     }
     free = (
         offer
@@ -214,10 +244,12 @@ def _on_demand_price(pool: Pool, pools: Iterable[Pool]) -> float:
     return kept.get(pool.zone, min(kept.values(), default=pool.price))
 
 
-def _repeated(ledger: Ledger, sight: Sight) -> tuple[Ledger, tuple[Entry, ...]]:
+def _repeated(ledger: Ledger, sight: Sight, *, goes_over: bool) -> tuple[Ledger, tuple[Entry, ...]]:
     """Return purchases to ask for again, and cancel those that nobody waits for any more."""
     now, again = sight.now, []
     waiting = {demand.gang for demand in sight.demands}
+    if goes_over:
+        waiting |= {gang for entry, _ in exchange.trained_on(ledger) for gang in entry.gangs}
     for entry in ledger.entries.values():
         if entry.stage is not Stage.WRITTEN:
             continue
@@ -249,8 +281,9 @@ def _waits(planned: Plan | None, account: Account, sight: Sight) -> tuple[tuple[
     """Return who gets nothing now, and why."""
     if _too_early(account, sight.now):
         held = account.orders if account.orders.holds(sight.now) else account.provider
-        seconds = held.until - sight.now
-        why = f"the provider of machines is asked again in {seconds:.0f} s: {held.why}"
+        at = datetime.fromtimestamp(held.until, UTC)
+        # No seconds to go: they would be another sentence each time, to be kept and logged.
+        why = f"the provider of machines is asked again at {at:%H:%M:%S} UTC: {held.why}"
         return tuple((demand.gang, why) for demand in sight.demands)
     waits = planned.waits if planned is not None else ()
     refused: dict[str, list[str]] = {}

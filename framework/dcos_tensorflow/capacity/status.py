@@ -33,7 +33,7 @@ def document(
         "machines": there,
         "ended": [_machine(e, m, increment, now) for e, m in ended[-ENDED_SHOWN:]],
         "ordered": [_ordered(entry) for entry in ledger.entries.values() if entry.expected],
-        "price_per_hour": round(ledger.price_per_hour, 6),
+        "price_per_hour": round(float(ledger.price_per_hour), 6),
         "spent": round(ledger.spent(now, increment), 6),
         "budget": budget,
         "bill": paid,

@@ -287,6 +287,12 @@ ZOOKEEPER_SETTINGS = (
     "zookeeper_client_key",
 )
 
+#: Settings by which masters and a state store are spoken to, without a job.
+CLUSTER_SETTINGS = (
+    *("master", "local", "state", *ZOOKEEPER_SETTINGS, "principal", "secret_file"),
+    *("ca_file", "client_cert", "client_key", "verify"),
+)
+
 #: Settings that ``run`` takes too; the rest are the daemon's.
 RUN_SETTINGS = (
     *(

@@ -23,7 +23,7 @@ from dcos_tensorflow.core.model.actions import (
 )
 from dcos_tensorflow.core.model.job import ENDED_PHASES
 from dcos_tensorflow.core.model.own_error import own_error_of
-from dcos_tensorflow.core.model.report import Report, taken_back_at
+from dcos_tensorflow.core.model.report import Report, may_be_taken_back, taken_back_at
 from dcos_tensorflow.core.model.service_state import Evidence, Removal, Stray
 from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskState
@@ -281,6 +281,8 @@ def _report(draft: Draft, event: events.RunnerReported) -> None:
     at = taken_back_at(event.report)
     if at is not None:
         maintenance.notice(gang, record, at)
+    elif may_be_taken_back(event.report):
+        maintenance.advise(gang, record)
     start = _failed_start(record, event.report)
     if start is None:
         return

@@ -4,11 +4,13 @@ Used by the scheduler (why did it fail?), the API and the CLI (logs). The agent'
 executor's directory, its /files/read gives pages of the files in it; both keep answering after
 the task's end, until the agent's garbage collection.
 
-It only reads, nothing is cached, and every question is bounded in time and size.
+It only reads, but for ``HttpAccess.post``; nothing is cached, and every question is bounded in
+time and size.
 """
 
 from __future__ import annotations
 
+import json
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from http.client import HTTPException, HTTPResponse
@@ -105,25 +107,45 @@ class HttpAccess:
 
     def get(self, address: Address, path: str) -> Any:
         """Return the JSON at ``path``, following redirects. Raises AgentFilesError."""
+        return _json_in(*self._answer("GET", address, path))
+
+    def post(self, address: Address, path: str, call: Mapping[str, Any]) -> None:
+        """Have a call carried out, following redirects. Raises AgentFilesError."""
+        self._answer("POST", address, path, json.dumps(call).encode())
+
+    def _answer(
+        self, method: str, address: Address, path: str, sent: bytes | None = None
+    ) -> tuple[str, bytes]:
+        """Return who has answered, and what."""
         for _ in range(_MAX_REDIRECTS + 1):
-            status, location, body = self._get(address, path)
+            status, location, body = self._ask(method, address, path, sent)
             if location and 300 <= status < 400:
                 try:
                     address = parse_location(location, address)
                 except AddressError as error:
                     raise AgentUnreachable(str(error)) from error
                 continue
-            return _judge(address, path, status, body)
+            _judge(address, path, status, body)
+            return f"{address.url}{path}", body
         raise AgentUnreachable(f"{address.url}{path}: redirected in a circle")
 
-    def _get(self, address: Address, path: str) -> tuple[int, str, bytes]:
+    def _ask(
+        self, method: str, address: Address, path: str, sent: bytes | None
+    ) -> tuple[int, str, bytes]:
         connection = HttpConnection(address, self.timeout_seconds, self.tls)
+
+        def ask(login: Mapping[str, str]) -> HTTPResponse:
+            kind = {} if sent is None else {"Content-Type": "application/json"}
+            headers = {"Accept": "application/json", **kind, **login}
+            connection.request(method, path, body=sent, headers=headers)
+            return connection.getresponse()
+
         try:
             login = self.authentication.header()
-            response = _ask(connection, path, login)
+            response = ask(login)
             if response.status == 401 and self.authentication.refused(login):
                 response.read(_MAX_ANSWER_BYTES)
-                response = _ask(connection, path, self.authentication.header())
+                response = ask(self.authentication.header())
             body = response.read(_MAX_ANSWER_BYTES)
             return response.status, response.headers.get("Location", ""), body
         except (OSError, HTTPException) as error:
@@ -131,11 +153,6 @@ class HttpAccess:
             raise AgentUnreachable(f"{address.url}{path}: {what}") from error
         finally:
             connection.close()
-
-
-def _ask(connection: HttpConnection, path: str, login: Mapping[str, str]) -> HTTPResponse:
-    connection.request("GET", path, headers={"Accept": "application/json", **login})
-    return connection.getresponse()
 
 
 class AgentFiles:
@@ -271,7 +288,7 @@ def _readable(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _judge(address: Address, path: str, status: int, body: bytes) -> Any:
+def _judge(address: Address, path: str, status: int, body: bytes) -> None:
     where = f"{address.url}{path}"
     if status in (401, 403):
         raise AgentRefused(f"{where}: HTTP {status}")
@@ -280,6 +297,9 @@ def _judge(address: Address, path: str, status: int, body: bytes) -> Any:
     if status != 200:
         text = body[:200].decode("utf-8", "replace")
         raise AgentUnreachable(f"{where}: HTTP {status} {text}".rstrip())
+
+
+def _json_in(where: str, body: bytes) -> Any:
     try:
         # Agents put a file's bytes into JSON as they are, whatever they are.
         return read_json(body.decode("utf-8", "surrogateescape"))

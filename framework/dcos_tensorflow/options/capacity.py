@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from dcos_tensorflow.core.model.capacity_spec import (
     Billing,
@@ -48,22 +49,10 @@ def capacity_spec(options: Options) -> CapacitySpec | None:
 
 
 def _ec2(options: Options) -> Ec2Spec:
-    given = options.capacity.ec2
-    return Ec2Spec(
-        region=given.region,
-        endpoint_url=given.endpoint_url,
-        launch_template=given.launch_template,
-        image_id=given.image_id,
-        instance_profile=given.instance_profile,
-        key_name=given.key_name,
-        security_groups=tuple(given.security_groups),
-        subnets=tuple(given.subnets),
-        disk_gb=given.disk_gb,
-        master=given.master,
-        install=given.install,
-        agent_flags=given.agent_flags,
-        prices=dict(given.prices),
-    )
+    """Return the spec: its fields are the options of the same names."""
+    given: dict[str, Any] = options.capacity.ec2.model_dump()
+    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return Ec2Spec(**{**given, **lists})
 
 
 def _command(options: Options) -> CommandSpec:

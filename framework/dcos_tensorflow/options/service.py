@@ -105,6 +105,7 @@ def service_spec(options: Options) -> ServiceSpec:
         idle_seconds=service.idle_seconds,
         replace_after_seconds=service.replace_after_seconds,
         maintenance_lead_seconds=service.maintenance_lead_seconds,
+        leave_on_rebalance=service.leave_on_rebalance,
         update_strategy=UpdateStrategy(service.update_strategy),
         uninstall_give_up_seconds=service.uninstall_give_up_seconds,
         region=service.region,

@@ -271,6 +271,13 @@ class Service(Section):
         title="Maintenance lead (seconds)",
         description="How long before an agent's announced maintenance its tasks leave it.",
     )
+    leave_on_rebalance: bool = Field(
+        False,
+        title="Leave on a rebalance recommendation",
+        description="Tasks on a spot machine that EC2 calls more likely to be taken back look for "
+        "another place while they train, and move as soon as all have one. Each move costs the "
+        "gang a restart, and most such machines stay. Off: they stay until the machine goes.",
+    )
     update_strategy: Literal["parallel", "serial", "canary"] = Field(
         "parallel",
         title="Update strategy",

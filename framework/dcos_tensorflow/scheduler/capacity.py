@@ -30,6 +30,7 @@ from dcos_tensorflow.core.model.job import ENDED_PHASES
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.offers.waiting import waiting
 from dcos_tensorflow.core.recovery.gang_queries import stays
+from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound
 from dcos_tensorflow.scheduler import capacity_sight
 from dcos_tensorflow.scheduler.capacity_deadline import DeadlineWatch
 from dcos_tensorflow.scheduler.capacity_records import changes_between, ledger_of
@@ -42,6 +43,8 @@ PRICES_SECONDS = 60.0
 #: Whoever stops waits so long for a call to the provider. What it was about is written, and whoever
 #: leads next finds it; nothing more is begun.
 STOP_SECONDS = 5.0
+#: A master that does not do what it is told of agents is told nothing for so long.
+REFUSED_SECONDS = 60.0
 #: So many slots are bought for at a time: the next look sees how many more.
 SLOTS_AT_ONCE = 50
 
@@ -50,7 +53,8 @@ class Capacity:
     """Looks what is wanted and what there is, and acts on it when that is kept.
 
     ``state`` returns the newest stored state, ``emit`` takes events, ``agents`` asks the master and
-    returns None where it does not say; all from the thread. ``leads`` says whether nobody else
+    returns None where it does not say, ``offer`` tells it whether an agent is to be offered to
+    anybody (raising AgentFilesError); all from the thread. ``leads`` says whether nobody else
     can lead now. It looks every ``look_seconds``; offers have twice that to come before a machine
     is bought in their place.
     """
@@ -63,12 +67,14 @@ class Capacity:
         leads: Callable[[], bool],
         open_provider: Callable[[CapacitySpec, str], Provider],
         *,
+        offer: Callable[[str, bool], None],
         look_seconds: float = 5.0,
         clock: Callable[[], float] = steady_time,
     ) -> None:
         self._state = state
         self._emit = emit
         self._ask_agents = agents
+        self._offer = offer
         self._leads = leads
         self._open_provider = open_provider
         self._look_seconds = look_seconds
@@ -87,6 +93,10 @@ class Capacity:
         self._pools_at = self._listed_at = float("-inf")
         self._told: Mapping[str, str] = {}
         self._deadline = DeadlineWatch()
+        #: As the master listed them last, and until when it is not told of any.
+        self._agents: Sequence[KnownAgent] = ()
+        self._not_told_until = float("-inf")
+        self._refusal = ""
 
     def start(self) -> None:
         """Begin to look."""
@@ -144,6 +154,8 @@ class Capacity:
             self._release.clear()
         if found.stop:
             self._emit(StopRequested(found.stop))
+        if self._may_act():
+            self._tell_master(found)
         return self._done(state, spec, found) or bool(changes)
 
     def _note(self, changes: Mapping[str, CapacityRecord | None], told: Mapping[str, str]) -> bool:
@@ -168,6 +180,7 @@ class Capacity:
         machines = self._listed(state, spec, ledger, now)
         pools = self._priced(state, spec, ledger, now) if needed else None
         agents = self._ask_agents() if needed else None
+        self._agents = agents or ()
         # Only now: who has got a place meanwhile must not be bought one for, because the agents are
         # told of as they were before.
         state, now = self._state(), self._clock()
@@ -176,7 +189,9 @@ class Capacity:
             now=now,
             demands=demands,
             offers=capacity_sight.offers_of(agents, state),
-            agents=capacity_sight.agents_of(agents, state, ledger),
+            agents=capacity_sight.agents_of(
+                agents, state, ledger, can_be_closed=now >= self._not_told_until
+            ),
             pauses=capacity_sight.pauses_of(state),
             machines=machines,
             pools=pools,
@@ -234,6 +249,25 @@ class Capacity:
         return self._provider[2]
 
     # What is done.
+
+    def _tell_master(self, found: Round) -> None:
+        """Have machines offered to nobody, or to anybody again, if the master lets us."""
+        told = [(names, False) for names in found.close] + [(names, True) for names in found.reopen]
+        for names, is_offered in told:
+            for agent_id in capacity_sight.called(self._agents, names):
+                try:
+                    self._offer(agent_id, is_offered)
+                except FileNotFound:
+                    log.info("%s has gone already", agent_id)
+                except AgentFilesError as error:
+                    self._not_told(str(error))
+                    return
+
+    def _not_told(self, why: str) -> None:
+        self._not_told_until = self._clock() + REFUSED_SECONDS
+        if why != self._refusal:
+            log.warning("machines that go are kept from our own tasks alone: %s", why)
+        self._refusal = why
 
     def _done(self, state: ServiceState, spec: CapacitySpec, found: Round) -> bool:
         """Send the orders, and end machines; say whether there was anything to do."""

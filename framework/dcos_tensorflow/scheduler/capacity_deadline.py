@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dcos_tensorflow.capacity.by_deadline import Pace, Way, fleet_of
+from dcos_tensorflow.capacity.by_deadline import Pace, Way, boot_seconds, fleet_of
 from dcos_tensorflow.capacity.deadline import Fleet, Memory, RestartCost
 from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.capacity.market import Pool
@@ -19,8 +19,6 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.recovery.gang_queries import known_step
 from dcos_tensorflow.scheduler.capacity_sight import limits_of
 
-#: From the order of a machine until its agent takes tasks, as reckoned (seconds).
-_BOOT_SECONDS = 180.0
 #: From the order to start again until the next step, as reckoned; docs/recovery.md measures less.
 _RESTART_SECONDS = 60.0
 
@@ -58,7 +56,7 @@ class DeadlineWatch:
             pace=self._pace,
             total_steps=spec.total_steps or _told_steps(state),
             trains=trains,
-            cost=RestartCost(_BOOT_SECONDS, _RESTART_SECONDS, lost),
+            cost=RestartCost(boot_seconds(ledger, spec.register_seconds), _RESTART_SECONDS, lost),
         )
         demand = demands[0] if demands else None
         limits = limits_of(spec)

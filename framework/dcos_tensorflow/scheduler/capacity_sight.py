@@ -5,6 +5,7 @@ Called by ``scheduler.capacity``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from dcos_tensorflow.capacity.market import POOLS_PER_ORDER, Limits
 from dcos_tensorflow.capacity.mirror import Agents
 from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.capacity.sight import Rules
-from dcos_tensorflow.core.model.agents import KnownAgent
+from dcos_tensorflow.core.model.agents import KnownAgent, names_of
 from dcos_tensorflow.core.model.capacity_spec import Billing, CapacitySpec
 from dcos_tensorflow.core.model.job import RESTARTING_PHASES
 from dcos_tensorflow.core.model.offer import Offer
@@ -88,7 +89,7 @@ def _may_offer(agent: KnownAgent, state: ServiceState) -> bool:
     wanted = state.spec.region or state.subscription.master_region
     elsewhere = agent.region and wanted and agent.region != wanted
     known = state.maintenance
-    leaves = agent.agent_id in known.starts or agent.agent_id in known.noticed
+    leaves = any(agent.agent_id in said for said in (known.starts, known.noticed, known.advised))
     return not (out or elsewhere or leaves)
 
 
@@ -120,7 +121,13 @@ def _offer(agent: KnownAgent, state: ServiceState) -> Offer:
     )
 
 
-def agents_of(agents: Sequence[KnownAgent] | None, state: ServiceState, ledger: Ledger) -> Agents:
+def agents_of(
+    agents: Sequence[KnownAgent] | None,
+    state: ServiceState,
+    ledger: Ledger,
+    *,
+    can_be_closed: bool,
+) -> Agents:
     """Return whose agents are known, and which of them have tasks.
 
     A master that does not say is made up for by offers and by our own tasks: then whoever was
@@ -129,10 +136,17 @@ def agents_of(agents: Sequence[KnownAgent] | None, state: ServiceState, ledger: 
     noticed = state.maintenance.noticed
     ours = {name for r in state.live_tasks for name in (r.hostname, r.address)}
     if agents is not None:
-        there = [agent for agent in agents if agent.active and not agent.recovered]
+        there = [a for a in agents if (a.active or a.deactivated) and not a.recovered]
         with_tasks = (agent for agent in there if any(v > 0 for v in agent.used.values()))
         to_go = (agent for agent in there if agent.agent_id in noticed)
-        return Agents(_names(there), _lower(ours) | _names(with_tasks), _names(to_go))
+        return Agents(
+            known=_names(there),
+            busy=_lower(ours) | _names(with_tasks),
+            noticed=_names(to_go),
+            twice=_twice(there),
+            closed=_names(agent for agent in there if agent.deactivated),
+            can_be_closed=can_be_closed,
+        )
     registered = (m for _, m in ledger.machines() if m.is_registered)
     known = {name for machine in registered for name in machine.hostnames}
     known |= {name for o in state.desk.offers.values() for name in (o.hostname, o.address)}
@@ -151,8 +165,19 @@ def pauses_of(state: ServiceState) -> dict[str, Pause]:
     }
 
 
+def _twice(agents: Iterable[KnownAgent]) -> frozenset[str]:
+    """Return the hostnames that more than one agent has which makes offers."""
+    names = Counter(agent.hostname.lower() for agent in agents if agent.active)
+    return frozenset(name for name, count in names.items() if count > 1)
+
+
+def called(agents: Iterable[KnownAgent], names: frozenset[str]) -> tuple[str, ...]:
+    """Return the ids of agents that have one of these names."""
+    return tuple(agent.agent_id for agent in agents if not names.isdisjoint(names_of(agent)))
+
+
 def _names(agents: Iterable[KnownAgent]) -> frozenset[str]:
-    return _lower({name for agent in agents for name in (agent.hostname, agent.address)})
+    return frozenset(name for agent in agents for name in names_of(agent))
 
 
 def _lower(names: Iterable[str]) -> frozenset[str]:

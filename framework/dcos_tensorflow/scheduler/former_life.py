@@ -68,7 +68,7 @@ def find(masters: str, https: bool, access: HttpAccess, wanted: Mapping[str, str
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     trouble = "no master is known"
-    for master in _masters(masters, https, deadline):
+    for master in leading_masters(masters, https, deadline):
         try:
             return _newest(access.get(master, "/frameworks"), wanted)
         except AgentRefused as error:
@@ -80,7 +80,7 @@ def find(masters: str, https: bool, access: HttpAccess, wanted: Mapping[str, str
     return NO_FORMER_LIFE
 
 
-def _masters(masters: str, https: bool, deadline: float) -> Iterator[Address]:
+def leading_masters(masters: str, https: bool, deadline: float) -> Iterator[Address]:
     """Yield the masters to ask, again and again, until the time is up."""
     where = parse_masters(masters, https)
     if not isinstance(where, ZooKeeperAddress):

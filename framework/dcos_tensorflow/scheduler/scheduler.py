@@ -37,7 +37,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.step import Decision
-from dcos_tensorflow.mesos.agent_files import AgentFiles, AgentFilesError
+from dcos_tensorflow.mesos.agent_files import AgentFiles, AgentFilesError, AgentUnreachable
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
 from dcos_tensorflow.network.zookeeper_address import is_open
@@ -498,6 +498,7 @@ class Scheduler:
             self._known_agents,
             self._lease.holds,
             provider_for,
+            offer=self._offer_agent,
             look_seconds=self.config.capacity_look_seconds,
         )
         self._capacity.start()
@@ -512,6 +513,15 @@ class Scheduler:
         except (AgentFilesError, KeyError, TypeError, ValueError, AttributeError) as error:
             log.info("the agents are not known: %s", error)
             return None
+
+    def _offer_agent(self, agent_id: str, is_offered: bool) -> None:
+        """Tell the master whether an agent is to be offered. Raises AgentFilesError."""
+        gateway = self._gateway
+        if gateway is None or gateway.master is None:
+            raise AgentUnreachable("no master leads")
+        kind = "REACTIVATE_AGENT" if is_offered else "DEACTIVATE_AGENT"
+        call = {"type": kind, kind.lower(): {"agent_id": {"value": agent_id}}}
+        gateway.access.post(gateway.master, "/api/v1", call)
 
     def _publish_before_launch(self) -> None:
         if self._task_runners is None:

@@ -6,6 +6,7 @@ the end of the process, peers that answer) reaches it through one queue.
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
 import threading
@@ -34,7 +35,7 @@ from dcos_tensorflow.task.unit_work import own_part
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.log_shipping.shipper import Shipper
-    from dcos_tensorflow.task.notices import NoticeWatch
+    from dcos_tensorflow.task.notices import Notice, NoticeWatch
     from dcos_tensorflow.task.package_work import PackageWork
 
 #: How often deadlines and the progress file are looked at.
@@ -47,6 +48,11 @@ ANSWER_SECONDS = 30.0
 
 class NotAnswering(Exception):
     """The runner's loop did not take a request in time."""
+
+
+#: Is there while nobody may log in because the machine goes down, or comes up
+#: (systemd-user-sessions.service(8)).
+NO_LOGIN = "/run/nologin"
 
 
 class Request:
@@ -117,6 +123,9 @@ class Runner:
         self._peers: Optional[PeerWatch] = None
         self._packages: Optional[PackageWork] = None
         self._notices: Optional[NoticeWatch] = None
+        self._asked_to_end = False
+        #: What a machine has said that goes down.
+        self._shutdown: Optional[Notice] = None
         #: What is to be fetched once the packages are there.
         self._fetch_after: Optional[events.Fetch] = None
         #: What has happened while an event's actions were performed: the next events.
@@ -142,6 +151,7 @@ class Runner:
 
     def stop(self, reason: str, grace_seconds: Optional[float] = None) -> None:
         """End the user's process and the task. Returns at once; safe in a signal handler."""
+        self._asked_to_end = True
         self._queue.put(events.StopAsked(reason, grace_seconds))
 
     def order(self, order: Order) -> bool:
@@ -302,7 +312,7 @@ class Runner:
             self._report,
             self._doing(),
             self._starts.unit.end,
-            self._notices.notice if self._notices else None,
+            self._shutdown or (self._notices.notice if self._notices else None),
         )
 
     def _doing(self) -> str:
@@ -317,6 +327,8 @@ class Runner:
 
     def _signal(self, action: events.SendSignal) -> None:
         self.log(action.note)
+        if self._asked_to_end:
+            self._hear_of_a_shutdown()
         self._show()
         self._starts.signal(action.number)
         if self._storage and action.number == signal.SIGTERM:
@@ -361,6 +373,17 @@ class Runner:
                 look=lambda: self._queue.put(events.Tick()),
                 tell=self._queue.put,
             )
+
+    def _hear_of_a_shutdown(self) -> None:
+        """Have the status say that the machine goes down, if that is why the task ends.
+
+        A machine that does sends SIGTERM to everybody, as others do to one.
+        """
+        if os.path.exists(NO_LOGIN):
+            from dcos_tensorflow.task.notices import Notice
+
+            self.log("this machine is going down")
+            self._shutdown = Notice(contract.NOTICE_INTERRUPTION, time.time())
 
     def _watch_for_notices(self) -> None:
         """Look whether the machine is taken back, where that can be."""

@@ -23,7 +23,9 @@ from dcos_tensorflow.capacity.provider import (
     ProviderError,
     Throttled,
 )
-from dcos_tensorflow.capacity.providers.ec2 import Ec2Provider, Ec2Settings
+from dcos_tensorflow.capacity.providers.agent_script import user_data
+from dcos_tensorflow.capacity.providers.ec2 import Ec2Provider
+from dcos_tensorflow.core.model.capacity_spec import Ec2Spec
 from dcos_tensorflow.core.model.resources import Resources
 from ec2_server import KEY_ID, REGION, SECRET_KEY, Ec2Server, Refusal
 
@@ -53,18 +55,17 @@ def ec2(running: Ec2Server) -> Ec2Server:
 
 
 @pytest.fixture(scope="module")
-def settings(running: Ec2Server) -> Ec2Settings:
+def spec(running: Ec2Server) -> Ec2Spec:
     subnets = running.client.describe_subnets(
         Filters=[{"Name": "availability-zone", "Values": list(ZONES)}]
     )["Subnets"]
     image = running.client.describe_images()["Images"][0]["ImageId"]
-    return Ec2Settings(
+    return Ec2Spec(
         REGION,
         image_id=image,
         subnets=tuple(subnet["SubnetId"] for subnet in subnets),
-        instance_types=frozenset(TYPES),
         prices={"c5.large": 0.085},
-        user_data="#!/bin/sh\necho hello\n",
+        master="10.0.0.1:5050",
     )
 
 
@@ -75,8 +76,8 @@ def owner(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def provider(ec2: Ec2Server, settings: Ec2Settings, owner: str) -> Ec2Provider:
-    return Ec2Provider(settings, owner, ec2.client)
+def provider(ec2: Ec2Server, spec: Ec2Spec, owner: str) -> Ec2Provider:
+    return Ec2Provider(spec, owner, TYPES, ec2.client)
 
 
 def order(owner: str, *pools: Pool, count: int = 2, number: int = 1) -> Order:
@@ -105,10 +106,8 @@ def test_pools_are_types_in_the_zones_of_the_subnets(provider: Ec2Provider) -> N
 
 
 @pytest.mark.soak
-def test_without_types_all_that_run_our_programs_are_there(
-    ec2: Ec2Server, settings: Ec2Settings
-) -> None:
-    provider = Ec2Provider(replace(settings, instance_types=frozenset()), "job", ec2.client)
+def test_without_types_all_that_run_our_programs_are_there(ec2: Ec2Server, spec: Ec2Spec) -> None:
+    provider = Ec2Provider(spec, "job", client=ec2.client)
     kinds = {pool.instance_type for pool in provider.pools()}
     assert "m5.large" in kinds
     assert not {kind for kind in kinds if kind.startswith(("m6g.", "t4g."))}
@@ -167,36 +166,34 @@ def test_an_order_of_several_pools_is_one_call_and_what_came_is_told(
 
 
 def test_a_machine_begins_with_the_user_data(
-    ec2: Ec2Server, provider: Ec2Provider, owner: str
+    ec2: Ec2Server, spec: Ec2Spec, provider: Ec2Provider, owner: str
 ) -> None:
     provider.buy(order(owner))
     name = next(f["LaunchTemplateName"] for a, f in ec2.calls if a == "CreateLaunchTemplate")
     told = ec2.client.describe_launch_template_versions(LaunchTemplateName=name)
     data = told["LaunchTemplateVersions"][0]["LaunchTemplateData"]
-    assert base64.b64decode(data["UserData"]).decode() == "#!/bin/sh\necho hello\n"
+    assert base64.b64decode(data["UserData"]).decode() == user_data(spec)
     assert data["MetadataOptions"]["HttpTokens"] == "required"
     assert data["MetadataOptions"]["InstanceMetadataTags"] == "enabled"
 
 
 def test_an_operators_launch_template_is_used_as_it_is(
-    ec2: Ec2Server, settings: Ec2Settings, owner: str
+    ec2: Ec2Server, spec: Ec2Spec, owner: str
 ) -> None:
-    data = {"ImageId": settings.image_id}
+    data = {"ImageId": spec.image_id}
     ec2.client.create_launch_template(LaunchTemplateName="operators", LaunchTemplateData=data)
     ec2.calls.clear()
-    provider = Ec2Provider(replace(settings, launch_template="operators"), owner, ec2.client)
+    provider = Ec2Provider(replace(spec, launch_template="operators"), owner, TYPES, ec2.client)
     assert len(provider.buy(order(owner)).machines) == 2
     assert "CreateLaunchTemplate" not in ec2.actions()
 
 
-def test_the_same_order_asked_twice_buys_once(
-    ec2: Ec2Server, settings: Ec2Settings, owner: str
-) -> None:
-    first = Ec2Provider(settings, owner, ec2.client).buy(order(owner))
+def test_the_same_order_asked_twice_buys_once(ec2: Ec2Server, spec: Ec2Spec, owner: str) -> None:
+    first = Ec2Provider(spec, owner, TYPES, ec2.client).buy(order(owner))
     # Another process, after a crash.
-    again = Ec2Provider(settings, owner, ec2.client).buy(order(owner))
+    again = Ec2Provider(spec, owner, TYPES, ec2.client).buy(order(owner))
     assert [m.machine_id for m in again.machines] == [m.machine_id for m in first.machines]
-    assert len(Ec2Provider(settings, owner, ec2.client).machines()) == 2
+    assert len(Ec2Provider(spec, owner, TYPES, ec2.client).machines()) == 2
 
 
 def test_an_order_whose_answer_was_lost_buys_once(
@@ -248,19 +245,19 @@ def test_throttling_is_told_apart(ec2: Ec2Server, provider: Ec2Provider) -> None
 
 
 def test_a_call_that_is_throttled_once_is_made_again(
-    ec2: Ec2Server, settings: Ec2Settings, monkeypatch: pytest.MonkeyPatch
+    ec2: Ec2Server, spec: Ec2Spec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY_ID)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
     refusals = [Refusal("RequestLimitExceeded", "Request limit exceeded.", 503)]
     ec2.refusal = lambda *_: refusals.pop() if refusals else None
-    own_client = Ec2Provider(replace(settings, endpoint_url=ec2.url), "nobody")
+    own_client = Ec2Provider(replace(spec, endpoint_url=ec2.url), "nobody")
     assert own_client.machines() == []
     assert ec2.actions() == ["DescribeInstances", "DescribeInstances"]
 
 
 def test_without_credentials_a_person_is_asked(
-    ec2: Ec2Server, settings: Ec2Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ec2: Ec2Server, spec: Ec2Spec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
@@ -268,7 +265,7 @@ def test_without_credentials_a_person_is_asked(
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "nothing"))
     with pytest.raises(Denied, match="there are no credentials for EC2"):
-        Ec2Provider(replace(settings, endpoint_url=ec2.url), "nobody").machines()
+        Ec2Provider(replace(spec, endpoint_url=ec2.url), "nobody").machines()
 
 
 def test_a_missing_permission_is_named(ec2: Ec2Server, provider: Ec2Provider, owner: str) -> None:
@@ -292,11 +289,11 @@ def test_a_permission_that_a_fleet_misses_is_named(
         ec2.shortage = before
 
 
-def test_nobody_at_the_address_is_an_error_for_later(settings: Ec2Settings) -> None:
+def test_nobody_at_the_address_is_an_error_for_later(spec: Ec2Spec) -> None:
     gone = Ec2Server()
     gone.close()
     with pytest.raises(ProviderError, match="EC2 cannot be asked: Could not connect") as caught:
-        Ec2Provider(settings, "job", gone.client).machines()
+        Ec2Provider(spec, "job", client=gone.client).machines()
     assert not caught.value.is_final
 
 
@@ -310,9 +307,9 @@ def test_what_was_just_bought_may_be_missing_for_a_while(
 
 
 def test_the_machines_of_others_are_not_found(
-    ec2: Ec2Server, settings: Ec2Settings, provider: Ec2Provider, owner: str
+    ec2: Ec2Server, spec: Ec2Spec, provider: Ec2Provider, owner: str
 ) -> None:
-    Ec2Provider(settings, "somebody", ec2.client).buy(order("somebody"))
+    Ec2Provider(spec, "somebody", client=ec2.client).buy(order("somebody"))
     provider.buy(order(owner, count=1))
     assert [m.owner for m in provider.machines()] == [owner]
 

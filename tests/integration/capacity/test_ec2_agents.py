@@ -8,7 +8,8 @@ from pathlib import Path
 from cluster_faults import FaultyCluster
 from dcos_tensorflow.capacity.market import Market, Pool
 from dcos_tensorflow.capacity.provider import Order
-from dcos_tensorflow.capacity.providers.ec2 import Ec2Provider, Ec2Settings
+from dcos_tensorflow.capacity.providers.ec2 import Ec2Provider
+from dcos_tensorflow.core.model.capacity_spec import Ec2Spec
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.local.cluster import AgentConfig
 from ec2_agents import PORTS, Ec2Agents
@@ -24,11 +25,11 @@ def test_an_instance_is_an_agent_for_as_long_as_it_lasts(tmp_path: Path) -> None
     first = AgentConfig(cpus=0.1, mem=32, ports=(FIRST_PORT, FIRST_PORT + PORTS - 1))
     with FaultyCluster([first], tmp_path / "mesos") as cluster:
         stand_ins = Ec2Agents(ec2, cluster, FIRST_PORT + PORTS, cpus=1, mem=512)
-        settings = Ec2Settings(REGION, launch_template="template")
+        spec = Ec2Spec(REGION, launch_template="template")
         ec2.client.create_launch_template(
             LaunchTemplateName="template", LaunchTemplateData={"ImageId": "ami-03cf127a"}
         )
-        provider = Ec2Provider(settings, "job", ec2.client)
+        provider = Ec2Provider(spec, "job", client=ec2.client)
         pool = Pool("c5.large", "us-east-1a", Market.SPOT, 0.03, Resources(cpus=1, mem=512))
         bought = provider.buy(Order("purchase-1", "job", (pool,), 2))
         ids = [machine.machine_id for machine in bought.machines]

@@ -42,6 +42,15 @@ def never_registers(job: Ec2Job) -> None:
     job.ec2.on_change = lambda: None
 
 
+def registers_twice(job: Ec2Job) -> None:
+    job.stand_ins.agents_each = 2
+
+
+def wrong_time(job: Ec2Job) -> None:
+    job.ec2.set_clock(-3600)
+    job.ec2.refusal = lambda *_: Refusal("RequestExpired", "Request has expired.")
+
+
 @pytest.mark.parametrize(
     ("order", "sentence"),
     [
@@ -74,13 +83,24 @@ def never_registers(job: Ec2Job) -> None:
             id="an instance that never registers",
             marks=pytest.mark.soak,
         ),
+        pytest.param(
+            registers_twice,
+            "two agents have registered for it",
+            id="an instance that registers twice",
+        ),
+        pytest.param(
+            wrong_time,
+            "the clock of this machine is 60 minutes ahead of EC2's",
+            id="a clock that is off",
+        ),
     ],
 )
 def test_who_waits_is_told_why(
     order: Callable[[Ec2Job], None], sentence: str, tmp_path: Path
 ) -> None:
     # No zone but one: the next pool would have room.
-    job = Ec2Job(tmp_path, {"job_cmd": "true"}, {"register_seconds": 2, "zones": ["us-east-1a"]})
+    limits = {"register_seconds": 20, "zones": ["us-east-1a"]}
+    job = Ec2Job(tmp_path, {"job_cmd": "sleep 600"}, limits)
     try:
         order(job)
         scheduler = job.scheduler()

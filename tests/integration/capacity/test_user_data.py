@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from dcos_tensorflow.capacity.provider import Denied
 from dcos_tensorflow.capacity.providers.agent_script import MOST_BYTES, user_data
+from dcos_tensorflow.core.model.capacity_spec import Ec2Spec
 from metadata_service import MetadataService
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
@@ -60,8 +62,12 @@ def flags(folder: Path) -> list[str]:
     return (folder / "flags").read_text().splitlines()
 
 
+def script_of(master: str, install: str) -> str:
+    return user_data(Ec2Spec("us-east-1", master=master, install=install))
+
+
 def test_an_agent_says_which_machine_it_is(tmp_path: Path) -> None:
-    ended = started(tmp_path, user_data("zk://zk:2181/mesos", install=install(tmp_path)), FACTS)
+    ended = started(tmp_path, script_of("zk://zk:2181/mesos", install=install(tmp_path)), FACTS)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert flags(tmp_path) == [
         "--master=zk://zk:2181/mesos",
@@ -75,18 +81,19 @@ def test_an_agent_says_which_machine_it_is(tmp_path: Path) -> None:
 
 
 def test_an_agent_that_is_there_is_not_installed(tmp_path: Path) -> None:
-    started(tmp_path, user_data("master:5050", install=install(tmp_path)), FACTS)
-    ended = started(tmp_path, user_data("master:5050", install="exit 3"), FACTS)
+    started(tmp_path, script_of("master:5050", install=install(tmp_path)), FACTS)
+    ended = started(tmp_path, script_of("master:5050", install="exit 3"), FACTS)
     assert ended.returncode == 0
 
 
 def test_more_flags_and_the_fault_domain_come_along(tmp_path: Path) -> None:
-    script = user_data(
-        "master:5050",
+    spec = Ec2Spec(
+        "us-east-1",
+        master="master:5050",
         install=install(tmp_path),
         agent_flags="--isolation=gpu/nvidia --containerizers=mesos",
-        fault_domain=True,
     )
+    script = user_data(spec, fault_domain=True)
     started(tmp_path, script, FACTS)
     assert flags(tmp_path)[5:] == [
         '--domain={"fault_domain":{"region":{"name":"us-east-1"},"zone":{"name":"us-east-1b"}}}',
@@ -97,21 +104,21 @@ def test_more_flags_and_the_fault_domain_come_along(tmp_path: Path) -> None:
 
 def test_words_of_the_shell_stay_what_they_are(tmp_path: Path) -> None:
     text = "echo \"it's $HOME\" > '" + str(tmp_path / "told") + "'; exit 5"
-    assert started(tmp_path, user_data("master:5050", install=text), FACTS).returncode == 5
+    assert started(tmp_path, script_of("master:5050", install=text), FACTS).returncode == 5
     assert (tmp_path / "told").read_text().startswith("it's ")
 
 
 def test_a_machine_that_does_not_know_what_it_is_starts_no_agent(tmp_path: Path) -> None:
     facts = {name: value for name, value in FACTS.items() if "purchase" not in name}
-    ended = started(tmp_path, user_data("master:5050", install=install(tmp_path)), facts)
+    ended = started(tmp_path, script_of("master:5050", install=install(tmp_path)), facts)
     assert ended.returncode != 0
     assert "404" in ended.stderr
     assert not (tmp_path / "flags").exists()
 
 
 def test_user_data_that_ec2_would_not_take_is_refused() -> None:
-    with pytest.raises(ValueError, match=f"EC2 takes {MOST_BYTES}"):
-        user_data("master:5050", install="x" * MOST_BYTES)
+    with pytest.raises(Denied, match=f"EC2 takes {MOST_BYTES}"):
+        script_of("master:5050", install="x" * MOST_BYTES)
 
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")

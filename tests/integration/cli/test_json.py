@@ -41,8 +41,8 @@ WITH_LINES = {"logs"}
 
 #: Commands that look at a kept state; tests/integration/cli/test_state.py reads their JSON.
 OF_A_STATE = {"state check", "state export", "state import"}
-#: It asks where machines come from; tests/integration/capacity/test_command_line.py reads its JSON.
-OF_MACHINES = {"capacity plan"}
+#: They ask where machines come from; tests/integration/capacity reads their JSON.
+OF_MACHINES = {"capacity plan", "capacity up", "capacity down"}
 
 #: What the API refuses, and how: there is no cache of the state, and the job has no units of work.
 REFUSED = {

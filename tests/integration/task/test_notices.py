@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import dcos_tensorflow
 from dcos_tensorflow.task.notices import (
     ENDPOINT_VARIABLE,
     MetadataService,
@@ -16,9 +18,10 @@ from dcos_tensorflow.task.notices import (
 )
 from free_ports import free_port
 from metadata_service import MetadataService as Served
-from runner_process import Starter
+from runner_process import Starter, Task
 
 WAIT = "print('ready', flush=True)\nimport time\nwhile True: time.sleep(60)\n"
+FRAMEWORK = Path(dcos_tensorflow.__file__).parents[1]
 INTERRUPTION = "spot/instance-action"
 REBALANCE = "events/recommendations/rebalance"
 TIME = "2026-11-23T17:00:00Z"
@@ -97,6 +100,43 @@ def test_the_status_tells_of_the_end_of_the_machine(start: Starter, served: Serv
     at = served.interrupt()
     status = task.wait_for_status(lambda status: status["notice"], "the notice")
     assert status["notice"] == {"kind": "interruption", "at": at}
+
+
+def going_down(folder: Path) -> list[str]:
+    """The runner's program on a machine that says that it goes down, while a file is there."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(FRAMEWORK)!r});"
+        " from dcos_tensorflow.task import program, runner;"
+        f" runner.NO_LOGIN = {str(folder / 'nologin')!r}; sys.exit(program.main(sys.argv[1:]))"
+    )
+    return ["-c", code]
+
+
+SAVES = f"import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{WAIT}"
+
+
+def ended(start: Starter) -> Task:
+    """A task that saves because it got SIGTERM."""
+    task = start(SAVES, grace_seconds=60)
+    task.wait_for_text("ready")
+    task.process.terminate()
+    return task
+
+
+def test_who_is_ended_with_its_machine_says_so(tmp_path: Path) -> None:
+    start = Starter(tmp_path, going_down(tmp_path))
+    (tmp_path / "nologin").touch()
+    try:
+        found = ended(start).wait_for_status(lambda status: status["notice"], "the notice")
+    finally:
+        start.close()
+    assert found["notice"]["kind"] == "interruption"
+
+
+def test_who_is_ended_alone_says_nothing_of_its_machine(start: Starter) -> None:
+    task = ended(start)
+    task.wait_for_text("SIGTERM", "stderr")
+    assert task.wait_for_state("stopping")["notice"] is None
 
 
 def test_no_other_machine_is_asked(start: Starter, served: Served) -> None:

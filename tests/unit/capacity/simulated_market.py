@@ -15,7 +15,7 @@ from dcos_tensorflow.capacity.deadline import Fleet
 from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
 from dcos_tensorflow.capacity.mirror import Agents, Answer
-from dcos_tensorflow.capacity.planner import GangDemand, offer_of
+from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.capacity.provider import (
     Bought,
     Machine,
@@ -25,6 +25,7 @@ from dcos_tensorflow.capacity.provider import (
 )
 from dcos_tensorflow.capacity.reconcile import Round, reconcile
 from dcos_tensorflow.capacity.sight import Rules, Sight
+from dcos_tensorflow.capacity.trial import offer_of
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import TaskRole
@@ -151,6 +152,13 @@ class Loop:
         #: Hostnames on which tasks run, and those whose agents never come.
         self.busy: set[str] = set()
         self.never: set[str] = set()
+        #: Those that the master was told to offer to nobody, if it can be told.
+        self.closed: set[str] = set()
+        self.can_be_closed = False
+        #: Those that two agents say they are.
+        self.twice: set[str] = set()
+        #: Those of whom the provider has said that they go.
+        self.noticed: set[str] = set()
         self.over_since = 0.0
         self.fleet: Fleet | None = None
         self._dies = dies
@@ -162,14 +170,21 @@ class Loop:
     @property
     def agents(self) -> Agents:
         known = frozenset(self.market.named()) - self.never
-        return Agents(known | self.busy, frozenset(self.busy))
+        return Agents(
+            known | self.busy,
+            frozenset(self.busy),
+            frozenset(self.noticed),
+            frozenset(self.twice),
+            frozenset(self.closed),
+            self.can_be_closed,
+        )
 
     def _offers(self) -> tuple[Offer, ...]:
         return tuple(
             offer_of(self.market.pool_of(machine), name)
             for machine in self.market.alive
             for name in machine.hostnames
-            if name not in self.busy and name not in self.never
+            if name not in self.busy | self.never | self.closed
         )
 
     def step(self, seconds: float = 5.0) -> Round:
@@ -212,6 +227,7 @@ class Loop:
         return found
 
     def _act(self, found: Round) -> None:
+        self.closed = self.closed.union(*found.close).difference(*found.reopen)
         answers = []
         for order in found.orders:
             try:

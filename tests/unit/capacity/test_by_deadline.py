@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dcos_tensorflow.capacity.by_deadline import Pace, Way, fleet_of
+from dcos_tensorflow.capacity.by_deadline import Pace, Way, boot_seconds, fleet_of
 from dcos_tensorflow.capacity.deadline import NOTHING, Fleet, Memory, RestartCost
 from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.capacity.market import Limits, Market
@@ -99,3 +99,105 @@ def test_tasks_move_from_spot_machines_that_have_to_be_left() -> None:
     loop.demands = ()
     loop.until(lambda: len(loop.market.alive) == 2)
     assert {m.market for m in loop.market.alive} == {Market.ON_DEMAND}
+
+
+def booted(*seconds: float) -> Ledger:
+    """A ledger of machines that took so long from their order until their agent was known."""
+    loop = Loop(MarketInMemory(KEPT))
+    for took in seconds:
+        there = set(loop.market.named())
+        loop.busy |= there
+        loop.demands = (gang(1),)
+        loop.never = {f"host-i-{len(there)}"}
+        loop.step()
+        loop.steps(int(took / 5) - 1)
+        loop.never = set()
+        loop.step()
+        loop.demands = ()
+    return loop.stored
+
+
+def test_a_boot_takes_what_is_assumed_until_some_were_seen() -> None:
+    assert boot_seconds(Ledger(), 600.0) == 180.0
+    assert boot_seconds(booted(30.0, 40.0), 600.0) == 180.0
+
+
+def test_a_boot_that_takes_longer_counts_at_once() -> None:
+    assert boot_seconds(booted(300.0), 600.0) == 300.0
+
+
+def test_the_longest_boot_of_those_that_were_seen_counts() -> None:
+    assert boot_seconds(booted(30.0, 60.0, 40.0), 600.0) == 60.0
+
+
+def test_a_slow_boot_is_forgotten_in_the_end() -> None:
+    assert boot_seconds(booted(300.0, *[40.0] * 10), 600.0) == 40.0
+
+
+def test_a_boot_takes_no_longer_than_a_machine_is_waited_for() -> None:
+    assert boot_seconds(booted(300.0, 300.0, 300.0), 200.0) == 200.0
+
+
+def goes_over(*, limits: Limits | None = None) -> Loop:
+    """A gang that trains on two on-demand machines, and is to have spot ones."""
+    loop = Loop(MarketInMemory(KEPT), limits=limits)
+    loop.demands = (gang(2),)
+    loop.until(loop.place)
+    loop.step()
+    loop.market.pools_now = [SPOT, KEPT]
+    loop.fleet = Fleet("1a", 2, 0)
+    return loop
+
+
+def markets(loop: Loop) -> list[Market]:
+    return sorted(machine.market for machine in loop.market.alive)
+
+
+def test_a_gang_goes_back_to_spot_machines_once_they_are_there() -> None:
+    loop = goes_over()
+    loop.never = {"host-i-2", "host-i-3"}
+    loop.steps(3)
+    assert markets(loop) == [Market.ON_DEMAND] * 2 + [Market.SPOT] * 2
+    assert not any(entry.moving for entry in loop.stored.entries.values())
+    # Their agents come: now it is told to look for other places.
+    loop.never = set()
+    loop.steps(2)
+    assert loop.stored.entries["p-1"].moving == ("host-i-0", "host-i-1")
+    loop.busy = {"host-i-2", "host-i-3"}
+    loop.until(lambda: len(loop.market.alive) == 2)
+    assert markets(loop) == [Market.SPOT] * 2
+
+
+def test_a_gang_trains_on_where_the_market_has_too_few_after_all() -> None:
+    loop = goes_over()
+    loop.market.most_per_order = 1
+    loop.steps(10)
+    assert markets(loop) == [Market.ON_DEMAND] * 2 + [Market.SPOT]
+    assert loop.busy == {"host-i-0", "host-i-1"}
+    assert not any(entry.moving for entry in loop.stored.entries.values())
+
+
+def test_nobody_goes_over_where_both_fleets_are_more_than_the_limits_allow() -> None:
+    loop = goes_over(limits=Limits(max_instances=3))
+    loop.steps(10)
+    assert markets(loop) == [Market.ON_DEMAND] * 2
+
+
+def test_what_has_come_for_it_goes_when_the_rule_wants_it_no_more() -> None:
+    loop = goes_over()
+    loop.steps(3)
+    assert len(loop.market.alive) == 4
+    loop.fleet = Fleet("1a", 0, 2)
+    loop.until(lambda: len(loop.market.alive) == 2)
+    assert markets(loop) == [Market.ON_DEMAND] * 2
+    assert loop.busy == {"host-i-0", "host-i-1"}
+
+
+def test_the_rule_goes_by_the_machines_that_a_gang_trains_on() -> None:
+    loop = goes_over()
+    loop.never = {"host-i-2", "host-i-3"}
+    loop.steps(3)
+    way = replace(WAY, now=loop.now, began=loop.now, deadline=loop.now + 12 * HOUR, trains=True)
+    fleet = asked(way, ledger=loop.stored, spot=0)
+    assert fleet is not None
+    assert (fleet.machines, fleet.spot > 0) == (2, True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
 from dcos_tensorflow.capacity.deadline import NOTHING, Fleet
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
-from dcos_tensorflow.capacity.planner import GangDemand, Owned, Plan, offer_of, plan
+from dcos_tensorflow.capacity.planner import GangDemand, Owned, Plan, plan
+from dcos_tensorflow.capacity.trial import offer_of
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
 from dcos_tensorflow.core.placement.place import TaskRequest
@@ -161,8 +163,15 @@ def test_a_job_whose_rule_waits_gets_nothing() -> None:
     ],
 )
 def test_a_limit_is_held_and_named(limits: Limits, reason: str) -> None:
-    owned = Owned(instances=1, price_per_hour=0.1, spent=0.8)
+    owned = Owned(instances=1, price_per_hour=Fraction("0.1"), spent=0.8)
     assert why(tasks(4), pool(), limits=limits, owned=owned) == reason
+
+
+def test_a_dearer_way_within_the_limits_is_better_than_none() -> None:
+    pools = pool(), pool("large", price=0.9, resources=LARGE)
+    assert bought(tasks(8), pools=pools) == [("small", "1a", "spot", 4)]
+    found = bought(tasks(8), pools=pools, limits=Limits(max_instances=1))
+    assert found == [("large", "1a", "spot", 1)]
 
 
 def test_two_gangs_do_not_take_the_same_machines() -> None:
@@ -241,6 +250,13 @@ def test_no_gang_waits_for_the_choice_that_another_has() -> None:
     assert choices(0.61) == [0, 0]
     assert choices(1.01) == [1, 0]
     assert choices(1.21) == [1, 1]
+
+
+def test_what_costs_just_as_much_as_it_may_is_bought() -> None:
+    # As floats three tenths are more than 0.3.
+    assert others(tasks(6), pool(), limits=Limits(max_price_per_hour=0.3)) == []
+    pools = pool(), pool("other", price=0.14)
+    assert others(tasks(6), *pools, limits=Limits(max_price_per_hour=0.42)) == [("other", "1a")]
 
 
 @pytest.mark.parametrize(

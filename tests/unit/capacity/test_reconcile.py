@@ -112,6 +112,84 @@ def test_a_task_that_comes_in_between_keeps_its_machine() -> None:
     assert not loop.stored.entries["p-1"].leaving
 
 
+def closing(count: int = 2, **rules: object) -> Loop:
+    """A loop whose gang has its machines, and whose master takes orders about agents."""
+    loop = training(count, **rules)
+    loop.can_be_closed = True
+    return loop
+
+
+def test_a_machine_that_goes_is_closed_before_it_is_ended() -> None:
+    loop = closing(idle_seconds=60.0)
+    loop.busy.clear()
+    loop.until(lambda: bool(loop.closed))
+    assert loop.rounds[-1].give_back == ()
+    assert loop.step().give_back == ("i-0", "i-1")
+
+
+def test_a_machine_that_the_master_never_closes_is_ended_all_the_same() -> None:
+    loop = closing(idle_seconds=60.0)
+    loop.busy.clear()
+
+    def ended() -> bool:
+        loop.closed.clear()
+        return not loop.market.alive
+
+    loop.until(ended, most=50)
+
+
+def test_a_task_that_came_before_its_machine_was_closed_is_not_killed() -> None:
+    loop = closing(idle_seconds=60.0)
+    tasks = set(loop.busy)
+    loop.busy.clear()
+    loop.until(lambda: bool(loop.closed))
+    loop.busy = tasks
+    loop.steps(3)
+    assert len(loop.market.alive) == 2
+    assert not loop.closed
+
+
+def test_a_machine_that_is_taken_back_is_closed_and_keeps_its_tasks() -> None:
+    loop = closing()
+    loop.noticed = {"host-i-0"}
+    loop.steps(3)
+    assert loop.closed == {"host-i-0"}
+    assert len(loop.market.alive) == 2
+
+
+def test_a_machine_that_stays_after_all_is_offered_again() -> None:
+    loop = closing()
+    loop.noticed = {"host-i-0"}
+    loop.steps(3)
+    loop.noticed.clear()
+    loop.steps(2)
+    assert not loop.closed
+
+
+def test_a_machine_that_an_operator_has_closed_stays_so() -> None:
+    loop = closing()
+    loop.closed = {"host-i-0"}
+    loop.steps(3)
+    assert loop.closed == {"host-i-0"}
+
+
+def test_a_machine_that_was_closed_in_its_last_life_is_offered_in_this_one() -> None:
+    """Agents keep their ids, and masters what they were told of them."""
+    loop = loop_with(2)
+    loop.can_be_closed = True
+    loop.closed = {"host-i-0"}
+    loop.steps(3)
+    assert not loop.closed
+
+
+def test_when_the_time_is_up_a_machine_is_ended_closed_or_not() -> None:
+    loop = closing(ending_seconds=100.0)
+    loop.over_since = loop.now
+    loop.step(200.0)
+    loop.closed.clear()
+    assert loop.step().give_back == ("i-0", "i-1")
+
+
 def test_by_the_hour_an_idle_machine_goes_shortly_before_the_next_one() -> None:
     loop = training(idle_seconds=60.0, by_the_hour=True)
     written = loop.stored.entries["p-1"].written_at
@@ -212,6 +290,15 @@ def test_an_agent_that_registers_twice_is_one_machine() -> None:
     loop.busy = {"10.0.0.1"}
     loop.steps(5)
     assert loop.stored.left == len(loop.market.alive) == 1
+
+
+def test_a_machine_that_is_there_twice_is_left_and_its_pool_for_a_while() -> None:
+    loop = training(1)
+    loop.twice = {"host-i-0"}
+    loop.step()
+    (machine,) = loop.stored.entries["p-1"].machines
+    assert (machine.moves, machine.why) == (True, "two agents have registered for it")
+    assert [backoff.why for backoff in loop.stored.account.pools.values()] == [machine.why]
 
 
 def test_machines_of_ours_that_nobody_ordered_are_ended() -> None:

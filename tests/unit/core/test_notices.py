@@ -210,6 +210,57 @@ def test_a_machine_that_may_go_moves_nobody() -> None:
     assert task_ids(scheduler) == before
 
 
+def test_a_machine_that_shuts_down_is_left_at_once() -> None:
+    scheduler = a_gang()
+    agent_id = give_notice(scheduler, "worker-1", 0)
+    scheduler.run(2)
+    assert scheduler.state.job.phase is not JobPhase.RUNNING
+    recover(scheduler, 10)
+    assert agent_id not in {r.agent_id for r in scheduler.state.tasks.values()}
+    assert scheduler.state.job.incidents == ()
+
+
+def advised(agents: int, name: str = "worker-1") -> Scheduler:
+    """A gang that leaves machines which may go, one of which says so."""
+    scheduler = a_gang(agents, leave_on_rebalance=True)
+    give_notice(scheduler, name, kind=contract.NOTICE_REBALANCE)
+    return scheduler
+
+
+def test_who_is_told_to_leaves_a_machine_that_may_go_for_another() -> None:
+    scheduler = advised(GANG + 1)
+    before = scheduler.state.tasks["worker-1"].agent_id
+    scheduler.run(20)
+    recover(scheduler, 10)
+    assert scheduler.state.tasks["worker-1"].agent_id != before
+    assert scheduler.state.job.incidents == ()
+
+
+def test_nobody_leaves_a_machine_that_may_go_for_no_other() -> None:
+    scheduler = advised(GANG)
+    before = task_ids(scheduler)
+    scheduler.run(300)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert task_ids(scheduler) == before
+
+
+def test_a_machine_that_may_go_and_then_does_is_left_in_time() -> None:
+    scheduler = advised(GANG)
+    scheduler.run(300)
+    give_notice(scheduler, "worker-1")
+    scheduler.run(100)
+    assert scheduler.state.job.phase is JobPhase.PLACING
+
+
+def test_what_may_go_is_known_to_the_next_scheduler() -> None:
+    scheduler = advised(GANG)
+    scheduler.run(30)
+    known = scheduler.state.maintenance.advised
+    scheduler.restart()
+    assert known
+    assert scheduler.state.maintenance.advised == known
+
+
 @pytest.mark.parametrize("at", [None, "soon", -1, math.nan, math.inf, True])
 def test_a_notice_that_says_nothing_is_none(at: object) -> None:
     scheduler = a_gang()

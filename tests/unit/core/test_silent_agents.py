@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.core.model.agents import KnownAgent, silent_agents
+from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.service_state import OfferLog, OfferVerdict, ServiceState
 from dcos_tensorflow.core.model.spec import TaskRole
 from sample_states import a_role, a_spec, a_state, changed
@@ -38,7 +39,7 @@ def told(*agents: KnownAgent, state: ServiceState | None = None) -> list[str]:
         ({"recovered": True}, "has not come back since another master leads"),
         ({"draining": "DRAINING", "deactivated": True}, "is being drained"),
         ({"draining": "DRAINED", "active": False}, "is drained"),
-        ({"deactivated": True, "active": False}, "an operator has deactivated it"),
+        ({"deactivated": True, "active": False}, "is deactivated: the master offers it to nobody"),
         ({"active": False}, "does not answer the master"),
         ({"total": GPUS}, "has GPUs, and masters keep such machines from jobs that ask for none"),
         ({"region": "east"}, "in the region east, and the options name none"),
@@ -51,6 +52,13 @@ def test_each_reason_is_told(of_it: dict[str, Any], why: str) -> None:
     (sentence,) = told(an_agent(**of_it), state=state)
     assert sentence.startswith("no offer from host-a: ")
     assert why in sentence
+
+
+def test_a_machine_that_is_given_back_says_so() -> None:
+    leaving = {"p-1": CapacityRecord(1, leaving=("HOST-A",))}
+    state = replace(a_state(), capacity=leaving)
+    (sentence,) = told(an_agent(deactivated=True, active=False), state=state)
+    assert sentence == "no offer from host-a: it goes back to whoever lends it"
 
 
 @pytest.mark.parametrize(

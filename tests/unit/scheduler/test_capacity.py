@@ -19,6 +19,12 @@ from dcos_tensorflow.core.model.events import CapacityNoted, Event, StopRequeste
 from dcos_tensorflow.core.model.job import JobPhase, JobState
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.mesos.agent_files import (
+    AgentFilesError,
+    AgentRefused,
+    AgentUnreachable,
+    FileNotFound,
+)
 from dcos_tensorflow.scheduler import capacity
 from dcos_tensorflow.scheduler.capacity import Capacity
 from simulated_mesos import Cluster
@@ -40,6 +46,9 @@ class _Beside:
         #: What was bought when something was sent.
         self.bought_then: list[int] = []
         self.leads = True
+        #: What the master was told of agents; what it raises instead.
+        self.told: list[tuple[str, bool]] = []
+        self.refusal: AgentFilesError | None = None
         self.agents: Callable[[], list[KnownAgent]] = list
         #: Shown in place of the scheduler's own.
         self.state: ServiceState | None = None
@@ -49,12 +58,25 @@ class _Beside:
             self._agents,
             lambda: self.leads,
             lambda spec, owner: self.market,
+            offer=self._offer,
             look_seconds=0.1,
             clock=lambda: self.scheduler.cluster.now,
         )
 
+    def _offer(self, agent_id: str, is_offered: bool) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.told.append((agent_id, is_offered))
+
     def _agents(self) -> list[KnownAgent]:
         return self.agents()
+
+    def follow(self, looks: int) -> None:
+        """Take looks, each of which sees what the one before has noted."""
+        for _ in range(looks):
+            self.loop.look()
+            if self.state is not None:
+                self.state = replace(self.state, capacity=self.scheduler.state.capacity)
 
     def _send(self, event: Event) -> None:
         self.sent.append(event)
@@ -82,6 +104,47 @@ def test_whoever_does_not_lead_buys_nothing() -> None:
     beside.leads = True
     beside.loop.look()
     assert len(beside.market.all) == 1
+
+
+def with_idle_machine(**capacity: object) -> _Beside:
+    """One machine, which has been idle for as long as it may, and another's."""
+    beside = _Beside(idle_seconds=0.0, **capacity)
+    beside.loop.look()
+    (machine,) = beside.market.alive
+    ours = KnownAgent("A", machine.hostnames[0])
+    beside.agents = lambda: [ours, KnownAgent("B", "another")]
+    gang = beside.scheduler.state.only_gang
+    running = replace(gang, job=JobState(JobPhase.RUNNING, deployed=True))
+    beside.state = replace(beside.scheduler.state, gangs={gang.name: running})
+    return beside
+
+
+def test_a_machine_that_goes_is_offered_to_nobody_before_it_is_ended() -> None:
+    beside = with_idle_machine()
+    beside.follow(3)
+    assert set(beside.told) == {("A", False)}
+    (machine,) = beside.market.alive
+    closed = KnownAgent("A", machine.hostnames[0], active=False, deactivated=True)
+    beside.agents = lambda: [closed]
+    beside.follow(2)
+    assert not beside.market.alive
+
+
+@pytest.mark.parametrize("error", [AgentRefused("HTTP 403"), AgentUnreachable("HTTP 400")])
+def test_a_master_that_may_not_be_told_keeps_no_machine(error: AgentFilesError) -> None:
+    beside = with_idle_machine()
+    beside.refusal = error
+    beside.follow(4)
+    assert not beside.market.alive
+
+
+def test_an_agent_that_is_gone_is_no_refusal() -> None:
+    beside = with_idle_machine()
+    beside.refusal = FileNotFound("Agent not found")
+    beside.follow(3)
+    beside.refusal = None
+    beside.follow(1)
+    assert beside.told == [("A", False)]
 
 
 def test_for_whom_a_place_was_found_while_others_were_asked_nothing_is_bought() -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from typing import Any
 
 import boto3
@@ -29,6 +29,7 @@ from dcos_tensorflow.capacity.provider import (
     ProviderError,
     Throttled,
 )
+from dcos_tensorflow.capacity.providers.agent_script import user_data
 from dcos_tensorflow.capacity.providers.ec2_facts import Ec2Facts, read_facts, read_pools
 from dcos_tensorflow.capacity.providers.ec2_instances import (
     OWNER_TAG,
@@ -38,8 +39,8 @@ from dcos_tensorflow.capacity.providers.ec2_instances import (
     told_at,
 )
 from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.model.capacity_spec import Ec2Spec
 from dcos_tensorflow.patterns import pattern
-from dcos_tensorflow.records import dataclass
 
 #: Refused for who we are or may not do: nothing changes before a person does something.
 _DENIALS = frozenset(
@@ -53,6 +54,11 @@ _DENIALS = frozenset(
         "UnrecognizedClientException",
     }
 )
+#: What EC2 says of a call that was signed at another time than it is there: "RequestExpired", or
+#: one of the codes of a signature that is wrong.
+_UNTIMELY = frozenset({"RequestExpired", "SignatureDoesNotMatch", "AuthFailure"})
+#: It allows for as much (AWS, "Troubleshoot SigV4 signing"; seconds).
+_SKEW_SECONDS = 300.0
 #: Too many calls; the client itself has slowed down and tried again before one of these is seen.
 _THROTTLES = frozenset(
     {
@@ -84,40 +90,20 @@ _NOT_FOUND = "InvalidInstanceID.NotFound"
 _MOST_ENDED = 100
 
 
-@dataclass(frozen=True)
-class Ec2Settings:
-    """What an operator says about EC2; empty is what the account has as its default."""
-
-    region: str
-    #: Another address than AWS' own.
-    endpoint_url: str = ""
-    #: Name or id of a launch template to use as it is; else one is made of what follows.
-    launch_template: str = ""
-    image_id: str = ""
-    #: Name of the instance profile: what the machine itself may do.
-    instance_profile: str = ""
-    key_name: str = ""
-    #: Ids.
-    security_groups: tuple[str, ...] = ()
-    #: Ids; machines are bought in their zones alone.
-    subnets: tuple[str, ...] = ()
-    #: Of the root volume; GB.
-    disk_gb: int = 50
-    #: What a new machine runs first (``agent_script.user_data``).
-    user_data: str = ""
-    #: Empty: all that run x86_64 programs, but for bare metal.
-    instance_types: frozenset[str] = frozenset()
-    #: On-demand, of one machine an hour, by instance type; a type that is not here is bought on
-    #: the spot market alone.
-    prices: Mapping[str, float] = field(default_factory=dict)
-
-
 class Ec2Provider:
-    """A ``Provider`` of the instances of ``owner``; ``client`` is boto3's, else one is made."""
+    """A ``Provider`` of the instances of ``owner``; ``client`` is boto3's, else one is made.
 
-    def __init__(self, settings: Ec2Settings, owner: str, client: Any = None) -> None:
-        self._settings = settings
+    Without ``instance_types`` all that run x86_64 programs can be bought, but for bare metal.
+    Raises Denied where EC2 would not take what a machine is to run first.
+    """
+
+    def __init__(
+        self, spec: Ec2Spec, owner: str, instance_types: Collection[str] = (), client: Any = None
+    ) -> None:
+        self._spec = spec
         self._owner = owner
+        self._instance_types = frozenset(instance_types)
+        self._first = "" if spec.launch_template else user_data(spec)
         self._given = client
         self._known_facts: Ec2Facts | None = None
         self._subnets: dict[str, str] | None = None
@@ -125,14 +111,13 @@ class Ec2Provider:
 
     def pools(self) -> Sequence[Pool]:
         """Return what can be bought from, with the spot prices of now."""
-        settings = self._settings
         with _told():
             if self._known_facts is None:
                 zones = frozenset(self._zones().values())
                 self._known_facts = read_facts(
-                    self._client, settings.instance_types, zones, settings.disk_gb
+                    self._client, self._instance_types, zones, self._spec.disk_gb
                 )
-            return read_pools(self._client, self._known_facts, settings.prices)
+            return read_pools(self._client, self._known_facts, self._spec.prices)
 
     def buy(self, order: Order) -> Bought:
         """Ask for a fleet of the order's machines; the token makes it the same fleet each time."""
@@ -193,13 +178,12 @@ class Ec2Provider:
     @property
     def _client(self) -> Any:
         if self._given is None:
-            settings = self._settings
             # Adaptive: the client slows down by itself where EC2 throttles it.
             config = Config(retries={"mode": "adaptive", "total_max_attempts": 6}, read_timeout=60)
             self._given = boto3.session.Session().client(
                 "ec2",
-                region_name=settings.region,
-                endpoint_url=settings.endpoint_url or None,
+                region_name=self._spec.region,
+                endpoint_url=self._spec.endpoint_url or None,
                 config=config,
             )
         return self._given
@@ -243,15 +227,15 @@ class Ec2Provider:
         """Return the zones of the operator's subnets."""
         if self._subnets is None:
             self._subnets = {}
-            if self._settings.subnets:
-                answer = self._client.describe_subnets(SubnetIds=list(self._settings.subnets))
+            if self._spec.subnets:
+                answer = self._client.describe_subnets(SubnetIds=list(self._spec.subnets))
                 self._subnets = {s["SubnetId"]: s["AvailabilityZone"] for s in answer["Subnets"]}
         return self._subnets
 
     def _launch_template(self) -> dict[str, str]:
         """Return the launch template to use; one of ours is made where it is not there yet."""
         if self._template is None:
-            given = self._settings.launch_template
+            given = self._spec.launch_template
             kind = "LaunchTemplateId" if given.startswith("lt-") else "LaunchTemplateName"
             name = given or self._make_template()
             self._template = {kind: name, "Version": "$Default"}
@@ -259,8 +243,8 @@ class Ec2Provider:
 
     def _make_template(self) -> str:
         """Make a launch template whose name says what is in it: it never changes."""
-        image = self._client.describe_images(ImageIds=[self._settings.image_id])["Images"][0]
-        data = template_data(self._settings, image["RootDeviceName"])
+        image = self._client.describe_images(ImageIds=[self._spec.image_id])["Images"][0]
+        data = template_data(self._spec, self._first, image["RootDeviceName"])
         digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
         name = f"dcos-tensorflow-{digest[:16]}"
         try:
@@ -290,14 +274,14 @@ class Ec2Provider:
                 )
 
 
-def template_data(settings: Ec2Settings, root_device: str) -> dict[str, Any]:
-    """Return the launch template of these settings, in EC2's words."""
-    volume = {"VolumeSize": settings.disk_gb, "VolumeType": "gp3", "DeleteOnTermination": True}
+def template_data(spec: Ec2Spec, first: str, root_device: str) -> dict[str, Any]:
+    """Return a launch template in EC2's words; ``first`` is what a machine runs first."""
+    volume = {"VolumeSize": spec.disk_gb, "VolumeType": "gp3", "DeleteOnTermination": True}
     data = {
-        "ImageId": settings.image_id,
-        "KeyName": settings.key_name,
-        "SecurityGroupIds": list(settings.security_groups),
-        "UserData": base64.b64encode(settings.user_data.encode()).decode(),
+        "ImageId": spec.image_id,
+        "KeyName": spec.key_name,
+        "SecurityGroupIds": list(spec.security_groups),
+        "UserData": base64.b64encode(first.encode()).decode(),
         "BlockDeviceMappings": [{"DeviceName": root_device, "Ebs": volume}],
         # A machine that shuts itself down is gone, and costs nothing.
         "InstanceInitiatedShutdownBehavior": "terminate",
@@ -308,8 +292,8 @@ def template_data(settings: Ec2Settings, root_device: str) -> dict[str, Any]:
             "InstanceMetadataTags": "enabled",
         },
     }
-    if settings.instance_profile:
-        data["IamInstanceProfile"] = {"Name": settings.instance_profile}
+    if spec.instance_profile:
+        data["IamInstanceProfile"] = {"Name": spec.instance_profile}
     return {name: value for name, value in data.items() if value}
 
 
@@ -345,6 +329,8 @@ def _told() -> Iterator[None]:
         yield
     except ClientError as error:
         code, action = _code(error), f"ec2:{error.operation_name}"
+        if code in _UNTIMELY and (off := _clock_off(error)):
+            raise Denied(f"EC2 refuses {action}: {off}") from None
         if code in _DENIALS:
             raise _denied(action, code, _message(error)) from None
         if code in _THROTTLES:
@@ -354,6 +340,18 @@ def _told() -> Iterator[None]:
         raise Denied("there are no credentials for EC2") from None
     except BotoCoreError as error:
         raise ProviderError(f"EC2 cannot be asked: {error}") from None
+
+
+def _clock_off(error: ClientError) -> str:
+    """Return by how much this machine's clock is off, if that is why a call was refused."""
+    try:
+        ahead = time.time() - told_at(error.response)
+    except (KeyError, ValueError):
+        return ""
+    if abs(ahead) < _SKEW_SECONDS:
+        return ""
+    way = "ahead of" if ahead > 0 else "behind"
+    return f"the clock of this machine is {abs(ahead) / 60:.0f} minutes {way} EC2's"
 
 
 def _denied(action: str, code: str, message: str) -> Denied:

@@ -3,26 +3,128 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dcos_tensorflow.cli.bill_lines import bill_lines
 from dcos_tensorflow.cli.drawing import can_be_drawn, draw
-from dcos_tensorflow.cli.flags import OPTIONS_FILE, NamedGroup, asks_about, json_flag
+from dcos_tensorflow.cli.flags import (
+    OPTIONS_FILE,
+    NamedGroup,
+    asks_about,
+    json_flag,
+    work_dir_flag,
+)
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.services.asked import Asked
+from dcos_tensorflow.cli.settings import CLUSTER_SETTINGS, setting_flags
 from dcos_tensorflow.cli.wording import columns, duration
+from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.cli.serving import cluster_machines
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _NONE = "section capacity in the options of this service: no machines are bought for it"
 
 
 @click.group(cls=NamedGroup)
 def capacity() -> None:
-    """Show the machines that are bought for a service, plan them, give them back."""
+    """Show the machines that are bought for a service, plan them, give them back.
+
+    Or buy some for a whole cluster (up), and end them (down).
+    """
+
+
+def _of_cluster(function: F) -> F:
+    """Let a command be about a cluster's machines, too."""
+    named = click.option(
+        "--cluster",
+        type=OPTIONS_FILE,
+        metavar="OPTIONS.json",
+        help="The machines of a whole cluster that up has bought by this file, in place of a"
+        " service's.",
+    )
+    return named(setting_flags(CLUSTER_SETTINGS)(function))
+
+
+def _cluster(
+    options: Path, settings: Mapping[str, Any], work: WorkDirectory
+) -> cluster_machines.Cluster:
+    from dcos_tensorflow.cli.serving.cluster_machines import Cluster
+
+    return Cluster.of(options, settings, work)
+
+
+def _wait_flag(what: str) -> Callable[[F], F]:
+    return click.option(
+        "--wait",
+        type=click.FloatRange(min=0),
+        default=900.0,
+        show_default=True,
+        metavar="SECONDS",
+        help=f"How long to wait {what}.",
+    )
+
+
+@capacity.command(name="up")
+@click.argument("options", metavar="OPTIONS.json", type=OPTIONS_FILE)
+@click.option("--machines", type=click.IntRange(min=1), required=True, help="How many in all.")
+@click.option("--stay", is_flag=True, help="Go on, and replace those that are taken back.")
+@_wait_flag("until all of them are agents")
+@setting_flags(CLUSTER_SETTINGS)
+@work_dir_flag
+@json_flag
+def capacity_up(
+    *,
+    options: Path,
+    machines: int,
+    stay: bool,
+    wait: float,
+    work: WorkDirectory,
+    as_json: bool,
+    **settings: Any,
+) -> int:
+    """Buy machines until a cluster has so many of these, for any service that comes."""
+    from dcos_tensorflow.cli.serving.cluster_machines import up
+
+    asked = _cluster(options, settings, work)
+    _show(up(asked, machines, wait=wait, stay=stay, say=_told(as_json)), as_json)
+    return 0
+
+
+@capacity.command(name="down")
+@click.argument("options", metavar="OPTIONS.json", type=OPTIONS_FILE)
+@click.option("--force", is_flag=True, help="End them whatever runs there.")
+@_wait_flag("until nothing runs there any more")
+@setting_flags(CLUSTER_SETTINGS)
+@work_dir_flag
+@json_flag
+def capacity_down(
+    options: Path, force: bool, wait: float, work: WorkDirectory, as_json: bool, **settings: Any
+) -> int:
+    """End the machines that up has bought, each when the tasks there have ended."""
+    from dcos_tensorflow.cli.serving.cluster_machines import down
+
+    asked = _cluster(options, settings, work)
+    _show(down(asked, wait=wait, force=force, say=_told(as_json)), as_json)
+    return 0
+
+
+def _told(as_json: bool) -> Callable[[str], None]:
+    return (lambda _: None) if as_json else say
+
+
+def _show(found: Mapping[str, Any], as_json: bool) -> None:
+    if as_json:
+        show_json(found)
+    else:
+        say_lines(status_lines(found, time.time()))
 
 
 @capacity.command(name="status")
@@ -33,17 +135,27 @@ def capacity() -> None:
     metavar="FILE.svg|FILE.png",
     help="Draw the machines and what they cost over time.",
 )
+@_of_cluster
 @asks_about()
-def capacity_status(asked: Asked, bill: bool, plot: Path | None) -> int:
+def capacity_status(
+    asked: Asked, bill: bool, plot: Path | None, cluster: Path | None, **settings: Any
+) -> int:
     """Show what runs, why, and what it costs an hour."""
     if plot is not None:
         can_be_drawn(plot)
-    service = asked.service()
-    found = service.connect().ask("GET", "/v1/capacity").found(_NONE)
+    if cluster is not None:
+        from dcos_tensorflow.cli.serving.cluster_machines import standing
+
+        of = _cluster(cluster, settings, asked.work)
+        name, found = of.name, standing(of)
+    else:
+        service = asked.service()
+        name = service.name
+        found = service.connect().ask("GET", "/v1/capacity").found(_NONE)
     if plot is not None:
         from dcos_tensorflow.capacity.bill_picture import picture
 
-        draw(picture(found["bill"], service.name), plot)
+        draw(picture(found["bill"], name), plot)
     if asked.as_json:
         show_json(found)
     elif bill:
@@ -55,12 +167,13 @@ def capacity_status(asked: Asked, bill: bool, plot: Path | None) -> int:
 
 @capacity.command(name="plan")
 @click.argument("options", metavar="OPTIONS.json", type=OPTIONS_FILE)
+@click.option("--machines", type=click.IntRange(min=1), help="What up would buy for so many.")
 @json_flag
-def capacity_plan(options: Path, as_json: bool) -> int:
+def capacity_plan(options: Path, machines: int | None, as_json: bool) -> int:
     """Show what would be bought now for a job. Nothing is bought."""
     from dcos_tensorflow.cli.serving.planned_machines import planned_machines
 
-    found = planned_machines(options)
+    found = planned_machines(options, machines)
     if as_json:
         show_json(found)
         return 0
@@ -88,9 +201,18 @@ def capacity_plan(options: Path, as_json: bool) -> int:
     help="End every machine that carries the name of the service of these options, also without a"
     " scheduler, and whatever runs there.",
 )
+@_of_cluster
 @asks_about()
-def capacity_release(asked: Asked, every_of: Path | None) -> int:
+def capacity_release(
+    asked: Asked, every_of: Path | None, cluster: Path | None, **settings: Any
+) -> int:
     """Give machines back: those on which nothing runs."""
+    if cluster is not None:
+        from dcos_tensorflow.cli.serving.cluster_machines import released
+
+        found = released(_cluster(cluster, settings, asked.work), _told(asked.as_json))
+        _show(found, asked.as_json)
+        return 0
     if every_of is not None:
         from dcos_tensorflow.cli.serving.planned_machines import end_all_machines
 

@@ -13,6 +13,7 @@ from typing import Any
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
 from dcos_tensorflow.capacity.provider import MachineState, Provider, ProviderError
 from dcos_tensorflow.cli.errors import CliError
+from dcos_tensorflow.cli.serving.cluster_machines import read
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.core.model.capacity_spec import CapacitySpec
 from dcos_tensorflow.core.model.service_state import ServiceState, Subscription
@@ -21,20 +22,25 @@ from dcos_tensorflow.core.offers.waiting import waiting
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.scheduler.capacity_sight import demand_of, limits_of, owner_prefix
 from dcos_tensorflow.scheduler.machine_provider import provider_for
+from dcos_tensorflow.scheduler.standing_machines import so_many
 
 #: So many slots are planned for where all that find a place are wanted.
 _SLOTS = 16
 
 
-def planned_machines(options: Path) -> dict[str, Any]:
+def planned_machines(options: Path, machines: int | None = None) -> dict[str, Any]:
     """Return what would be bought for the job of an options file that begins now, as JSON.
 
-    Raises CliError.
+    With ``machines`` for a cluster that is to have so many. Raises CliError.
     """
-    spec, section = _asked_for(options)
-    demands = _demands(spec)
+    if machines is None:
+        spec, section = _asked_for(options)
+        name, demands = spec.name, _demands(spec)
+    else:
+        name, section = read(options)
+        demands = [so_many(machines, section)]
     try:
-        pools = tuple(_provider(section, f"{owner_prefix(spec.name)}planned").pools())
+        pools = tuple(_provider(section, f"{owner_prefix(name)}planned").pools())
     except ProviderError as error:
         raise CliError(f"What can be bought is not known: {sentence(str(error))}") from error
     found = plan(demands, Owned(), pools, limits_of(section))
@@ -51,7 +57,7 @@ def planned_machines(options: Path) -> dict[str, Any]:
             for each in found.wanted
         ],
         "waits": dict(found.waits),
-        "price_per_hour": sum(each.price for each in found.wanted),
+        "price_per_hour": float(sum(each.price for each in found.wanted)),
     }
 
 

@@ -22,7 +22,10 @@ from dcos_tensorflow.core.model.storage_spec import StorageSpec
 
 #: What came later does not count where it has its default: what was stored before keeps its id.
 _CAME_LATER: Mapping[type, Collection[str]] = {
-    ServiceSpec: ("idle_seconds", "units", "workload", "placement", "capacity"),
+    ServiceSpec: (
+        *("idle_seconds", "units", "workload", "placement", "capacity"),
+        "leave_on_rebalance",
+    ),
     JobSpec: ("arguments", "links", "sha256"),
     RetrySpec: ("same_failure_limit",),
     RoleSpec: ("packages",),

@@ -154,6 +154,7 @@ def restore(
                 agent: min(at, now + NOTICE_SECONDS)
                 for agent, at in service.maintenance.noticed.items()
             },
+            {agent: min(at, now) for agent, at in service.maintenance.advised.items()},
         ),
         agent_failures={
             agent: tuple(min(at, now) for at in times)

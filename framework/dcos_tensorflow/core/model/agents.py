@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from dcos_tensorflow.core.model.capacity import emptied
 from dcos_tensorflow.core.model.offer import AttributeValue
 from dcos_tensorflow.records import dataclass
 
@@ -75,8 +76,11 @@ def silent_agents(agents: Collection[KnownAgent], state: ServiceState) -> tuple[
     heard = {verdict.agent_id: verdict.hostname for verdict in state.desk.log.verdicts}
     heard |= {offer.agent_id: offer.hostname for offer in state.desk.offers.values()}
     found: dict[str, dict[str, None]] = {}
+    noticed = state.maintenance.noticed
+    going = {name.lower() for name in emptied(state.capacity)}
     for agent in agents:
-        why = _out_of_order(agent)
+        goes = agent.agent_id in noticed or not names_of(agent).isdisjoint(going)
+        why = "it goes back to whoever lends it" if goes else _out_of_order(agent)
         if not why and agent.agent_id not in heard:
             why = _kept_from_us(agent, state)
         if why:
@@ -91,6 +95,11 @@ def silent_agents(agents: Collection[KnownAgent], state: ServiceState) -> tuple[
     )
 
 
+def names_of(agent: KnownAgent) -> frozenset[str]:
+    """Return by which names machines that are bought may be this agent's, in lower case."""
+    return frozenset(name.lower() for name in (agent.hostname, agent.address) if name)
+
+
 _GONE = "the master lists it no more: it is unreachable, or has left"
 
 
@@ -101,7 +110,7 @@ def _out_of_order(agent: KnownAgent) -> str:
         done = agent.draining == "DRAINED"
         return "it is drained" if done else "it is being drained"
     if agent.deactivated:
-        return "an operator has deactivated it"
+        return "it is deactivated: the master offers it to nobody"
     return "" if agent.active else "it does not answer the master"
 
 

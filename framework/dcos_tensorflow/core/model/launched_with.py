@@ -42,8 +42,8 @@ DECLARED: Mapping[str, Fields] = {
         launch_if_set="network storage kill_grace_seconds stall_seconds freeze_seconds",
         # Of the roles, each has its own.
         never="name roles mesos_role principal outcome outcome_grace_seconds gang retry"
-        " idle_seconds replace_after_seconds maintenance_lead_seconds update_strategy"
-        " uninstall_give_up_seconds region failover_timeout_seconds units placement"
+        " idle_seconds replace_after_seconds maintenance_lead_seconds leave_on_rebalance"
+        " update_strategy uninstall_give_up_seconds region failover_timeout_seconds units placement"
         # What a unit is its start is told, not its container.
         " workload capacity",
     ),

@@ -108,11 +108,20 @@ def idle_since(report: Report) -> float | None:
 
 def taken_back_at(report: Report) -> float | None:
     """Return when the runner's machine is taken back, in unix seconds; None when nobody says so."""
-    notice = report.get("notice")
-    if not isinstance(notice, Mapping) or notice.get("kind") != contract.NOTICE_INTERRUPTION:
+    at = _notice(report).get("at")
+    if _notice(report).get("kind") != contract.NOTICE_INTERRUPTION:
         return None
-    at = notice.get("at")
     return float(at) if isinstance(at, int | float) and 0 <= at < _NEVER else None
+
+
+def may_be_taken_back(report: Report) -> bool:
+    """Say whether the runner's machine is more likely than others to be taken back."""
+    return _notice(report).get("kind") == contract.NOTICE_REBALANCE
+
+
+def _notice(report: Report) -> Mapping[str, Any]:
+    notice = report.get("notice")
+    return notice if isinstance(notice, Mapping) else {}
 
 
 def step_of(report: Report) -> int | None:

@@ -214,6 +214,8 @@ class Maintenance:
     told_at: Mapping[str, float] = field(default_factory=dict)
     #: Agent id -> when its machine is taken back, as the machine itself has said.
     noticed: Mapping[str, float] = field(default_factory=dict)
+    #: Agent id -> when its machine has said that it may be taken back, where that is to be used.
+    advised: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

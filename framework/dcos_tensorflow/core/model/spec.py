@@ -387,7 +387,8 @@ class ServiceSpec:
     process is frozen for ``freeze_seconds`` too, and so has a gang of which nobody does anything
     for ``idle_seconds`` (0: never). A task on an agent that does not answer is replaced
     ``replace_after_seconds`` after Mesos said so. Tasks leave an agent ``maintenance_lead_seconds``
-    before its maintenance begins. An uninstall gives up what does not answer after
+    before its maintenance begins, and, with ``leave_on_rebalance``, one that may be taken back as
+    soon as there is another place. An uninstall gives up what does not answer after
     ``uninstall_give_up_seconds``. With ``units`` the roles are those of each slot, and ``workload``
     says what the units are; without, the service is one job. With ``capacity`` machines are bought
     for what finds no place.
@@ -412,6 +413,7 @@ class ServiceSpec:
     idle_seconds: float = 1800.0
     replace_after_seconds: float = 0.0
     maintenance_lead_seconds: float = 300.0
+    leave_on_rebalance: bool = False
     update_strategy: UpdateStrategy = UpdateStrategy.PARALLEL
     uninstall_give_up_seconds: float = 900.0
     region: str = ""

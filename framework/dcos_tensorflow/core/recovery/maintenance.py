@@ -13,7 +13,6 @@ from dataclasses import replace
 from dcos_tensorflow.core.contract import NOTICE_SECONDS
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import Maintenance
 from dcos_tensorflow.core.model.task import TaskRecord
 
 #: A maintenance that we have agreed to is spoken of again within this time: the driver has the
@@ -35,7 +34,7 @@ def note(draft: Draft, starts: Mapping[str, float], told: Iterable[str]) -> None
     told_at = {a: at for a, at in before.told_at.items() if a in starts and at >= since}
     told_at.update(dict.fromkeys((agent for agent in told if agent in starts), draft.now))
     known = {a: start for a, start in starts.items() if a in told_at}
-    after = Maintenance(known, told_at, before.noticed)
+    after = replace(before, starts=known, told_at=told_at)
     if after != before:
         draft.state = replace(draft.state, maintenance=after)
 
@@ -59,28 +58,45 @@ def notice(gang: GangDraft, record: TaskRecord, at: float) -> None:
         gang.explain(f"{record.hostname} is taken back by whoever lends it: {moves}")
 
 
+def advise(gang: GangDraft, record: TaskRecord) -> None:
+    """Take in that the machine of a task may be taken back: who is told to leaves it for that."""
+    draft = gang.service
+    before = draft.state.maintenance
+    if not draft.state.spec.leave_on_rebalance or _is_advised(draft, record.agent_id):
+        return
+    since = draft.now - TOLD_AGAIN_SECONDS
+    advised = {agent: at for agent, at in before.advised.items() if at >= since}
+    advised[record.agent_id] = draft.now
+    draft.state = replace(draft.state, maintenance=replace(before, advised=advised))
+    moves = f"{record.name} trains on and looks for another place"
+    gang.say(f"{record.hostname} may be taken back: {moves}")
+
+
 def agents(draft: Draft) -> frozenset[str]:
     """Return the agents of which somebody has said something that still counts."""
     known = draft.state.maintenance
     taken_back = (agent for agent in known.noticed if _is_taken_back(draft, agent))
-    return frozenset({*known.starts, *taken_back})
+    advised = (agent for agent in known.advised if _is_advised(draft, agent))
+    return frozenset({*known.starts, *taken_back, *advised})
 
 
 def is_leaving(draft: Draft, agent_id: str) -> bool:
     """Say whether an agent goes so soon that nothing should be placed there."""
-    return _is_taken_back(draft, agent_id) or _is_announced(draft, agent_id)
+    said = _is_taken_back, _is_advised, _is_announced
+    return any(goes(draft, agent_id) for goes in said)
 
 
 def remembered_seconds(draft: Draft, agent_id: str) -> float:
     """Return for how long what was said of an agent still counts, unless it is said again."""
     known = draft.state.maintenance
-    noticed = known.noticed.get(agent_id, -math.inf)
-    told_at = known.told_at.get(agent_id, -math.inf)
-    return max(noticed, told_at) + TOLD_AGAIN_SECONDS - draft.now
+    said = (known.noticed, known.told_at, known.advised)
+    return max(told.get(agent_id, -math.inf) for told in said) + TOLD_AGAIN_SECONDS - draft.now
 
 
 def is_just_noticed(draft: Draft, agent_id: str) -> bool:
-    """Say whether a machine has the whole time of a notice before it, but for some seconds."""
+    """Say whether a machine has said so seconds ago: others may not have got round to it."""
+    if draft.now < draft.state.maintenance.advised.get(agent_id, -math.inf) + GATHERING_SECONDS:
+        return True
     at = draft.state.maintenance.noticed.get(agent_id, 0.0)
     return draft.now < at - NOTICE_SECONDS + GATHERING_SECONDS
 
@@ -102,6 +118,12 @@ def _is_taken_back(draft: Draft, agent_id: str) -> bool:
     at = draft.state.maintenance.noticed.get(agent_id)
     # A machine that was stopped, and no more, may be back with its agent.
     return at is not None and draft.now - at <= TOLD_AGAIN_SECONDS
+
+
+def _is_advised(draft: Draft, agent_id: str) -> bool:
+    at = draft.state.maintenance.advised.get(agent_id)
+    wanted = draft.state.spec.leave_on_rebalance
+    return wanted and at is not None and draft.now - at <= TOLD_AGAIN_SECONDS
 
 
 def _is_announced(draft: Draft, agent_id: str) -> bool:

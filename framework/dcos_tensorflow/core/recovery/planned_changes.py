@@ -111,7 +111,8 @@ def _leave_agents(gang: GangDraft) -> None:
 
 def who_looks_elsewhere(gang: GangDraft) -> tuple[str, ...]:
     """Return the members on machines that are taken back: they train on, and look for places."""
-    if gang.job.phase is not JobPhase.RUNNING or not gang.service.state.maintenance.noticed:
+    known = gang.service.state.maintenance
+    if gang.job.phase is not JobPhase.RUNNING or not (known.noticed or known.advised):
         return ()
     return tuple(record.name for record in _whose_agents_go(gang))
 
