@@ -262,6 +262,9 @@ class Capacity:
                 except AgentFilesError as error:
                     self._not_told(str(error))
                     return
+                else:
+                    whom = "anybody again" if is_offered else "nobody any more"
+                    log.info("the master is told to offer %s to %s", agent_id, whom)
 
     def _not_told(self, why: str) -> None:
         self._not_told_until = self._clock() + REFUSED_SECONDS
