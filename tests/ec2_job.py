@@ -125,10 +125,13 @@ class Ec2Job:
 
 
 def machines_of(scheduler: SchedulerProcess) -> dict[str, Any]:
-    """Return what is told of machines (``/v1/capacity``)."""
-    status, found = scheduler.ask("/v1/capacity")
-    assert status == 200, found
-    return dict(found)
+    """Return what is told of machines (``/v1/capacity``), once somebody answers."""
+
+    def told() -> dict[str, Any] | None:
+        status, found = scheduler.ask("/v1/capacity")
+        return dict(found) if status == 200 else None
+
+    return eventually(told, seconds=60, what=lambda: f"an answer: {scheduler.log[-2000:]}")
 
 
 def all_given_back(scheduler: SchedulerProcess) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from waiting import eventually
 
 T = TypeVar("T")
 
-#: Seconds; an unhurried machine needs a tenth of it.
-DEADLINE = 60.0
+#: Seconds; an unhurried machine needs a twentieth of it.
+DEADLINE = 120.0
 #: A leader that stands still is followed by another one this soon.
 SHORT_SESSION = ("--session-seconds", "2")
 _API = re.compile(r"API listens on http://([^\s\"]+)")
