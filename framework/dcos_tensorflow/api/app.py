@@ -155,7 +155,7 @@ class _Api:
             "why": lambda s, r: job.why(s),
             "capacity": lambda s, r: capacity.capacity(s),
             "units": lambda s, r: self._units.shown(s, r.query_params.get("state", "")),
-"metrics": lambda s, r: dropwizard_body(s, self._metrics.measured()),
+            "metrics": lambda s, r: dropwizard_body(s, self._metrics.measured()),
         }
         return {name: self._answering.show(view) for name, view in views.items()}
 

@@ -196,7 +196,7 @@ class _Folder:
     def _checked(self, name: str) -> str:
         self._count += 1
         if self._count > self.limits.files:
-            raise ArchiveRefused(f"holds more than {self.limits.files} files")
+            raise ArchiveRefused(f"holds more than {self.limits.files:,} files")
         if name.startswith("/"):
             raise ArchiveRefused(f"holds {name!r}, which is an absolute path")
         if ".." in name.split("/"):
