@@ -84,7 +84,7 @@ def points_in(lines: Iterable[str]) -> dict[str, list[Point]]:
             told = read_json(line)
             task, at, step = str(told["task"]), float(told["at"]), told["step"]
             metrics = {str(name): value for name, value in told["metrics"].items()}
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
             continue
         numbers = {name: _read(value) for name, value in metrics.items()}
         known = {name: value for name, value in numbers.items() if value is not None}
@@ -100,8 +100,8 @@ def _written(value: float) -> float | str:
 
 
 def _read(value: Any) -> float | None:
-    # What ``clean`` has masked is no number.
+    # What ``clean`` has masked is no number, and no float is as large as an integer can be.
     try:
         return None if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None

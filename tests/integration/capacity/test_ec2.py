@@ -366,3 +366,12 @@ def test_the_policy_allows_what_is_called_and_nothing_else(
 
 def _list(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
+
+
+def test_an_image_that_was_taken_back_is_named(
+    provider: Ec2Provider, spec: Ec2Spec, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # EC2's answer for one that is shared no more; moto knows an error alone.
+    monkeypatch.setattr(provider._client, "describe_images", lambda **_: {"Images": []})
+    with pytest.raises(ProviderError, match=spec.image_id):
+        provider.buy(order(owner))

@@ -68,6 +68,7 @@ def test_a_loss_that_is_no_number_is_kept_as_such() -> None:
         '{"task":"worker-0","at":"x","step":1,"metrics":{}}',
         '{"task":"worker-0","at":NaN,"step":1,"metrics":{}}',
         '{"task":"worker-0","at":1.0,"step":1,"metrics":[]}',
+        '{"task":"worker-0","at":1%s,"step":1,"metrics":{}}' % ("0" * 400),
     ],
 )
 def test_what_is_no_whole_line_of_ours_is_no_point(line: str) -> None:
@@ -81,4 +82,9 @@ def test_what_was_masked_is_no_number() -> None:
         Point(1.0, 1, {"a": 1.0, "b": 2.0}),
         lambda told: told | {"metrics": {"a": "<redacted>", "b": 2.0}},
     )
+    assert points_in([line]) == {"worker-0": [Point(1.0, 1, {"b": 2.0})]}
+
+
+def test_a_number_beyond_all_floats_is_left_out() -> None:
+    line = '{"task":"worker-0","at":1.0,"step":1,"metrics":{"a":1%s,"b":2.0}}' % ("0" * 400)
     assert points_in([line]) == {"worker-0": [Point(1.0, 1, {"b": 2.0})]}

@@ -243,8 +243,11 @@ class Ec2Provider:
 
     def _make_template(self) -> str:
         """Make a launch template whose name says what is in it: it never changes."""
-        image = self._client.describe_images(ImageIds=[self._spec.image_id])["Images"][0]
-        data = template_data(self._spec, self._first, image["RootDeviceName"])
+        images = self._client.describe_images(ImageIds=[self._spec.image_id])["Images"]
+        if not images:
+            # EC2 leaves out without an error what was taken back from this account.
+            raise ProviderError(f"EC2 has no image {self._spec.image_id} for this account")
+        data = template_data(self._spec, self._first, images[0]["RootDeviceName"])
         digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
         name = f"dcos-tensorflow-{digest[:16]}"
         try:
