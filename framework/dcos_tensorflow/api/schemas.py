@@ -397,6 +397,13 @@ class KeptIncident(TypedDict):
     step: int | None
 
 
+class BestValue(TypedDict):
+    """Of the metric by which a run is told from others."""
+
+    metric: str
+    value: float
+
+
 class KeptRun(TypedDict):
     """A run of the service, as it is kept when it is over, too."""
 
@@ -419,6 +426,9 @@ class KeptRun(TypedDict):
     ]
     step: Annotated[int | None, Field(description="the highest that was told")]
     metrics: Annotated[dict[str, Range], Field(description="over all points, by name")]
+    best: Annotated[
+        BestValue | None, Field(description="of the usual metric, or of a sweep's best trial")
+    ]
 
 
 class Waiting(TypedDict):

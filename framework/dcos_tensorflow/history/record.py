@@ -100,8 +100,11 @@ def joined(record: Record, other: Record) -> dict[str, Any]:
 def best(record: Record, metric: str = "") -> tuple[str, float] | None:
     """Return a metric's name and its best value; that of the usual one where none is named.
 
-    None where it was not told.
+    Of a sweep it is its best trial's. None where it was not told.
     """
+    trial = (record.get("units") or {}).get("best")
+    if trial and metric in ("", trial["metric"]):
+        return trial["metric"], trial["value"]
     metrics = record.get("metrics") or {}
     names = [metric] if metric else [*_USUAL, *metrics]
     name = next((name for name in names if name in metrics), None)

@@ -13,6 +13,7 @@ import { mergePatch } from "./merge_patch.js";
 import { options } from "./options.js";
 import { overview } from "./overview.js";
 import { plans } from "./plans.js";
+import { runs } from "./runs.js";
 import { tasks } from "./tasks.js";
 import { units } from "./units.js";
 import { why } from "./why.js";
@@ -29,6 +30,7 @@ const VIEWS = [
   { name: "checkpoints", title: "Checkpoints", show: checkpoints },
   { name: "logs", title: "Logs", show: (known, act) => html`<${Logs} known=${known} act=${act} />` },
   { name: "options", title: "Options", show: options },
+  { name: "runs", title: "Runs", show: runs },
 ];
 
 /** What is known; replaced as a whole, never changed. */

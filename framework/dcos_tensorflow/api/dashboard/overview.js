@@ -11,7 +11,7 @@ export function overview(known, act) {
     <p class="lead">${job.verdict?.summary ?? why.why ?? job.why}</p>
     ${why.not_updated && html`<p class="bad">${why.not_updated}</p>`}
     ${facts(known)}
-    ${curves(known, act)}
+    ${charts(known, act, known.curves, "Curves")}
     ${incidents(job.incidents)}
     ${job.result && html`<section><h3>Result</h3>${definitions(Object.entries(job.result).map(([name, value]) =>
       [name, typeof value === "object" ? JSON.stringify(value) : number(value)]))}</section>`}`;
@@ -58,11 +58,13 @@ export function definitions(rows) {
   return html`<dl class="facts">${rows.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
-/** @param {any} known @param {any} act */
-function curves(known, act) {
-  const found = known.curves;
+/**
+ * Shows curves, a chart for each metric, with this run's incidents across them.
+ * @param {any} known @param {any} act @param {import("./curves.js").Curves} found @param {string} title
+ */
+export function charts(known, act, found, title) {
   const metrics = metricsOf(found);
-  const heading = html`<h3 id="curves">Curves</h3>`;
+  const heading = html`<h3 id="curves">${title}</h3>`;
   if (!metrics.length) {
     return html`<section>${heading}<p class="muted">The training has told no number yet.</p></section>`;
   }

@@ -7,9 +7,9 @@ from typing import cast
 
 from dcos_tensorflow.api import schemas
 from dcos_tensorflow.history.points import Point
-from dcos_tensorflow.history.record import Record
+from dcos_tensorflow.history.record import Record, best
 
-_SHOWN = tuple(schemas.KeptRun.__annotations__)
+_KEPT = tuple(name for name in schemas.KeptRun.__annotations__ if name != "best")
 
 
 def curves(points: Mapping[str, Sequence[Point]]) -> dict[str, schemas.Curve]:
@@ -28,6 +28,11 @@ def _columns(points: Sequence[Point]) -> schemas.Curve:
 
 def runs(records: Sequence[Record]) -> list[schemas.KeptRun]:
     """Return what is known of each run beside its curves, as it was kept."""
-    return [
-        cast("schemas.KeptRun", {name: record.get(name) for name in _SHOWN}) for record in records
-    ]
+    return [_run(record) for record in records]
+
+
+def _run(record: Record) -> schemas.KeptRun:
+    told = best(record)
+    shown = {name: record.get(name) for name in _KEPT}
+    shown["best"] = {"metric": told[0], "value": told[1]} if told is not None else None
+    return cast("schemas.KeptRun", shown)

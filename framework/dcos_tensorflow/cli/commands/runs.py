@@ -108,7 +108,7 @@ def _whole(run: KeptRun) -> list[str]:
 def _document(run: KeptRun, metric: str) -> dict[str, Any]:
     """Return a run for programs, without its options: they are long."""
     told = best(run.record, metric)
-    shown = {name: value for name, value in run.record.items() if name != "options"}
+    shown = {n: value for n, value in run.record.items() if n not in ("options", "best")}
     known = {"metric": told[0], "value": told[1]} if told is not None else None
     return {
         "name": run.name,
@@ -119,10 +119,6 @@ def _document(run: KeptRun, metric: str) -> dict[str, Any]:
 
 
 def _best(run: KeptRun, metric: str) -> str:
-    """Return the best value: of a sweep that of its best trial."""
-    units = run.record.get("units") or {}
-    if units.get("best") and metric in ("", units["best"]["metric"]):
-        return f"{units['best']['metric']} {short(units['best']['value'])}"
     told = best(run.record, metric)
     return f"{told[0]} {short(told[1])}" if told is not None else ""
 
