@@ -46,6 +46,7 @@ GOALS: dict[str, tuple[str, str, str]] = {
     "start_stage_runs_launch_seconds": ("the same on a cluster that runs", "s", "at most 1"),
     "run_true_seconds": ("`run` of a script that does nothing", "s", "at most 2"),
     "validate_seconds": ("`validate`", "s", "at most 0.4"),
+    "sleepers_seconds": ("four tasks that sleep, by a scheduler that does nothing else", "s", ""),
     "planned_restart_ratio": ("a planned restart over the chief's by hand", "", "at most 1.3"),
     "sweep_hartmann_tpe_wins": (
         "sweeps of 10 in which tpe is nearer than random",

@@ -44,15 +44,17 @@ def loaded(program: str) -> set[str]:
             (*LARGE, *CLUSTER, "dcos_tensorflow.scheduler"),
         ),
         (
-            "run, up to the start of its scheduler",
-            "import dcos_tensorflow.cli.serving.deployment",
+            "run, what makes its job ready",
+            "import dcos_tensorflow.cli.serving.readying",
             (*LARGE, *CLUSTER, "dcos_tensorflow.scheduler.scheduler"),
         ),
         (
             "run as a whole",
-            "import dcos_tensorflow.cli.serving.foreground",
-            # Runners are asked by asyncio.
-            (*(name for name in LARGE if name != "asyncio"), *CLUSTER),
+            "import dcos_tensorflow.cli.serving.foreground\n"
+            # What follows a job looks at it through this.
+            "import dcos_tensorflow.api.views.job",
+            # Runners are asked by asyncio. Its options are read by another process.
+            (*(name for name in LARGE if name != "asyncio"), *CLUSTER, "pydantic"),
         ),
         (
             "the cluster's process",

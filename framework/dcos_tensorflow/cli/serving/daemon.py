@@ -26,9 +26,9 @@ from dcos_tensorflow.cli.errors import EXIT_UNINSTALLED, CliError, UsageError
 from dcos_tensorflow.cli.garbage import look_as_usual
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.services.stored import stored_state
+from dcos_tensorflow.cli.serving.deployment import PreparedJob
 from dcos_tensorflow.cli.serving.own_log import log_to_standard_error
 from dcos_tensorflow.cli.serving.preparation import (
-    PreparedJob,
     prepare,
     prepare_name,
     respecified,
