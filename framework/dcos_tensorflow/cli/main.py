@@ -27,10 +27,10 @@ from dcos_tensorflow.cli.errors import (
     EXIT_USAGE,
     CliError,
 )
-from dcos_tensorflow.cli.garbage import look_seldom
 from dcos_tensorflow.cli.invocation import Invocation
 from dcos_tensorflow.cli.output import OutputLost, complain, show_json
 from dcos_tensorflow.cli.work_directory import work_directory
+from dcos_tensorflow.garbage import look_seldom
 from dcos_tensorflow.process_end import end_process
 
 if TYPE_CHECKING:

@@ -86,3 +86,12 @@ def test_what_is_not_waited_for_is_ended(tmp_path: Path) -> None:
         "    pass\n"
     )
     subprocess.run([sys.executable, "-c", program], timeout=50, check=True)
+
+
+def test_wrong_options_are_told_by_a_run_that_has_them_read_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "options.json").write_text('{"service": {"name": "a"}, "wroker": {}}')
+    # A cluster of its own would have the other core.
+    line = [sys.executable, "-m", "dcos_tensorflow", "run", "options.json", "--master=127.0.0.1:1"]
+    ran = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "wroker: unknown option; did you mean worker?" in ran.stderr

@@ -58,7 +58,7 @@ def loaded(program: str) -> set[str]:
         ),
         (
             "the cluster's process",
-            "import dcos_tensorflow.local.__main__",
+            "import dcos_tensorflow.local.serving",
             (*LARGE, "pydantic", "dcos_tensorflow.options", "dcos_tensorflow.scheduler"),
         ),
     ],

@@ -29,7 +29,6 @@ from dcos_tensorflow.cli.following.job import (
     wait_for_machines,
     wait_for_the_end,
 )
-from dcos_tensorflow.cli.garbage import look_as_usual
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.services.registry import only_run
@@ -46,6 +45,7 @@ from dcos_tensorflow.cli.serving.served_job import ServedJob
 from dcos_tensorflow.cli.serving.service_login import with_clusters_authority
 from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.garbage import look_as_usual
 from dcos_tensorflow.local.background_process import StartedProcess
 from dcos_tensorflow.task.shield import keep_memory_private
 

@@ -1,12 +1,13 @@
 """``run``, its first part: what the rest takes long to get ready for is begun here.
 
 A cluster of the run's own is a process that imports and starts on a core of its own. It is started
-as soon as there is a name, and before this process imports what serves the job. Its options are
-read by a process of their own meanwhile.
+as soon as there is a name, and before this process imports what serves the job. On a cluster that
+runs the other core is free: there the options are read meanwhile.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 def run(request: RunRequest, *, may_fork: bool = False) -> int:
     """Run the job and return the exit code. Raises CliError and OptionsError.
 
-    With ``may_fork`` a process beside this one reads the options: no other thread may run then.
+    With ``may_fork`` a process beside this one reads the options, where a core is left for it: no
+    other thread may run then.
     """
     name = request.given.likely_name()
     likely = request.work.service(name) if name else None
@@ -40,7 +42,9 @@ def run(request: RunRequest, *, may_fork: bool = False) -> int:
 
         if request.detach:
             return _detach(request, cluster_of)
-        deployed = _ready(request, may_fork=may_fork)
+        # A person is asked by the process that the terminal waits for.
+        may_fork = may_fork and not (request.fresh and not request.yes)
+        deployed = _ready(request, beside=may_fork and _cores() > (1 if begun is None else 2))
         # Here begins what needs the scheduler in this process, and all that comes with it.
         from dcos_tensorflow.cli.serving import foreground
 
@@ -61,22 +65,27 @@ def _detach(
         return background.detach(deployed, begun)
 
 
-def _ready(request: RunRequest, *, may_fork: bool) -> Deployment:
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _ready(request: RunRequest, *, beside: bool) -> Deployment:
+    """Return what was made ready, ``beside`` by a process on another core that is idle."""
+
     def ready() -> Deployment:
         from dcos_tensorflow.cli.serving import readying
 
         return readying.ready(request)
 
-    # A person is asked by the process that the terminal waits for.
-    if not may_fork or (request.fresh and not request.yes):
+    if not beside:
         return ready()
     # Both need it.
     from dcos_tensorflow.cli.serving import deployment  # noqa: F401
 
-    with Beside(ready) as beside:
+    with Beside(ready) as call:
         from dcos_tensorflow.cli.serving import foreground  # noqa: F401
 
-        return beside.answer()
+        return call.answer()
 
 
 @contextmanager
