@@ -85,6 +85,9 @@ def _ready(request: RunRequest, *, beside: bool) -> Deployment:
     with Beside(ready) as call:
         from dcos_tensorflow.cli.serving import foreground  # noqa: F401
 
+        if not request.local:
+            # What tasks of other machines fetch from is asked before they are launched.
+            from dcos_tensorflow.api import app  # noqa: F401
         return call.answer()
 
 
