@@ -41,12 +41,12 @@ def loaded(program: str) -> set[str]:
         (
             "run, up to the start of its cluster",
             "import dcos_tensorflow.cli.commands.run, dcos_tensorflow.cli.serving.starting",
-            (*LARGE, *CLUSTER, "dcos_tensorflow.scheduler"),
+            (*LARGE, *CLUSTER, "http.client", "dcos_tensorflow.scheduler"),
         ),
         (
             "run, what makes its job ready",
             "import dcos_tensorflow.cli.serving.readying",
-            (*LARGE, *CLUSTER, "dcos_tensorflow.scheduler.scheduler"),
+            (*LARGE, *CLUSTER, "http.client", "dcos_tensorflow.scheduler.scheduler"),
         ),
         (
             "run as a whole",

@@ -28,7 +28,7 @@ from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.background_process import BackgroundProcessError, StartedProcess
 from dcos_tensorflow.local.configuration import AgentConfig
 from dcos_tensorflow.local.daemon import ClusterStatus
-from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 

@@ -14,9 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.settings import Settings
-from dcos_tensorflow.mesos.service_account import ServiceAccount, ServiceAccountError, parse
 
 if TYPE_CHECKING:
+    from dcos_tensorflow.mesos.service_account import ServiceAccount
     from dcos_tensorflow.options import Options
 
 #: What the DC/OS SDK's schedulers have it in: its JSON, or the path of a file with it.
@@ -68,6 +68,9 @@ def _read(path: Path, origin: str) -> str:
 
 
 def _parsed(text: str, origin: str) -> ServiceAccount:
+    # On most clusters nobody logs in, and TLS comes with it.
+    from dcos_tensorflow.mesos.service_account import ServiceAccountError, parse
+
     try:
         return parse(text)
     except ServiceAccountError as error:
