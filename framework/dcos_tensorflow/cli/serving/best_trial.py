@@ -19,7 +19,7 @@ from dcos_tensorflow.cli.services.asked import Service
 from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.serving.preparation import packed_job
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
-from dcos_tensorflow.core.job_parameters import variables
+from dcos_tensorflow.core.job_parameters import option_of_role, variables
 from dcos_tensorflow.options import as_given
 from dcos_tensorflow.workloads.sweep.leaderboard import Row
 
@@ -99,6 +99,10 @@ def _with_parameters(known: Mapping[str, Any], best: Row) -> dict[str, Any]:
     }
     found = {**known, "service": service}
     del found["sweep"]
+    for name, value in best.parameters.items():
+        if option_of_role(name) is not None:
+            group, _, option = name.partition(".")
+            found[group] = {**found.get(group, {}), option: value}
     # Beside the trials' own folders, and never on from the checkpoints of another best one.
     below = f"best-{best.number}"
     if service.get("shared_filesystem"):
