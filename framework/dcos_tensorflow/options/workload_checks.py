@@ -106,8 +106,10 @@ def _sweep(options: Options) -> Iterator[Finding]:
         if other != parameter.name:
             told = f"is {variable(other)} in the environment, and so is {other}"
             yield Finding(f"{_PARAMETERS}.{parameter.name}", told, "", (_PARAMETERS,))
-    # They stand in the environment and in the context.
-    length = sum(2 * (len(p.name) + _longest(p)) + 20 for p in found)
+    # They stand in the environment and in the context, and what a size is of stands there, too.
+    length = sum(
+        (3 if option_of_role(p.name) else 2) * (len(p.name) + _longest(p) + 10) for p in found
+    )
     if length > MAX_PAYLOAD - _BESIDE_PARAMETERS:
         most = MAX_PAYLOAD - _BESIDE_PARAMETERS
         told = f"need up to {length} bytes in what is kept of each trial"

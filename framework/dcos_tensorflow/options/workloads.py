@@ -71,6 +71,10 @@ def workload_notes(options: Options) -> list[str]:
     """Return a sentence for what is accepted, and may not be what was meant."""
     work = workload_spec(options)
     alone = list(_rules_of_one(options)) if work is not None else []
+    if any(True for _ in shapes(options)):
+        alone.append(
+            "sweep.parameters: trials differ in size, and the tasks are the largest one's."
+        )
     if not isinstance(work, SweepSpec) or not work.learns or work.lag < work.trials:
         return alone
     return [

@@ -140,7 +140,7 @@ def _let_look(
 def _grow(
     draft: Draft, wanted: list[tuple[GangDraft, Wants]], blocked: Mapping[str, str]
 ) -> dict[GangDraft, _Look]:
-    """Make more slots while all find places; return one of each shape to wait for the next offers."""
+    """Make more slots while all find places; return one of each shape that waits for offers."""
     while draft.accepts and (made := slots.grow(draft, slots.GROWTH)):
         more = [(gang, what) for gang in made if (what := wants(gang))]
         waiting = _let_look(draft, more, blocked)

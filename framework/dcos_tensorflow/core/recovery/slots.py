@@ -208,6 +208,8 @@ def _why(draft: Draft, idle: Iterable[GangDraft]) -> str:
         placed = counted(len(draft.state.gangs) - 1 - len(unplaced), "slot")
         return f"{placed} of {spec.parallelism} have a place: {unplaced[0].gang.why}"
     limited = shares.why_no_more(draft) if draft.state.units.waiting else ""
+    if not limited and unplaced and unplaced[0].job.shape:
+        limited = f"one of another size has no place: {unplaced[0].gang.why}"
     return f"slots work on units{f'; {limited}' if limited else ''}"
 
 
