@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import Action, UnitsWanted
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RoleSpec, TaskRole, UnitKind
 from dcos_tensorflow.core.model.task import TaskState
@@ -19,10 +20,19 @@ def trials(total: int, cluster: Cluster, shapes: object, **more: object) -> Work
     return Work(total, cluster, UnitKind.TRIAL, shapes=shapes, **{"roles": LARGEST, **more})
 
 
+class Withheld(Work):
+    """A producer that gives two units, and no more before it is known what became of them."""
+
+    def hear(self, action: Action) -> None:
+        if not isinstance(action, UnitsWanted) or action.first < 2 or len(self.ended) > 1:
+            super().hear(action)
+
+
 def cpus(work: Work) -> dict[str, float]:
-    """Return how large the live tasks are."""
-    live = (task for task in work.cluster.tasks.values() if task.alive)
-    return {task.launch.name: task.launch.resources.cpus for task in live}
+    """Return how large the live tasks are on agents that answer."""
+    agents = work.cluster.agents
+    live = (t.launch for t in work.cluster.tasks.values() if t.alive)
+    return {one.name: one.resources.cpus for one in live if agents[one.agent_id].reachable}
 
 
 def test_each_unit_is_run_in_a_slot_of_its_size():
@@ -56,6 +66,15 @@ def test_a_slot_gives_its_place_to_a_unit_of_another_size_when_it_has_none_left(
     work.go(30)
     assert list(cpus(work).values()) == [3.0]
     assert list(work.runs.values()) == [1]
+
+
+def test_a_slot_gives_its_place_to_one_of_another_size_that_has_lost_its_own():
+    cluster, shapes = Cluster(2, Resources(3.2, 8192, 10000)), [LITTLE, LARGE]
+    work = Withheld(3, cluster, UnitKind.TRIAL, roles=LARGEST, shapes=shapes, parallelism=2)
+    cluster.lose(work.record("slot-0-worker-0").agent_id)
+    work.finish("slot-1")
+    work.go(60)
+    assert cpus(work) == {"slot-0-worker-0": 0.5}
 
 
 def test_a_slot_that_finds_no_place_keeps_those_of_another_size_from_none():

@@ -277,6 +277,11 @@ def _is_unplaced(gang: GangDraft) -> bool:
     return gang.job.phase is JobPhase.PLACING and not gang.tasks
 
 
+def _lacks_a_place(gang: GangDraft) -> bool:
+    """Say whether a slot looks for places: it never had them, or has lost one."""
+    return gang.job.phase is JobPhase.PLACING
+
+
 def _is_ready(gang: GangDraft) -> bool:
     """Say whether a slot has everything but a unit."""
     if gang.job.phase not in (JobPhase.STAGING, JobPhase.BACKING_OFF):
@@ -316,14 +321,14 @@ def _end_idle(draft: Draft, idle: list[GangDraft]) -> None:
     kept: Counter[Shape] = Counter({(): table.waiting})
     if spec.kind is UnitKind.TRIAL:
         kept = Counter(map(table.shape, table.numbers_waiting()))
-    placed = Counter(gang.job.shape for gang in idle if not _is_unplaced(gang))
+    placed = Counter(gang.job.shape for gang in idle if not _lacks_a_place(gang))
     if not table.last and not (kept - placed and _is_cramped(draft, idle)):
         return
     if spec.kind is UnitKind.SHARD and len(table) > KNOWN_AFTER:
         # Each of those that run may have to be run once more.
         kept[()] += sum(1 for gangs in table.running.values() if len(gangs) == 1)
-    # Those first that have no place yet.
-    for gang in sorted(idle, key=_is_unplaced):
+    # Those first that have no place.
+    for gang in sorted(idle, key=_lacks_a_place):
         kept[gang.job.shape] -= 1
         if kept[gang.job.shape] < 0:
             end(gang, "no unit is left for it" if table.last else "units of another shape wait")
@@ -333,7 +338,7 @@ def _is_cramped(draft: Draft, idle: Iterable[GangDraft]) -> bool:
     """Say whether no slot more finds a place, or is allowed."""
     limit = shares.most_slots(draft.state)
     full = limit is not None and shares.going(draft) >= limit
-    return full or any(map(_is_unplaced, idle))
+    return full or any(map(_lacks_a_place, idle))
 
 
 def _ask(draft: Draft, spec: UnitsSpec) -> None:
