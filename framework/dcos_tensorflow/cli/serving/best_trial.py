@@ -36,7 +36,7 @@ def given_options(
         raise CliError(
             f"The options of {service.name} are not known: its scheduler was started without them."
         )
-    source, folder = _with_parameters(known, best), Path.cwd()
+    source, folder = with_parameters(known, best), Path.cwd()
     if directory is not None:
         served = registry.read(directory)
         folder = Path(served.folder) if served is not None and served.folder else folder
@@ -88,7 +88,7 @@ def _without_idle(known: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**known, "service": {**service, "security": {"kerberos": kerberos}}}
 
 
-def _with_parameters(known: Mapping[str, Any], best: Row) -> dict[str, Any]:
+def with_parameters(known: Mapping[str, Any], best: Row) -> dict[str, Any]:
     """Return the options of one training in place of those of a sweep."""
     service = dict(known["service"])
     context = {**json.loads(service.get("job_context") or "{}"), **best.parameters}
