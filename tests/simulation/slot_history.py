@@ -13,7 +13,9 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__":
     _root = Path(__file__).resolve().parents[2]
@@ -36,9 +38,11 @@ from dcos_tensorflow.core.model.report import Report
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import (
+    GANG_ROLES,
     MAIN,
     GangSpec,
     RoleSpec,
+    Shape,
     Strategy,
     TaskRole,
     UnitKind,
@@ -88,7 +92,8 @@ class Producer:
         most = min(wanted.first + wanted.count, self.total, decided + self._lag)
         numbers = range(wanted.first, most)
         last = max(most, wanted.first) >= self.total
-        answer = events.UnitsGiven(wanted.first, tuple({"what": n} for n in numbers), last)
+        payloads = tuple(self._history.payload(number) for number in numbers)
+        answer = events.UnitsGiven(wanted.first, payloads, last)
         if faulty and dice.random() < 0.15:
             self._history.note(f"lost: units from {wanted.first} on")
             return
@@ -101,10 +106,12 @@ def _slots(state: ServiceState) -> Iterator[Gang]:
     return (gang for name, gang in state.gangs.items() if name != MAIN)
 
 
-def _elsewhere(state: ServiceState, agents: Collection[str]) -> set[str]:
-    """Return the tasks in slots that go on and have nothing on these agents."""
+def _elsewhere(state: ServiceState, agents: Collection[str], shape: Shape) -> set[str]:
+    """Return the tasks in slots of a shape that go on and have nothing on these agents."""
     found = set()
     for gang in _slots(state):
+        if gang.job.shape != shape:
+            continue
         there = [r for r in gang.tasks.values() if not r.terminal]
         lives = all(r.state is not TaskState.UNREACHABLE for r in there)
         if gang.job.verdict is None and lives and agents.isdisjoint(r.agent_id for r in there):
@@ -135,6 +142,7 @@ class SlotRules(Rules):
             if run is not None and (known is None or known.attempt != run.attempt):
                 self._check_is_alone(after, name, run.number)
                 self._check_may_take(before, after, name, run.number)
+                self._check_shape(after, name, run.number)
         self._check_stops(before, after)
 
     def _check_may_take(
@@ -155,10 +163,24 @@ class SlotRules(Rules):
             raise RuleBroken(f"{slot} takes unit {number}, one of {len(going)} where {left} may")
         failed_on = [failure.agent_id for failure in after.units[number].failures]
         if len(failed_on) + 1 >= MOST_ATTEMPTS and mine.issuperset(failed_on):
-            others = _elsewhere(before, mine) & _elsewhere(after, mine)
+            shape = after.gangs[slot].job.shape
+            others = _elsewhere(before, mine, shape) & _elsewhere(after, mine, shape)
             if others:
                 told = f"{slot} takes the last attempt of unit {number}, and {others} may"
                 raise RuleBroken(f"{told}: it has failed on {failed_on}")
+
+    def _check_shape(self, after: ServiceState, slot: str, number: int) -> None:
+        """Look whether a slot is what a unit asks for that it takes, container by container."""
+        gang, shape = after.gangs[slot], after.units.shape(number)
+        roles = {r.role: r for r in after.spec.shaped(shape).roles if r.role in GANG_ROLES}
+        wanted = sum(role.count for role in roles.values())
+        if gang.job.shape != shape or len(gang.tasks.roster.every) != wanted:
+            raise RuleBroken(f"{slot} is of {gang.job.shape} and takes unit {number}: {shape}")
+        for record in gang.tasks.values():
+            task = self._cluster.tasks.get(record.task_id)
+            has = task.launch.resources if task is not None else roles[record.role].resources
+            if not record.terminal and has != roles[record.role].resources:
+                raise RuleBroken(f"{record.name} has {has} for unit {number}: {shape}")
 
     def _note_who_is_away(self, after: ServiceState) -> None:
         for gang in after.gangs.values():
@@ -413,6 +435,10 @@ class SlotHistory(History):
         )
         return Job(spec, strategy)
 
+    def payload(self, number: int) -> dict[str, Any]:
+        """Return what a unit is."""
+        return {"what": number}
+
     def make_cluster(self) -> Cluster:
         """Return machines with room for a slot at least, and for a few more perhaps."""
         tasks = sum(role.count for role in self.job.spec.roles)
@@ -519,6 +545,25 @@ class SlotHistory(History):
         )
         enough = max(errors.values(), default=0) > spec.retry.same_failure_limit
         return enough and not table.count(UnitState.SUCCEEDED)
+
+
+class ShapedHistory(SlotHistory):
+    """The same with trials that differ in how many workers they have, and how large these are."""
+
+    def make_job(self) -> Job:
+        """Return slots of trials; the largest is as large as any slot."""
+        job = super().make_job()
+        assert job.spec.units is not None
+        units = replace(job.spec.units, kind=UnitKind.TRIAL)
+        return Job(replace(job.spec, units=units), job.strategy)
+
+    def payload(self, number: int) -> dict[str, Any]:
+        """Return a trial: its size is the same whenever it is asked for."""
+        worker = self.job.spec.role(TaskRole.WORKER)
+        assert worker is not None
+        count = 1 + number // 3 % worker.count
+        shape = [["worker", "count", count], ["worker", "cpus", (0.25, 0.5, 1.0)[number % 3]]]
+        return {"what": number, "shape": shape}
 
 
 if __name__ == "__main__":

@@ -277,13 +277,13 @@ def test_not_asking_for_units_again_is_found(monkeypatch):
 def test_making_more_slots_than_are_allowed_is_found(monkeypatch):
     original = slots.grow
 
-    def grow(draft, most):
+    def grow(draft, most, besides=()):
         spec = draft.state.spec
         if spec.units is None:
             return ()
         endless = replace(spec, units=replace(spec.units, parallelism=0))
         draft.state = replace(draft.state, spec=endless)
-        made = original(draft, most)
+        made = original(draft, most, besides)
         draft.state = replace(draft.state, spec=spec)
         return made
 
@@ -346,5 +346,5 @@ class TwoUnits(SlotHistory):
 
 
 def test_taking_the_last_attempt_of_a_unit_where_it_has_failed_is_found(monkeypatch):
-    monkeypatch.setattr(units, "is_elsewhere", lambda state, agents: False)
+    monkeypatch.setattr(units, "is_elsewhere", lambda state, agents, shape=(): False)
     assert broken_seed(TwoUnits, known=22) is not None

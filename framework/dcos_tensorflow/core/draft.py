@@ -225,7 +225,7 @@ class GangDraft:
     @property
     def spec(self) -> ServiceSpec:
         """Return the options that the gang is to run with."""
-        return self.service.state.spec
+        return self.service.state.spec.shaped(self.job.shape)
 
     @property
     def tasks(self) -> TaskTable:

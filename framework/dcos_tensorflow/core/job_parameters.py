@@ -11,8 +11,19 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from dcos_tensorflow.core.model.spec import Shape, TaskRole
+
 #: What the name of a parameter's variable begins with.
 PREFIX = "PARAM_"
+#: The roles of which a parameter may be an option, as options call them ...
+ROLES = {
+    "parameter_server": TaskRole.PS,
+    "chief": TaskRole.CHIEF,
+    "worker": TaskRole.WORKER,
+    "gpu_worker": TaskRole.GPU_WORKER,
+}
+#: ... and these options.
+SHAPING = ("count", "cpus", "mem", "disk", "gpus")
 
 
 def variables(parameters: Mapping[str, Any]) -> dict[str, str]:
@@ -26,6 +37,19 @@ def variables(parameters: Mapping[str, Any]) -> dict[str, str]:
 def variable(name: str) -> str:
     """Return the name of a parameter's variable."""
     return PREFIX + re.sub(r"\W", "_", name, flags=re.ASCII).upper()
+
+
+def option_of_role(name: str) -> tuple[TaskRole, str] | None:
+    """Return which option of which role a parameter is by its name, as ``worker.cpus``, if any."""
+    group, dot, option = name.partition(".")
+    role = ROLES.get(group)
+    return (role, option) if dot and role is not None else None
+
+
+def shape_of(parameters: Mapping[str, Any]) -> Shape:
+    """Return the shape of the slots that a trial with these parameters goes to."""
+    found = ((option_of_role(name), value) for name, value in parameters.items())
+    return tuple(sorted((*told, value) for told, value in found if told is not None))
 
 
 def text(value: Any) -> str:

@@ -26,7 +26,7 @@ from dcos_tensorflow.options.role_models import (
     Worker,
 )
 from dcos_tensorflow.options.storage_checks import storage_findings
-from dcos_tensorflow.options.workload_checks import workload_findings
+from dcos_tensorflow.options.workload_checks import shapes, workload_findings
 
 #: The groups of the roles that are members of the ClusterSpec.
 GANG_GROUPS = ("parameter_server", "chief", "worker", "gpu_worker")
@@ -50,9 +50,23 @@ def findings(options: Options) -> Iterator[Finding]:
     yield from _environments(options)
     yield from storage_findings(options)
     yield from workload_findings(options)
+    yield from _shapes(options)
     yield from capacity_findings(options)
     with_image = [g for g in ROLE_GROUPS if count_of(options, g) and image_of(options, g)]
     yield from container_findings(options, with_image)
+
+
+def _shapes(options: Options) -> Iterator[Finding]:
+    """Yield what is wrong with the first trial that cannot have the roles which it asks for."""
+    rules = (_roles, _strategy, _fewest, _gpus)
+    known = {finding for rule in rules for finding in rule(options)}
+    for values, of_trial in shapes(options):
+        for finding in (found for rule in rules for found in rule(of_trial)):
+            if finding not in known:
+                told = f"with {shown(values)}: {finding.path}: {finding.message}"
+                looked_at = ("sweep.parameters", *finding.looked_at)
+                yield Finding("sweep.parameters", told, finding.allowed, looked_at)
+                return
 
 
 def role_options(options: Options, group: str) -> RoleOptions:

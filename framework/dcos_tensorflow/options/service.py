@@ -66,7 +66,12 @@ from dcos_tensorflow.options.storage import (
     storage_notes,
     storage_spec,
 )
-from dcos_tensorflow.options.workloads import units_spec, workload_notes, workload_spec
+from dcos_tensorflow.options.workloads import (
+    units_spec,
+    with_largest_shape,
+    workload_notes,
+    workload_spec,
+)
 
 #: A task that TensorFlow is imported in needs about this much (measured, MB).
 _TENSORFLOW_MEM = 600
@@ -75,11 +80,12 @@ OLDEST_TENSORFLOW = (2, 12)
 
 
 def service_spec(options: Options) -> ServiceSpec:
-    """Return the service that ``options`` describe.
+    """Return the service that ``options`` describe, with roles as large as those of any trial.
 
     Roles come in the order ps, chief, worker, gpu-worker, evaluator, tensorboard; those of which
     no task is wanted are left out. Relative URIs stay as they are given.
     """
+    options = with_largest_shape(options)
     service, gang, retry = options.service, options.gang, options.retry
     return ServiceSpec(
         name=service.name,

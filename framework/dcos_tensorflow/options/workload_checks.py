@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice, product
 from math import prod
 
-from dcos_tensorflow.core.job_parameters import variable
-from dcos_tensorflow.core.model.workload_spec import MAX_PAYLOAD, Parameter
+from pydantic import ValidationError
+
+from dcos_tensorflow.core.job_parameters import SHAPING, option_of_role, variable
+from dcos_tensorflow.core.model.workload_spec import MAX_PAYLOAD, Parameter, ParameterValue
+from dcos_tensorflow.options import catalogue, document
 from dcos_tensorflow.options.errors import Finding
 from dcos_tensorflow.options.models import Options
-from dcos_tensorflow.options.section import differing
+from dcos_tensorflow.options.section import Section, differing
 from dcos_tensorflow.options.values import MAXIMUM_COUNT
 from dcos_tensorflow.options.workload_values import parameter_of
 
@@ -18,6 +22,8 @@ _INPUTS = ("range", "s3_prefix", "manifest")
 _INPUT_PATHS = tuple(f"batch.inputs.{name}" for name in _INPUTS)
 _PARAMETERS, _METHOD, _TRIALS = "sweep.parameters", "sweep.method", "sweep.max_trials"
 _TASKS = ("chief", "worker", "gpu_worker", "parameter_server")
+#: Each of them may need slots of its own.
+MOST_SHAPES = 64
 #: What a payload has beside its parameters: its folder, what it measures.
 _BESIDE_PARAMETERS = 400
 
@@ -25,6 +31,29 @@ _BESIDE_PARAMETERS = 400
 def parameters(options: Options) -> tuple[Parameter, ...]:
     """Return the parameters of the sweep; none where there is no sweep."""
     return tuple(parameter_of(name, told) for name, told in options.sweep.parameters.items())
+
+
+def shapes(options: Options) -> Iterator[tuple[Mapping[str, ParameterValue], Options]]:
+    """Yield what trials may change of their roles, and the options of such a trial.
+
+    None where they are all alike, or where it is wrong in itself what they change.
+    """
+    shaping = [p for p in parameters(options) if option_of_role(p.name) is not None]
+    if not shaping or any(any(_shaping(options, parameter)) for parameter in shaping):
+        return
+    for values in islice(product(*(p.values() or () for p in shaping)), MOST_SHAPES):
+        changed = dict(zip((p.name for p in shaping), values, strict=True))
+        yield changed, with_values(options, changed)
+
+
+def with_values(options: Options, values: Mapping[str, ParameterValue]) -> Options:
+    """Return the options of a trial that has these of its own, by name: ``worker.cpus``."""
+    sections: dict[str, Section] = {}
+    for name, value in values.items():
+        group, _, option = name.partition(".")
+        section = sections.get(group, getattr(options, group))
+        sections[group] = section.model_copy(update={option: value})
+    return options.model_copy(update=sections)
 
 
 def given_inputs(options: Options) -> tuple[str, ...]:
@@ -77,14 +106,58 @@ def _sweep(options: Options) -> Iterator[Finding]:
         if other != parameter.name:
             told = f"is {variable(other)} in the environment, and so is {other}"
             yield Finding(f"{_PARAMETERS}.{parameter.name}", told, "", (_PARAMETERS,))
-    # They stand in the environment and in the context.
-    length = sum(2 * (len(p.name) + _longest(p)) + 20 for p in found)
+    # They stand in the environment and in the context, and what a size is of stands there, too.
+    length = sum(
+        (3 if option_of_role(p.name) else 2) * (len(p.name) + _longest(p) + 10) for p in found
+    )
     if length > MAX_PAYLOAD - _BESIDE_PARAMETERS:
         most = MAX_PAYLOAD - _BESIDE_PARAMETERS
         told = f"need up to {length} bytes in what is kept of each trial"
         yield Finding(_PARAMETERS, told, f"at most {most}: fewer or shorter ones", (_PARAMETERS,))
+    for parameter in found:
+        yield from _shaping(options, parameter)
+    shapes = prod(parameter.count() or 1 for parameter in found if option_of_role(parameter.name))
+    if shapes > MOST_SHAPES:
+        told = f"ask for {shapes} different sizes of a trial, and a slot has one"
+        yield Finding(_PARAMETERS, told, f"at most {MOST_SHAPES}", (_PARAMETERS,))
     if sweep.method == "grid":
         yield from _grid(options, found)
+
+
+def _shaping(options: Options, parameter: Parameter) -> Iterator[Finding]:
+    """Say what is wrong with a parameter that is named like an option of a role."""
+    group, _, option = parameter.name.partition(".")
+    if option_of_role(parameter.name) is None:
+        return
+    path, section = f"{_PARAMETERS}.{parameter.name}", getattr(options, group)
+    told, allowed = "", ""
+    mine = [name for name in SHAPING if name in type(section).model_fields]
+    if option not in mine:
+        told = f"{group}.{option} is nothing that a trial may have of its own"
+        allowed = ", ".join(f"{group}.{name}" for name in mine)
+    elif not section.count and f"{group}.count" not in options.sweep.parameters:
+        told, allowed = f"there is no {group}", f"{group}.count of 1 or more"
+    elif (values := parameter.values()) is None:
+        told, allowed = "has no end of values", "a list of values, int or quantised"
+    else:
+        wrong = [value for value in values if not _may_be(section, option, value)]
+        if wrong:
+            told = f"{group}.{option} cannot be {document.shown(wrong[0])}"
+            known = catalogue.find((group, option))
+            allowed = known.allowed if known is not None else ""
+    if told:
+        given = document.shown(options.sweep.parameters[parameter.name])
+        yield Finding(path, told, allowed, (_PARAMETERS, group), given)
+
+
+def _may_be(section: Section, option: str, value: ParameterValue) -> bool:
+    if isinstance(value, bool | str):
+        return False
+    try:
+        type(section).model_validate({option: value})
+    except ValidationError:
+        return False
+    return True
 
 
 def _grid(options: Options, found: tuple[Parameter, ...]) -> Iterator[Finding]:

@@ -46,7 +46,8 @@ class Sweep(Section):
         title="Parameters",
         description="What is tried, by name: a list of values, or an object with one of uniform, "
         "log_uniform, int and log_int (the least and the most), quantised (and the step) or choice "
-        "(a list). A trial finds them in its context and in PARAM_ and the name. Empty: no sweep.",
+        "(a list). A trial finds them in its context and in PARAM_ and the name; one called as an "
+        "option of a role, such as worker.cpus, is that option of the trial. Empty: no sweep.",
     )
     method: Literal["tpe", "random", "grid"] = Field(
         "tpe",

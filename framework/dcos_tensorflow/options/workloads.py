@@ -19,7 +19,7 @@ from dcos_tensorflow.options.cross_checks import count_of, role_options
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.placement import parse_placement
 from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
-from dcos_tensorflow.options.workload_checks import given_inputs, parameters
+from dcos_tensorflow.options.workload_checks import given_inputs, parameters, shapes, with_values
 from dcos_tensorflow.options.workload_models import Batch, Sweep
 from dcos_tensorflow.options.workload_values import AUTO
 
@@ -50,6 +50,16 @@ def units_spec(options: Options) -> UnitsSpec | None:
     )
 
 
+def with_largest_shape(options: Options) -> Options:
+    """Return the options of a trial that is as large as any: what there must be room for."""
+    largest: dict[str, float] = {}
+    for values, _ in shapes(options):
+        for name, value in values.items():
+            largest[name] = max(largest.get(name, 0), float(value))
+    whole = {name: int(v) if v.is_integer() else v for name, v in largest.items()}
+    return with_values(options, whole)
+
+
 def workload_spec(options: Options) -> WorkloadSpec | None:
     """Return what the units are; None for a job of its own."""
     if options.sweep.parameters:
@@ -61,6 +71,10 @@ def workload_notes(options: Options) -> list[str]:
     """Return a sentence for what is accepted, and may not be what was meant."""
     work = workload_spec(options)
     alone = list(_rules_of_one(options)) if work is not None else []
+    if any(True for _ in shapes(options)):
+        alone.append(
+            "sweep.parameters: trials differ in size, and the tasks are the largest one's."
+        )
     if not isinstance(work, SweepSpec) or not work.learns or work.lag < work.trials:
         return alone
     return [

@@ -57,28 +57,39 @@ class ProgressLog:
             self._known = progress.begin_start(self._known)
 
     def begin_unit(
-        self, measured: Optional[Measured], goes_on: bool, log: Callable[[str], None]
+        self,
+        measured: Optional[Measured],
+        goes_on: bool,
+        log: Callable[[str], None],
+        own_path: str = "",
     ) -> None:
         """Forget all that was told but by this unit's attempts before: a unit of work begins.
 
         Where the process ``goes_on`` it may have its progress file open, so that one stays.
+        ``own_path`` is the unit's own progress file, if it has one: what an attempt before has left
+        there counts, for its container may have ended before anybody had read it.
         """
         self._recent.clear()
         if goes_on:
             self.read_file(last=True)
-        elif self._path:
-            try:
-                os.unlink(self._path)
-            except FileNotFoundError:
-                # The unit before has told nothing there.
-                pass
-            except OSError as error:
-                log(f"{self._path} is in the way, and may hold another unit's progress: {error}")
+        path = own_path or self._path
         with self._lock:
-            if self._path and not goes_on:
-                self._file = ProgressFile(self._path)
             self._known = measured.before if measured else progress.Progress()
             self._measured = measured
+            if not path or goes_on:
+                return
+            for line in ProgressFile(own_path).close() if own_path else ():
+                self._take(progress.read_record(self._known, line, time.time()), printed=False)
+            if measured is not None:
+                measured.keep(at_once=True)
+            try:
+                os.unlink(path)
+            except FileNotFoundError:
+                # Nothing was told there before.
+                pass
+            except OSError as error:
+                log(f"{path} is in the way, and may hold another unit's progress: {error}")
+            self._file = ProgressFile(path)
 
     def lines(self) -> List[str]:
         """Return the last lines of this start's output, oldest first."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: In the sandbox: the names that a shard's input has, a line each.
 INPUTS_FILE_NAME = "shard-inputs.txt"
+#: What a unit's own PROGRESS_FILE is called, beside what is kept of it (``measured``).
+PROGRESS_NAME = "measured.jsonl"
 #: They have ``data_shard`` (0, 1) as a task that is alone has, and decide about no unit.
 _SIDE_ROLES = ("ps", "evaluator", "tensorboard")
 
@@ -97,7 +99,7 @@ class UnitWork:
             self._place_output(unit)
         except OSError as error:
             return runner_failed(f"The places of unit {unit.number} cannot be made: {error}")
-        self._progress.begin_unit(self._measured(unit), goes_on, self._log)
+        self._progress.begin_unit(self._measured(unit), goes_on, self._log, self._own_progress_path)
         return None
 
     def variables(self) -> Dict[str, str]:
@@ -108,7 +110,21 @@ class UnitWork:
             found[contract.SHARD_INPUTS] = self._inputs_path
         if self._output is not None:
             found[contract.SHARD_OUTPUT] = self._output.path
+        if self._own_progress_path:
+            found[contract.PROGRESS_FILE] = self._own_progress_path
         return found
+
+    @property
+    def _own_progress_path(self) -> str:
+        """Return where the job tells of the unit, if beside checkpoints that outlive its container.
+
+        Of those that come from S3 nothing is there that is newer than they are.
+        """
+        directory = self.where.checkpoint_dir
+        outlives = self._spec.checkpoint_dir and not self._spec.storage.checkpoints
+        if not (self.measures and outlives) or environment.is_url(directory):
+            return ""
+        return os.path.join(directory, PROGRESS_NAME)
 
     def shard(self) -> Optional[Dict[str, Any]]:
         """Return what ``main(shard, context)`` is called with; None where there is no shard."""

@@ -37,7 +37,7 @@ class Unit:
     of the process), ``context`` (laid over JOB_CONTEXT), ``directory`` (a folder of its own, below
     those for checkpoints and output), ``shard``, ``output``, and ``measure``: of the metric it
     names, the first value is kept whose step is in each of the spans that begin at ``spans``. The
-    rest is the producer's own.
+    scheduler reads ``shape``: into which slots it goes. The rest is the producer's own.
     """
 
     number: int

@@ -257,3 +257,35 @@ def test_options_that_do_nothing_are_told() -> None:
     assert "sweep.min_steps: has no effect without sweep.early_stopping." in told
     told = "\n".join(notes(load(batching(range=[0, 9, 3], per_shard=3))))
     assert "batch.inputs.per_shard: has no effect with batch.inputs.range." in told
+
+
+def test_the_service_has_the_roles_of_the_largest_trial() -> None:
+    given = sweeping(
+        {**RATE, "worker.cpus": [0.5, 2], "worker.mem": {"quantised": [512, 2048, 512]}}
+    )
+    roles = service_spec(load({**given, "worker": {"count": 1, "cpus": 1}})).roles
+    assert [(r.resources.cpus, r.resources.mem) for r in roles] == [(2, 2048)]
+    gpus = {"gpu_worker.gpus": {"int": [1, 4]}, "gpu_worker.count": [0, 2], "worker.count": [1, 2]}
+    spec = service_spec(load(sweeping(gpus)))
+    assert [(str(r.role), r.count, r.resources.gpus) for r in spec.roles] == [
+        ("worker", 2, 0),
+        ("gpu-worker", 2, 4),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"worker.cpu": [1, 2]}, "worker.cpu is nothing that a trial may have of its own"),
+        ({"worker.gpus": [0, 1]}, "worker.gpus is nothing that a trial may have of its own"),
+        ({"worker.cpus": [0, 1]}, "worker.cpus cannot be 0"),
+        ({"worker.cpus": [True, 2]}, "worker.cpus cannot be true"),
+        ({"worker.mem": {"uniform": [512, 1024]}}, "has no end of values"),
+        ({"gpu_worker.gpus": [1, 2]}, "there is no gpu_worker"),
+        ({"worker.count": [0, 1]}, 'with {"worker.count": 0}: worker.count: no task would train'),
+        ({"worker.count": {"int": [1, 65]}}, "ask for 65 different sizes of a trial"),
+    ],
+)
+def test_a_size_that_no_trial_can_have_is_an_error(parameters: Any, told: str) -> None:
+    (problem,) = problems({**sweeping(parameters), "worker": {"count": 1}})
+    assert told in problem

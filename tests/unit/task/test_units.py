@@ -129,6 +129,19 @@ def test_the_progress_file_knows_better_than_what_was_printed():
     assert measured(printed, {"step": 2, "auc": 0.5}) == {0: (1, 0.12)}
 
 
+def test_what_nobody_had_read_as_a_container_ended_is_there_for_the_next_attempt(tmp_path):
+    kept, own = str(tmp_path / "measured.json"), tmp_path / "measured.jsonl"
+    measured({"step": 1, "auc": 0.5}, path=kept)
+    own.write_text('{"step": 1, "auc": 0.5}\n{"step": 3, "auc": 0.8}')
+    log = ProgressLog()
+    log.begin_unit(Measured(Measure("auc", (1, 3, 9)), kept, print), False, print, str(own))
+    assert log.points == {0: (1, 0.5), 1: (3, 0.8)}
+    assert measured(path=kept) == {0: (1, 0.5), 1: (3, 0.8)}
+    own.write_text('{"step": 9, "auc": 0.9}\n')
+    log.read_file()
+    assert log.points[2] == (9, 0.9)
+
+
 def test_scalars_of_event_files_are_measured_until_the_job_tells_the_metric_itself():
     log = ProgressLog()
     log.begin_unit(Measured(Measure("auc", (1, 3, 9)), "", print), False, print)

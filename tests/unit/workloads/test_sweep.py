@@ -110,6 +110,15 @@ def test_a_trial_finds_its_parameters_in_its_context_and_its_environment() -> No
     assert payload["directory"].startswith("trial-0-")
 
 
+def test_a_parameter_that_is_an_option_of_a_role_says_which_slots_a_trial_goes_to() -> None:
+    names = ("worker.cpus", "parameter_server.count", "rate")
+    parameters = tuple(Parameter(name, ParameterKind.CHOICE, choices=(2,)) for name in names)
+    payload = producer_of(a_sweep(1, SearchMethod.GRID, parameters=parameters)).next(0, 1)
+    given = payload.units[0].payload
+    assert given["shape"] == [["ps", "count", 2], ["worker", "cpus", 2]]
+    assert given["env"]["PARAM_WORKER_CPUS"] == "2"
+
+
 def test_a_trial_finds_what_one_of_the_same_parameters_has_left_and_no_other() -> None:
     def directory(rate: float, metric: str = "score") -> str:
         rates = (Parameter("rate", ParameterKind.CHOICE, choices=(rate,)),)

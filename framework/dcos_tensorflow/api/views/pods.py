@@ -12,7 +12,7 @@ from dcos_tensorflow.api.counters import MESOS_STATES
 from dcos_tensorflow.api.errors import ElementNotFound
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import RoleSpec, split_task_name
+from dcos_tensorflow.core.model.spec import RoleSpec, gang_named, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
@@ -99,7 +99,7 @@ def _instance(state: ServiceState, name: str) -> schemas.PodInstance:
 
 
 def _info(state: ServiceState, record: TaskRecord) -> dict[str, Any]:
-    role = state.spec.role(record.role)
+    role = state.view(gang_named(record.name)).spec.role(record.role)
     info: dict[str, Any] = {
         "name": record.name,
         "taskId": {"value": record.task_id},

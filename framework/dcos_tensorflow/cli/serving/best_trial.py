@@ -19,7 +19,7 @@ from dcos_tensorflow.cli.services.asked import Service
 from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.serving.preparation import packed_job
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
-from dcos_tensorflow.core.job_parameters import variables
+from dcos_tensorflow.core.job_parameters import option_of_role, variables
 from dcos_tensorflow.options import as_given
 from dcos_tensorflow.workloads.sweep.leaderboard import Row
 
@@ -36,7 +36,7 @@ def given_options(
         raise CliError(
             f"The options of {service.name} are not known: its scheduler was started without them."
         )
-    source, folder = _with_parameters(known, best), Path.cwd()
+    source, folder = with_parameters(known, best), Path.cwd()
     if directory is not None:
         served = registry.read(directory)
         folder = Path(served.folder) if served is not None and served.folder else folder
@@ -88,7 +88,7 @@ def _without_idle(known: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**known, "service": {**service, "security": {"kerberos": kerberos}}}
 
 
-def _with_parameters(known: Mapping[str, Any], best: Row) -> dict[str, Any]:
+def with_parameters(known: Mapping[str, Any], best: Row) -> dict[str, Any]:
     """Return the options of one training in place of those of a sweep."""
     service = dict(known["service"])
     context = {**json.loads(service.get("job_context") or "{}"), **best.parameters}
@@ -99,6 +99,10 @@ def _with_parameters(known: Mapping[str, Any], best: Row) -> dict[str, Any]:
     }
     found = {**known, "service": service}
     del found["sweep"]
+    for name, value in best.parameters.items():
+        if option_of_role(name) is not None:
+            group, _, option = name.partition(".")
+            found[group] = {**found.get(group, {}), option: value}
     # Beside the trials' own folders, and never on from the checkpoints of another best one.
     below = f"best-{best.number}"
     if service.get("shared_filesystem"):

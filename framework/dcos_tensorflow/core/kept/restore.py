@@ -183,7 +183,7 @@ def _gangs(
     for name in sorted({MAIN, *names, *tasks}):
         job = _kept(JobState, values, paths.job(name)) or JobState()
         epoch = _epoch(values, paths.epoch(name))
-        roster = Roster.of(spec, job.membership.absent, name)
+        roster = Roster.of(spec.shaped(job.shape), job.membership.absent, name)
         table = TaskTable(roster, tasks.get(name, ()))
         unit = _unit_run(values, name, now, units)
         found[name] = Gang(name, table, epoch, _on_time(job, spec, now), unit=unit)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from dcos_tensorflow.core.model.own_error import OwnError
+from dcos_tensorflow.core.model.spec import Shape
 from dcos_tensorflow.records import dataclass
 
 
@@ -224,6 +225,8 @@ class JobState:
     restart: Restart = Restart()
     membership: Membership = Membership()
     update: Update = Update()
+    #: Of a slot: which units it takes.
+    shape: Shape = ()
 
     @property
     def is_over(self) -> bool:

@@ -398,7 +398,7 @@ class GangView:
     @property
     def spec(self) -> ServiceSpec:
         """Return the options that the gang is to run with."""
-        return self.service.spec
+        return self.service.spec.shaped(self.gang.job.shape)
 
     @property
     def controls(self) -> Controls:

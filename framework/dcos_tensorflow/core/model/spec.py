@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 from urllib.parse import unquote
 
@@ -229,6 +229,11 @@ class LinkedData:
     path: str
 
 
+#: What the units of some slots have of their roles in place of what the options say: role, name of
+#: the option (count, or of a resource) and value each, sorted. Empty: what the options say.
+Shape = tuple[tuple[TaskRole, str, float], ...]
+
+
 @dataclass(frozen=True)
 class RoleSpec:
     """All tasks of one role.
@@ -264,6 +269,15 @@ class RoleSpec:
     shm_size: int = 0
     sandbox_env: Mapping[str, str] = field(default_factory=dict)
     packages: PackagesSpec = PackagesSpec()
+
+    def shaped(self, shape: Shape) -> RoleSpec:
+        """Return the role with what a shape says of it."""
+        said = {name: value for role, name, value in shape if role is self.role}
+        if not said:
+            return self
+        count = int(said.pop("count", self.count))
+        gpus = int(said.pop("gpus", self.resources.gpus))
+        return replace(self, count=count, resources=replace(self.resources, gpus=gpus, **said))
 
     def task_names(self) -> tuple[str, ...]:
         """Return the names of this role's tasks, by index."""
@@ -464,6 +478,19 @@ class ServiceSpec:
     def task_names(self) -> tuple[str, ...]:
         """Return the names of all tasks, in the order of ``roles``."""
         return tuple(name for role in self.roles for name in role.task_names())
+
+    def shaped(self, shape: Shape) -> ServiceSpec:
+        """Return what a slot of this shape runs with; the service's roles are of the largest."""
+        if not shape:
+            return self
+        if shape not in self._shaped:
+            roles = tuple(role.shaped(shape) for role in self.roles)
+            self._shaped[shape] = replace(self, roles=roles)
+        return self._shaped[shape]
+
+    @functools.cached_property
+    def _shaped(self) -> dict[Shape, ServiceSpec]:
+        return {}
 
     def has_own_addresses(self) -> bool:
         """Say whether every task has an address of its own, which is known once it is launched."""

@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from dcos_tensorflow.core.model.own_error import OwnError
+from dcos_tensorflow.core.model.spec import Shape, TaskRole
 from dcos_tensorflow.records import dataclass
 
 #: So many units are kept in one value of the store.
@@ -205,6 +206,11 @@ class UnitTable:
     def payload(self, number: int) -> Mapping[str, Any]:
         """Return what a unit is."""
         return self.pages[number // PAGE].payloads[number % PAGE]
+
+    def shape(self, number: int) -> Shape:
+        """Return which slots a unit goes to."""
+        told = self.payload(number).get("shape")
+        return tuple((TaskRole(role), name, value) for role, name, value in told) if told else ()
 
     def count(self, state: UnitState) -> int:
         """Return how many units are in a state."""

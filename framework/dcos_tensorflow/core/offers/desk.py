@@ -140,15 +140,15 @@ def _let_look(
 def _grow(
     draft: Draft, wanted: list[tuple[GangDraft, Wants]], blocked: Mapping[str, str]
 ) -> dict[GangDraft, _Look]:
-    """Make more slots while all find places; return the one that waits for the next offers."""
+    """Make more slots while all find places; return one of each shape that waits for offers."""
     while draft.accepts and (made := slots.grow(draft, slots.GROWTH)):
         more = [(gang, what) for gang in made if (what := wants(gang))]
         waiting = _let_look(draft, more, blocked)
         if waiting:
-            first, *others = waiting
-            slots.drop_unplaced(draft, others)
-            wanted.append((first, dict(more)[first]))
-            return {first: waiting[first]}
+            first = {gang.job.shape: gang for gang in reversed(waiting)}.values()
+            slots.drop_unplaced(draft, [gang for gang in waiting if gang not in first])
+            wanted += [(gang, what) for gang, what in more if gang in first]
+            return {gang: waiting[gang] for gang in first}
     return {}
 
 

@@ -167,7 +167,7 @@ def _resume(view: GangView, target: _Target) -> Ruling:
     left = tuple(key for key in controls.paused if key not in target.resumed)
     after = replace(controls, paused=left)
     if target.plan.name == UPDATE and update_order.waits_for_approval(view):
-        after = replace(after, approved=configuration_id(view.spec))
+        after = replace(after, approved=configuration_id(view.service.spec))
     if after == controls:
         held = [key for key in controls.paused if key.startswith(f"{target.key}/")]
         paused = f"; paused in it: {', '.join(key.partition('/')[2] for key in held)}"

@@ -204,9 +204,8 @@ def change_configuration(draft: Draft, event: events.ConfigurationChanged) -> No
     differing = [
         f.name for f in fields(ServiceSpec) if getattr(spec, f.name) != getattr(state.spec, f.name)
     ]
-    records = [record for gang in state.gangs.values() for record in gang.tasks.values()]
     before = configuration_id(state.spec)
-    former = still_of_use({**state.former_options, before: state.spec}, records)
+    former = still_of_use({**state.former_options, before: state.spec}, state.views())
     draft.state = replace(
         draft.state,
         spec=spec,

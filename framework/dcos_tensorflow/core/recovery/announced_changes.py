@@ -30,6 +30,7 @@ class Announced:
 
 def announced(view: GangView, spec: ServiceSpec) -> Announced:
     """Return who is concerned when ``spec`` becomes the target."""
+    spec = spec.shaped(view.job.shape)
     replaced = update_order.outdated_for(view, spec)
     before = view.epoch.addresses if view.epoch is not None else {}
     wanted = Roster.of(spec, gang=view.gang.name).every

@@ -25,7 +25,8 @@ def options_of(view: GangView, name: str) -> ServiceSpec:
         return view.spec
     if record.fingerprint in ("", fingerprint(view.spec, role)):
         return view.spec
-    for before in view.service.former_options.values():
+    for former in view.service.former_options.values():
+        before = former.shaped(view.job.shape)
         if _was_launched_with(record, before):
             return _unless_addressed_otherwise(view.spec, before, record)
     return view.spec
@@ -50,13 +51,18 @@ def has_other_options_now(view: GangView, record: TaskRecord) -> bool:
 
 
 def still_of_use(
-    former: Mapping[str, ServiceSpec], records: Iterable[TaskRecord]
+    former: Mapping[str, ServiceSpec], views: Iterable[GangView]
 ) -> dict[str, ServiceSpec]:
     """Return of the former options those that some task was launched with: one for each kind."""
-    kinds = {(record.role, record.fingerprint): record for record in records}
+    kinds = {
+        (record.role, record.fingerprint): (record, view.job.shape)
+        for view in views
+        for record in view.tasks.values()
+    }
     found = {}
-    for record in kinds.values():
-        key = next((key for key, spec in former.items() if _was_launched_with(record, spec)), "")
+    for record, shape in kinds.values():
+        known = ((key, spec.shaped(shape)) for key, spec in former.items())
+        key = next((key for key, spec in known if _was_launched_with(record, spec)), "")
         if key:
             found[key] = former[key]
     return found

@@ -199,7 +199,7 @@ def _update(gang: GangDraft) -> None:
     names = [r.name for r in contained(gang.view, gang.roster.members.intersection(due))]
     if not names:
         return
-    target = configuration_id(gang.spec)
+    target = configuration_id(gang.service.state.spec)
     _replace(gang, names)
     updating = _with(gang.job.update.updating, names)
     gang.job = replace(gang.job, update=Update(canary=target, updating=updating))

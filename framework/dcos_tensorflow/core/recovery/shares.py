@@ -17,7 +17,7 @@ from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.job import ENDED_PHASES
 from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.resources import EPSILON, Resources
-from dcos_tensorflow.core.model.service_state import Room, ServiceState
+from dcos_tensorflow.core.model.service_state import GangView, Room, ServiceState
 from dcos_tensorflow.core.model.spec import TaskRole, UnitsSpec, is_slot
 
 _NAMES = ("cpus", "mem", "gpus")
@@ -137,7 +137,7 @@ def _most_by_share(state: ServiceState, units: UnitsSpec) -> int | None:
 
 
 def slot_size(state: ServiceState) -> Resources:
-    """Return what all tasks of a slot have together."""
+    """Return what all tasks of a slot have together, of the largest where they differ."""
     sizes = (
         role.resources
         for role in state.spec.roles
@@ -154,6 +154,6 @@ def _ours(state: ServiceState, agent_id: str) -> Resources:
 
 def _of_gang(state: ServiceState, gang: Gang, agent_id: str = "") -> Resources:
     """Return what a gang has, on one agent where it is named."""
-    roles = {role.role: role.resources for role in state.spec.roles}
+    roles = {role.role: role.resources for role in GangView(state, gang).spec.roles}
     live = (r for r in gang.tasks.live if not agent_id or r.agent_id == agent_id)
     return sum((roles[r.role] for r in live if r.role in roles), Resources())

@@ -39,7 +39,7 @@ def look_after(gang: GangDraft) -> None:
             gang.put(replace(record, kill_reason="it is not wanted any more"))
         elif record.name in due:
             updating = (*gang.job.update.updating, record.name)
-            update = Update(canary=configuration_id(gang.spec), updating=updating)
+            update = Update(canary=configuration_id(gang.service.state.spec), updating=updating)
             gang.job = replace(gang.job, update=update)
             gang.put(replace(record, kill_reason="its configuration has changed"))
         elif _has_to_move(gang, record):

@@ -9,7 +9,8 @@ left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import count, islice
 
@@ -23,7 +24,14 @@ from dcos_tensorflow.core.model.job import ENDED_PHASES, JobPhase, JobState, Out
 from dcos_tensorflow.core.model.report import unit_of
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import MAIN, UnitKind, UnitsSpec, gang_named, slot_name
+from dcos_tensorflow.core.model.spec import (
+    MAIN,
+    Shape,
+    UnitKind,
+    UnitsSpec,
+    gang_named,
+    slot_name,
+)
 from dcos_tensorflow.core.model.task import parse_task_id
 from dcos_tensorflow.core.model.task_table import Fact, TaskTable
 from dcos_tensorflow.core.model.units import PAGE, UnitState, UnitTable, number_told
@@ -46,6 +54,8 @@ STRAGGLES_SECONDS = 5.0
 SILENT = 3
 #: So many more slots are tried at once when the one before has found a place.
 GROWTH = 16
+#: So many units are looked through for one of a shape that a slot may be made of.
+_LOOKED_THROUGH = 50
 
 
 # -- one slot --------------------------------------------------------------------------------------
@@ -179,8 +189,7 @@ def lead(draft: Draft) -> None:
     idle = [gang for gang in idle if gang.unit is None]
     _end_idle(draft, idle)
     _ask(draft, spec)
-    if not any(_is_unplaced(gang) for gang in idle):
-        grow(draft, 1)
+    grow(draft, 1, besides=frozenset(g.job.shape for g in idle if _is_unplaced(g)))
 
 
 def _why(draft: Draft, idle: Iterable[GangDraft]) -> str:
@@ -199,6 +208,8 @@ def _why(draft: Draft, idle: Iterable[GangDraft]) -> str:
         placed = counted(len(draft.state.gangs) - 1 - len(unplaced), "slot")
         return f"{placed} of {spec.parallelism} have a place: {unplaced[0].gang.why}"
     limited = shares.why_no_more(draft) if draft.state.units.waiting else ""
+    if not limited and unplaced and unplaced[0].job.shape:
+        limited = f"one of another size has no place: {unplaced[0].gang.why}"
     return f"slots work on units{f'; {limited}' if limited else ''}"
 
 
@@ -266,6 +277,11 @@ def _is_unplaced(gang: GangDraft) -> bool:
     return gang.job.phase is JobPhase.PLACING and not gang.tasks
 
 
+def _lacks_a_place(gang: GangDraft) -> bool:
+    """Say whether a slot looks for places: it never had them, or has lost one."""
+    return gang.job.phase is JobPhase.PLACING
+
+
 def _is_ready(gang: GangDraft) -> bool:
     """Say whether a slot has everything but a unit."""
     if gang.job.phase not in (JobPhase.STAGING, JobPhase.BACKING_OFF):
@@ -298,17 +314,31 @@ def _run_stragglers(draft: Draft, idle: list[GangDraft]) -> None:
 
 
 def _end_idle(draft: Draft, idle: list[GangDraft]) -> None:
-    """End slots that no unit will come for."""
+    """End slots that no unit will come for, or that keep those of another shape from a place."""
     spec, table = draft.state.spec.units, draft.state.units
-    if spec is None or not table.last:
+    if spec is None or not (idle and (table.last or any(gang.job.shape for gang in idle))):
         return
-    kept = table.waiting
+    kept: Counter[Shape] = Counter({(): table.waiting})
+    if spec.kind is UnitKind.TRIAL:
+        kept = Counter(map(table.shape, table.numbers_waiting()))
+    placed = Counter(gang.job.shape for gang in idle if not _lacks_a_place(gang))
+    if not table.last and not (kept - placed and _is_cramped(draft, idle)):
+        return
     if spec.kind is UnitKind.SHARD and len(table) > KNOWN_AFTER:
         # Each of those that run may have to be run once more.
-        kept += sum(1 for gangs in table.running.values() if len(gangs) == 1)
-    # Those first that have no place yet.
-    for gang in sorted(idle, key=lambda g: not _is_unplaced(g))[: max(len(idle) - kept, 0)]:
-        end(gang, "no unit is left for it")
+        kept[()] += sum(1 for gangs in table.running.values() if len(gangs) == 1)
+    # Those first that have no place.
+    for gang in sorted(idle, key=_lacks_a_place):
+        kept[gang.job.shape] -= 1
+        if kept[gang.job.shape] < 0:
+            end(gang, "no unit is left for it" if table.last else "units of another shape wait")
+
+
+def _is_cramped(draft: Draft, idle: Iterable[GangDraft]) -> bool:
+    """Say whether no slot more finds a place, or is allowed."""
+    limit = shares.most_slots(draft.state)
+    full = limit is not None and shares.going(draft) >= limit
+    return full or any(map(_lacks_a_place, idle))
 
 
 def _ask(draft: Draft, spec: UnitsSpec) -> None:
@@ -324,29 +354,47 @@ def _ask(draft: Draft, spec: UnitsSpec) -> None:
     draft.act(UnitsWanted(len(table), wanted), f"asking for {counted(wanted, 'unit')} of work")
 
 
-def grow(draft: Draft, most: int) -> tuple[GangDraft, ...]:
-    """Make more slots, at most so many, as far as units wait for them; return them."""
+def grow(draft: Draft, most: int, besides: Collection[Shape] = ()) -> tuple[GangDraft, ...]:
+    """Make more slots, at most so many, as far as units wait for them; return them.
+
+    None of the shapes ``besides``.
+    """
     spec, state = draft.state.spec.units, draft.state
     if spec is None or not units.may_go_on(draft) or state.uninstall.asked:
         return ()
-    idle = [g for g in draft.awake() if g.name != MAIN and g.unit is None]
-    waiting_slots = sum(1 for gang in idle if gang.job.phase not in ENDED_PHASES)
     limit = shares.most_slots(state)
-    room = most if limit is None else limit - shares.going(draft)
-    number = min(room, most, state.units.waiting - waiting_slots)
-    if number <= 0:
+    room = most if limit is None else min(limit - shares.going(draft), most)
+    shapes = _without_slot(draft, room, besides) if state.units.waiting else []
+    if not shapes:
         return ()
     # Nor one of whose tasks an attempt of before may still run: it would wait for its end.
     known = map(parse_task_id, (*state.abandoned, *state.strays))
     old = {gang_named(parsed[1]) for parsed in known if parsed is not None}
     draft.ask_anew()
     names = (n for n in map(slot_name, count()) if n not in state.gangs and n not in old)
-    made = tuple(islice(names, number))
-    for name in made:
-        job = JobState(phase_since=draft.now)
-        table = TaskTable(Roster.of(state.spec, gang=name))
+    made = tuple(zip(names, shapes, strict=False))
+    for name, shape in made:
+        job = JobState(phase_since=draft.now, shape=shape)
+        table = TaskTable(Roster.of(state.spec.shaped(shape), gang=name))
         draft.set_gang(Gang(name, table, job=job))
-    return tuple(draft.gang(name) for name in made)
+    return tuple(draft.gang(name) for name, _ in made)
+
+
+def _without_slot(draft: Draft, most: int, besides: Collection[Shape]) -> list[Shape]:
+    """Return the shapes of the first units that wait, and that no slot waits for."""
+    table, found = draft.state.units, list[Shape]()
+    idle = [g for g in draft.awake() if g.name != MAIN and g.unit is None]
+    waiting = Counter(gang.job.shape for gang in idle if gang.job.phase not in ENDED_PHASES)
+    numbers = table.numbers_waiting() if most > 0 else ()
+    for number in islice(numbers, most + waiting.total() + _LOOKED_THROUGH):
+        shape = table.shape(number)
+        if waiting[shape] > 0:
+            waiting[shape] -= 1
+        elif shape not in besides:
+            found.append(shape)
+            if len(found) == most:
+                break
+    return found
 
 
 def drop_unplaced(draft: Draft, slots: Iterable[GangDraft]) -> None:

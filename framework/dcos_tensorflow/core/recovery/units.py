@@ -22,6 +22,7 @@ from dcos_tensorflow.core.model.controls import DEPLOY
 from dcos_tensorflow.core.model.job import ENDED_PHASES
 from dcos_tensorflow.core.model.report import small
 from dcos_tensorflow.core.model.service_state import GangView, ServiceState
+from dcos_tensorflow.core.model.spec import Shape
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.model.units import MOST_TEXT, Unit, UnitFailure, UnitRun, UnitState
 from dcos_tensorflow.core.recovery import avoidance, shares
@@ -105,18 +106,21 @@ def run(gang: GangDraft, number: int) -> None:
 
 
 def _next(gang: GangDraft) -> int | None:
-    """Return the unit that has waited longest; rather one that has not failed on these machines.
+    """Return the unit of its shape that waits longest; rather one that failed on no machine here.
 
     The last attempt of one that has failed here alone is left to a slot elsewhere.
     """
-    draft, first = gang.service, None
+    table, first = gang.service.state.units, None
     agents = {record.agent_id for record in gang.tasks.values() if not record.terminal}
-    for number in islice(draft.state.units.numbers_waiting(), _LOOKED_THROUGH):
-        failed_on = [failure.agent_id for failure in draft.state.units[number].failures]
+    mine = (n for n in table.numbers_waiting() if table.shape(n) == gang.job.shape)
+    for number in islice(mine, _LOOKED_THROUGH):
+        failed_on = [failure.agent_id for failure in table[number].failures]
         if agents.isdisjoint(failed_on):
             return number
         last = len(failed_on) + 1 >= _most_attempts(gang) and agents.issuperset(failed_on)
-        if first is None and not (last and is_elsewhere(draft.state, agents)):
+        if first is None and not (
+            last and is_elsewhere(gang.service.state, agents, gang.job.shape)
+        ):
             first = number
     return first
 
@@ -127,13 +131,13 @@ def has_failed_on(gang: GangDraft, number: int) -> bool:
     return any(r.agent_id in failed_on for r in gang.tasks.values() if not r.terminal)
 
 
-def is_elsewhere(state: ServiceState, agents: Collection[str]) -> bool:
-    """Say whether a slot has its containers on none of these machines."""
+def is_elsewhere(state: ServiceState, agents: Collection[str], shape: Shape = ()) -> bool:
+    """Say whether a slot of this shape has its containers on none of these machines."""
     return any(
         (there := view.tasks.records_of(view.tasks.having(Fact.CONTAINED)))
         and all(record.agent_id not in agents for record in there)
         for view in state.views()
-        if is_slot(view) and view.job.phase not in ENDED_PHASES
+        if is_slot(view) and view.job.phase not in ENDED_PHASES and view.job.shape == shape
     )
 
 

@@ -114,13 +114,13 @@ def come_back_outdated(view: GangView) -> tuple[str, ...]:
 def is_approved(view: GangView) -> bool:
     """Say whether the tasks after the canary may go over."""
     approved = view.controls.approved
-    return bool(approved) and approved == configuration_id(view.spec)
+    return bool(approved) and approved == configuration_id(view.service.spec)
 
 
 def canary_is_out(view: GangView) -> bool:
     """Say whether one task was sent ahead to the target configuration."""
     canary = view.job.update.canary
-    return bool(canary) and canary == configuration_id(view.spec)
+    return bool(canary) and canary == configuration_id(view.service.spec)
 
 
 def waits_for_approval(view: GangView) -> bool:

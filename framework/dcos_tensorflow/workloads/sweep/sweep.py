@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dcos_tensorflow.core.job_parameters import variables
+from dcos_tensorflow.core.job_parameters import shape_of, variables
 from dcos_tensorflow.core.model.units import number_told
 from dcos_tensorflow.core.model.workload_spec import (
     EarlyStopping,
@@ -127,12 +127,14 @@ class Sweep(Producer):
         return combinations(self._spec)
 
     def _payload(self, trial: Trial) -> Mapping[str, Any]:
-        payload = {
+        payload: dict[str, Any] = {
             "env": variables(trial.parameters),
             "context": dict(trial.parameters),
             "directory": self._directory(trial),
             "known": trial.known,
         }
+        if shape := shape_of(trial.parameters):
+            payload["shape"] = [[str(role), option, value] for role, option, value in shape]
         judged = self._spec.early_stopping is not EarlyStopping.NONE
         told = list(spans(self._spec)) if judged else []
         return {**payload, "measure": {"metric": self._spec.metric, "spans": told}}
