@@ -44,6 +44,7 @@ VIEWS = {
     "checkpoints": "model.ckpt",
     "logs": "worker-1",
     "options": "parameter_server",
+    "runs": "(this one)",
 }
 
 

@@ -21,6 +21,7 @@ from dcos_tensorflow.core.model.actions import CollectEvidence
 from dcos_tensorflow.core.model.events import EvidenceFound
 from dcos_tensorflow.core.model.own_error import own_error_of
 from dcos_tensorflow.mesos.agent_files import AgentFiles, Sandbox
+from dcos_tensorflow.patterns import pattern
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 LONGEST_SECONDS = 30.0
 
 _LINES = 40
+#: Information and warnings as Google's libraries write them, TensorFlow's among them.
+_CHATTER = pattern(r"(\d{4}-\d\d-\d\d \S+: )?[IW](\d{4}| tensorflow/)")
 #: The report is JSON over many lines; a part of it would be useless.
 _REPORT_LINES = 10_000
 
@@ -70,9 +73,13 @@ def _report(text: str) -> dict[str, object] | None:
 
 
 def _telling(lines: tuple[str, ...]) -> str:
-    """Return the line that says most: the last that speaks of an error, else the last."""
+    """Return the line that says most: the last that speaks of an error, else the last.
+
+    Who was killed says nothing of it: what it wrote before, as it does all the time, is no reason.
+    """
     errors = [line for line in lines if "rror" in line or "ailed" in line]
-    return (errors or list(lines) or [""])[-1].strip()
+    others = [line for line in lines if not _CHATTER.match(line)]
+    return (errors or others or [""])[-1].strip()
 
 
 class EvidenceReader:

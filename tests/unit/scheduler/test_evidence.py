@@ -48,6 +48,18 @@ def test_without_a_report_the_line_of_stderr_that_speaks_of_an_error_tells():
     assert found.summary == "Failed to fetch 'http://x/job.zip': 404"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "W0000 00:00:1795621680.087087 12185 local_rendezvous.cc:412] Local rendezvous is aborting",
+        "2026-11-25 15:47:21.087: I tensorflow/core/platform/cpu_feature_guard.cc:210] optimized",
+    ],
+)
+def test_what_a_killed_process_had_written_all_the_time_tells_nothing(line):
+    assert read_evidence(Files(stderr=f"going\n{line}\n"), HERE, TASK).summary == "going"
+    assert read_evidence(Files(stderr=f"{line}\n"), HERE, TASK).summary == ""
+
+
 def test_a_sandbox_that_cannot_be_read_is_no_error():
     assert read_evidence(Files(), HERE, TASK).summary == ""
 
