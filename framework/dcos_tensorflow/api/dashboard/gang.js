@@ -62,7 +62,7 @@ function inRing(names) {
   const place = {};
   names.forEach((name, index) => {
     const angle = Math.PI * ((2 * index + 1) / names.length - 0.5);
-    place[name] = [Math.round(around * (1 + Math.sin(angle)) + 50), Math.round(30 + (around / 2) * (1 - Math.cos(angle)))];
+    place[name] = [Math.round(around * (1 + Math.sin(angle)) + 50), Math.round(30 + 0.75 * around * (1 - Math.cos(angle)))];
   });
   return { place, width: 2 * around + 100 };
 }
