@@ -29,10 +29,14 @@ log = logging.getLogger(__name__)
 LONGEST_SECONDS = 30.0
 
 _LINES = 40
-#: Information and warnings as Google's libraries write them, TensorFlow's among them.
-_CHATTER = pattern(r"(\d{4}-\d\d-\d\d \S+: )?[IW](\d{4}| tensorflow/)")
 #: The report is JSON over many lines; a part of it would be useless.
 _REPORT_LINES = 10_000
+
+#: What a log of Mesos or TensorFlow says for information: "I1123 18:36:31.262882 ...", or the same
+#: with the date spelled out. It may speak of errors, of rounding for one, and is why nothing ended.
+_INFORMATION = pattern(r"(I\d{4} |\d{4}-\d\d-\d\d [\d:.]+: I )")
+#: A warning that speaks of no error is none either: TensorFlow warns all the time.
+_WARNING = pattern(r"(W\d{4} |\d{4}-\d\d-\d\d [\d:.]+: W )")
 
 
 def read_evidence(files: AgentFiles, sandbox: Sandbox, task_id: str) -> EvidenceFound:
@@ -73,13 +77,11 @@ def _report(text: str) -> dict[str, object] | None:
 
 
 def _telling(lines: tuple[str, ...]) -> str:
-    """Return the line that says most: the last that speaks of an error, else the last.
-
-    Who was killed says nothing of it: what it wrote before, as it does all the time, is no reason.
-    """
-    errors = [line for line in lines if "rror" in line or "ailed" in line]
-    others = [line for line in lines if not _CHATTER.match(line)]
-    return (errors or others or [""])[-1].strip()
+    """Return the line that says most: the last that speaks of an error, else the last."""
+    said = [line.strip() for line in lines if not _INFORMATION.match(line)]
+    errors = [line for line in said if "rror" in line or "ailed" in line]
+    others = [line for line in said if not _WARNING.match(line)]
+    return (errors or others or [""])[-1]
 
 
 class EvidenceReader:
