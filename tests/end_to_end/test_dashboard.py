@@ -1,6 +1,6 @@
 """The dashboard in a real browser, during a real training: every view, a task killed, a failover.
 
-With ``DASHBOARD_PICTURE=FILE.png`` the picture of the documents is taken.
+With ``DASHBOARD_PICTURES=docs/pictures`` the pictures of the documents are taken.
 """
 
 from __future__ import annotations
@@ -186,10 +186,20 @@ def test_a_killed_task_and_a_killed_scheduler_are_seen_without_a_reload(
     page.see(".link.live", seconds=PATIENCE)
     trains(page, beyond=steps)
     page.see(".incidents", "worker-1", seconds=PATIENCE)
-    if picture := os.environ.get("DASHBOARD_PICTURE"):
-        page.order("shoot", file=picture)
     # What the browser itself complains of is that nobody answered meanwhile.
     assert [told for told in page.order("complaints") if "net::ERR" not in told] == []
+    if folder := os.environ.get("DASHBOARD_PICTURES"):
+        take_pictures(page, training, Path(folder).resolve())
+
+
+def take_pictures(page: Page, training: Training, folder: Path) -> None:
+    """Take those of the overview and the tasks, and of the overview on a phone."""
+    page.order("shoot", file=str(folder / "dashboard.png"))
+    show(page, "tasks")
+    page.order("shoot", file=str(folder / "dashboard-tasks.png"))
+    enter(page, training, PHONE, "dark")
+    page.see(".chart canvas")
+    page.order("shoot", file=str(folder / "dashboard-phone.png"))
 
 
 def test_an_order_is_given_when_it_is_confirmed(page: Page, training: Training) -> None:
