@@ -36,7 +36,7 @@ _REPORT_LINES = 10_000
 #: with the date spelled out. It may speak of errors, of rounding for one, and is why nothing ended.
 _INFORMATION = pattern(r"(I\d{4} |\d{4}-\d\d-\d\d [\d:.]+: I )")
 #: A warning that speaks of no error is none either: TensorFlow warns all the time.
-_WARNING = pattern(r"(W\d{4} |\d{4}-\d\d-\d\d [\d:.]+: W )")
+_WARNING = pattern(r"(WARNING: |W\d{4} |\d{4}-\d\d-\d\d [\d:.]+: W )")
 
 
 def read_evidence(files: AgentFiles, sandbox: Sandbox, task_id: str) -> EvidenceFound:

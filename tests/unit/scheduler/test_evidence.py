@@ -55,6 +55,7 @@ def test_without_a_report_the_line_of_stderr_that_speaks_of_an_error_tells():
         " see slightly different numerical results due to floating-point round-off errors",
         "2026-11-23 18:36:31.262882: I tensorflow/core/util/port.cc:113] round-off errors",
         "W0000 00:00:1795621680.087087 12185 local_rendezvous.cc:412] Local rendezvous is aborting",
+        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
     ],
 )
 def test_what_tensorflow_logs_all_the_time_is_why_nothing_ended(line):
