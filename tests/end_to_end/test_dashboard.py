@@ -1,6 +1,6 @@
 """The dashboard in a real browser, during a real training: every view, a task killed, a failover.
 
-With ``DASHBOARD_PICTURE=FILE.png`` the picture of the documents is taken.
+With ``DASHBOARD_PICTURES=docs/pictures`` the pictures of the documents are taken.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import signal
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ VIEWS = {
     "checkpoints": "model.ckpt",
     "logs": "worker-1",
     "options": "parameter_server",
+    "runs": "(this one)",
 }
 
 
@@ -75,9 +77,20 @@ class Training:
             self._master,
             f"sqlite:///{self.folder}/state.db",
             *("--api-port", str(self.port)),
-            environment={"DCOS_TENSORFLOW_API_TOKEN": TOKEN, "DCOS_TENSORFLOW_API_OPEN": "false"},
+            environment={
+                "DCOS_TENSORFLOW_HOME": str(self.folder / "home"),
+                "DCOS_TENSORFLOW_API_TOKEN": TOKEN,
+                "DCOS_TENSORFLOW_API_OPEN": "false",
+            },
         )
         return self.scheduler
+
+    def first_step(self) -> int:
+        """Return the step at which the curve of worker-0 begins."""
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        request = urllib.request.Request(f"{self.url}/v1/curves", headers=headers)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return int(json.load(answer)["worker-0"]["step"][0])
 
     def process_of(self, task: str) -> int:
         """Return the process of a task's own code; 0 where there is none."""
@@ -185,10 +198,21 @@ def test_a_killed_task_and_a_killed_scheduler_are_seen_without_a_reload(
     page.see(".link.live", seconds=PATIENCE)
     trains(page, beyond=steps)
     page.see(".incidents", "worker-1", seconds=PATIENCE)
-    if picture := os.environ.get("DASHBOARD_PICTURE"):
-        page.order("shoot", file=picture)
+    assert training.first_step() < steps
     # What the browser itself complains of is that nobody answered meanwhile.
     assert [told for told in page.order("complaints") if "net::ERR" not in told] == []
+    if folder := os.environ.get("DASHBOARD_PICTURES"):
+        take_pictures(page, training, Path(folder).resolve())
+
+
+def take_pictures(page: Page, training: Training, folder: Path) -> None:
+    """Take those of the overview and the tasks, and of the overview on a phone."""
+    page.order("shoot", file=str(folder / "dashboard.png"))
+    show(page, "tasks")
+    page.order("shoot", file=str(folder / "dashboard-tasks.png"))
+    enter(page, training, PHONE, "dark")
+    page.see(".chart canvas")
+    page.order("shoot", file=str(folder / "dashboard-phone.png"))
 
 
 def test_an_order_is_given_when_it_is_confirmed(page: Page, training: Training) -> None:

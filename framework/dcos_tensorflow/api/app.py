@@ -276,7 +276,10 @@ class _Api:
         return json_answer(curves.curves(points), secrets=self._answering.secrets(state))
 
     def _kept_runs(self, state: ServiceState, request: Request) -> Response:
-        records = self._history.records() if self._history is not None else []
+        history = self._history
+        if history is not None:
+            history.wait_for_earlier()
+        records = history.records() if history is not None else []
         return json_answer(curves.runs(records), secrets=self._answering.secrets(state))
 
     def _why(self, state: ServiceState, body: bytes) -> str:

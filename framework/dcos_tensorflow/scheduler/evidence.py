@@ -35,6 +35,8 @@ _REPORT_LINES = 10_000
 #: What a log of Mesos or TensorFlow says for information: "I1123 18:36:31.262882 ...", or the same
 #: with the date spelled out. It may speak of errors, of rounding for one, and is why nothing ended.
 _INFORMATION = pattern(r"(I\d{4} |\d{4}-\d\d-\d\d [\d:.]+: I )")
+#: A warning that speaks of no error is none either: TensorFlow warns all the time.
+_WARNING = pattern(r"(WARNING: |W\d{4} |\d{4}-\d\d-\d\d [\d:.]+: W )")
 
 
 def read_evidence(files: AgentFiles, sandbox: Sandbox, task_id: str) -> EvidenceFound:
@@ -78,7 +80,8 @@ def _telling(lines: tuple[str, ...]) -> str:
     """Return the line that says most: the last that speaks of an error, else the last."""
     said = [line.strip() for line in lines if not _INFORMATION.match(line)]
     errors = [line for line in said if "rror" in line or "ailed" in line]
-    return (errors or said or [""])[-1]
+    others = [line for line in said if not _WARNING.match(line)]
+    return (errors or others or [""])[-1]
 
 
 class EvidenceReader:

@@ -316,10 +316,10 @@ class Runner:
         )
 
     def _doing(self) -> str:
-        """Return what is being brought, where that is not data or a checkpoint."""
-        packages = self._packages
-        last = packages is not None and (not packages.done or self._storage is None)
-        return packages.doing if packages is not None and last else ""
+        """Return what is being brought, where that is known."""
+        if self._packages is not None and not (self._packages.done and self._storage):
+            return self._packages.doing
+        return self._storage.doing if self._storage else ""
 
     def _show(self) -> None:
         """Let the status say what is now: also before the process gets to know of it."""

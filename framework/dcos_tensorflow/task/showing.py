@@ -41,9 +41,9 @@ _SENTENCES = {
 class Moment:
     """What belongs together: the state, and all that the loop has at hand in it.
 
-    ``report`` is that of the task's end. ``doing`` says what is being brought, where that is not
-    data or a checkpoint. ``unit`` is what is told of a unit of work that has ended, ``notice`` what
-    the machine says of its own end.
+    ``report`` is that of the task's end. ``doing`` says what is being brought, where that
+    is known. ``unit`` is what is told of a unit of work that has ended, ``notice`` what the machine
+    says of its own end.
     """
 
     state: Lifecycle

@@ -178,6 +178,11 @@ class StorageWork:
         newest = self._storage.newest()
         return Checkpoint(*newest) if newest else None
 
+    @property
+    def doing(self) -> str:
+        """Return how much has come of what is brought; '' where nothing has."""
+        return self._storage.arriving()
+
     def verdict(self) -> Optional[Verdict]:
         """Return why the process must end: a newer attempt has taken its place."""
         problem = self._storage.superseded()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from command_line import UNTIL_FINISH, write_options
+from command_line import UNTIL_FINISH, CommandLine, write_options
 from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from scheduler_process import SchedulerProcess
@@ -101,7 +101,7 @@ def running(
     secret = _file(outside, "task-secrets/file", CANARIES["a file"])
     # The job says its secrets aloud, as jobs do when something is wrong.
     command = (
-        'echo "password=$PASSWORD"; cat conf/key store/key; echo; env; '
+        'echo "step 1 loss 0.5 password=$PASSWORD"; cat conf/key store/key; echo; env; '
         f"touch $CHECKPOINT_DIR/begun; {UNTIL_FINISH}"
     )
     options = write_options(
@@ -215,6 +215,24 @@ def _files(running: Running) -> bytes:
     return b"".join(path.read_bytes() for path in paths if path.name not in own)
 
 
+def _made(running: Running) -> bytes:
+    """Return what commands make of a service: a plot, a run as a document, an export."""
+    outside = running.folder.parent / "theirs"
+    home = CommandLine(outside / "home")
+    api = ("--api", f"http://{running.scheduler.api}", "--api-token-file", outside / "token")
+    plot, export = outside / "loss.svg", outside / "state"
+    state = ("--state", f"zk://{running.zookeeper}/canaries", "--name", "canaries")
+    login = ("--zookeeper-login-file", outside / "login")
+    eventually(
+        lambda: home.ask("plot", "canaries", *api, "--out", plot).code == 0,
+        what="a curve of the job",
+    )
+    shown = home.ask("runs", "show", "canaries", *api, "--json")
+    exported = home.ask("state", "export", export, *state, *login)
+    assert (shown.code, exported.code) == (0, 0), shown.out + exported.out
+    return plot.read_bytes() + shown.out.encode() + export.read_bytes()
+
+
 def _log(running: Running) -> bytes:
     return running.scheduler.log.encode()
 
@@ -225,6 +243,7 @@ PLACES: dict[str, Callable[[Running], bytes]] = {
     "Mesos": _mesos,
     "command lines": _command_lines,
     "files of ours": _files,
+    "plots and exports": _made,
     "the log": _log,
 }
 
@@ -233,7 +252,8 @@ PLACES: dict[str, Callable[[Running], bytes]] = {
 def test_no_secret_is_in(running: Running, place: str) -> None:
     found = PLACES[place](running)
     assert len(found) > 500, "nothing was looked at"
-    stored = IN_OPTIONS if place in ("the state", "files of ours", "Mesos") else set()
+    as_they_are = ("the state", "files of ours", "Mesos", "plots and exports")
+    stored = IN_OPTIONS if place in as_they_are else set()
     assert ways_in(found) - stored == set()
 
 

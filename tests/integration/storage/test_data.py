@@ -11,6 +11,7 @@ import pytest
 from dcos_tensorflow.task.storage import objects
 from dcos_tensorflow.task.storage.data import fetch_data
 from dcos_tensorflow.task.storage.errors import StorageError
+from dcos_tensorflow.task.storage.status import Arrival
 from dcos_tensorflow.task.storage_spec import DataCache, DataItem
 from s3_server import Fault
 
@@ -50,6 +51,23 @@ def test_a_prefix_becomes_a_folder(engines, mnist, tmp_path):
     (fetched,) = fetch_data([ITEM], str(tmp_path), engines.connection())
     assert (fetched.files, fetched.size) == (10, 10_000)
     assert (tmp_path / "data/mnist/part-1/3.rec").read_bytes() == bytes([3]) * 1000
+
+
+def test_how_much_has_come_is_told(engines, s3, tmp_path):
+    told = []
+
+    class Watched(Arrival):
+        def add(self, count: int) -> None:
+            super().add(count)
+            told.append(self.told())
+
+    for number in range(2):
+        put(s3, f"mnist/{number}.rec", bytes(1_000_000))
+    connection = engines.connection()
+    connection.arrival = Watched()
+    fetch_data([ITEM], str(tmp_path), connection)
+    assert "Brings data: 100 % of 2.0 MB" in told
+    assert len({*told}) > 1
 
 
 def test_one_object_keeps_its_name(engines, mnist, tmp_path):

@@ -51,6 +51,7 @@ def test_a_second_attempt_goes_on_where_the_first_one_ended(s3, tmp_path):
     assert first.finish(20.0)
     second = storage(s3, tmp_path / "2", attempt=2)
     assert second.fetch().step == 20
+    assert second.arriving().startswith("Brings a checkpoint: 100 % of ")
     assert step_in(tmp_path / "2" / "checkpoints") == 20
 
 

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from http.client import HTTPConnection
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from answering_service import TOKEN, Service
-from browser_page import DESKTOP, Page
+from browser_page import DESKTOP, PHONE, Page
+from dcos_tensorflow.api.access import Access
+from dcos_tensorflow.api.app import create_app
+from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import mesos_task_id
+from dcos_tensorflow.history.curves import Curves
+from dcos_tensorflow.history.folder import RunFolder
+from dcos_tensorflow.history.keeper import Keeper, Sources
+from dcos_tensorflow.history.points import Point, line_of
+from dcos_tensorflow.history.record import record_of, with_points
 from dcos_tensorflow.mesos.agent_files import FilePart
 from dcos_tensorflow.scheduler.capacity_records import changes_between
 from sample_states import TOKEN_KEY, a_state, changed, running
+from unit.api.test_dashboard import told
 from unit.api.test_secrets import CONTEXT_SECRET, SECRETS, SIGNATURE, URL_SECRET, telltale
 from unit.capacity.test_uses import HERE, NEW, WRITTEN, bought, heard, seen
 
@@ -32,6 +43,7 @@ VIEWS = {
     "checkpoints": "output lies in",
     "logs": "step 5",
     "options": "In force",
+    "runs": "No run is kept",
     "overview": "Estimated end",
 }
 
@@ -64,8 +76,10 @@ def page() -> Iterator[Page]:
         yield page
 
 
-def enter(page: Page, service: Service, view: str) -> None:
-    page.order("open", url=f"http://{service.server.address}/#/{view}", scheme="light", **DESKTOP)
+def enter(
+    page: Page, service: Service, view: str, size: Mapping[str, int] = MappingProxyType(DESKTOP)
+) -> None:
+    page.order("open", url=f"http://{service.server.address}/#/{view}", scheme="light", **size)
     page.order("fill", where="#token", text=TOKEN)
     page.order("forgive")
     page.order("click", where="form button")
@@ -108,6 +122,36 @@ def test_a_new_attempt_of_a_task_is_read_from_its_own_beginning(
     others = [one for one in state.tasks.values() if one is not record]
     service.current = a_state(JobPhase.RUNNING, [*others, again])
     page.see(".log", "of the second")
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_curves_of_a_former_run_are_laid_over_those_of_this_one(
+    page: Page, tmp_path: Path, size: dict[str, int]
+) -> None:
+    service = Service()
+    for number, name in enumerate(("1-abc", "2-def"), 1):
+        state = service.current = replace(told(4), run=number)
+        record = {**record_of(state, {"rate": number}, {}), "id": name}
+        kept = with_points(record, [Point(1001.0, 3, {"loss": number / 2})])
+        RunFolder(tmp_path / name).keep_record(kept)
+        line = line_of("worker-0", Point(1001.0, 3, {"loss": number / 2}), lambda told: told)
+        RunFolder(tmp_path / name).append([line])
+    keeper = Keeper(tmp_path, Curves(), Sources(lambda: None, dict, lambda s, t: t, lambda s: None))
+    service.server = ApiServer(create_app(service, access=Access(TOKEN), history=keeper))
+    service.server.start()
+    try:
+        enter(page, service, "runs", size)
+        page.see("tbody tr:nth-child(1)", "2 (this one)")
+        page.see("tbody tr:nth-child(2)", "loss 0.5")
+        page.order("click", where="tbody a")
+        page.see(".key", "worker-0 0.2")
+        page.see(".key", "worker-0 of run 1 0.5")
+        page.order("click", where="summary")
+        page.see("pre", '"rate": 1')
+        assert (page.order("violations"), page.order("complaints")) == ([], [])
+        assert page.order("overflow") <= 0
+    finally:
+        service.server.stop()
 
 
 def with_a_machine(state: Any) -> Any:

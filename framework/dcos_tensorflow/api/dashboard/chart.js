@@ -72,7 +72,8 @@ export class Chart extends Component {
       legend: { show: false },
       cursor: { y: false },
       scales: { x: { time: by_time } },
-      axes: [{ ...axis, size: 30, ...(by_time ? {} : { incrs: WHOLE }) }, { ...axis, size: 56 }],
+      // Below the first time of a day stands the day.
+      axes: [{ ...axis, size: by_time ? 44 : 30, ...(by_time ? {} : { incrs: WHOLE }) }, { ...axis, size: 56 }],
       series: [
         {},
         ...this.props.tasks.map((task, index) => ({

@@ -5,7 +5,10 @@ import { counted } from "./words.js";
 
 /** Larger gangs are drawn by their first members. */
 const MOST_NODES = 24;
-const WIDTH = 640;
+/** In a row; nodes keep their size on a phone, where more than three of them are scrolled. */
+const PER_ROW = 8;
+const LEAST_PER_ROW = 3;
+const COLUMN = 100;
 const ROW = 90;
 /** Roles that serve: all others of the gang talk to them. */
 const SERVERS = new Set(["ps"]);
@@ -24,30 +27,44 @@ export function gang(job) {
   const taken = new Set(last ? [...last.collateral, ...job.restarting] : job.restarting);
   const servers = drawn.filter((name) => SERVERS.has(roleOf(name)));
   const others = drawn.filter((name) => !SERVERS.has(roleOf(name)));
-  const place = { ...placed(servers, 0), ...placed(others, servers.length ? 1 : 0) };
+  const { place, width } = servers.length || others.some(gangOf) ? inRows(servers, others) : inRing(others);
   const height = Math.max(...Object.values(place).map(([, y]) => y), 0) + 45;
   const lines = edges(servers, others);
-  return html`<figure class="gang">
-    <svg viewBox=${`0 0 ${WIDTH} ${height}`} role="img" aria-labelledby="gang-told">
+  return html`<figure>
+    <div class="wide" tabindex="0" role="region" aria-label="The gang">
+    <svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="img" aria-labelledby="gang-told">
       ${lines.map(([a, b]) => html`<line key=${a + b} class="edge" x1=${place[a][0]} y1=${place[a][1]} x2=${place[b][0]} y2=${place[b][1]} />`)}
       ${last && place[last.task] && [...taken].filter((name) => place[name] && name !== last.task).map((name) => html`<path key=${`to ${name}`} class="took" d=${arrow(place[last.task], place[name])} />`)}
       ${drawn.map((name) => html`<g key=${name} class=${`node ${kind(name, job, last, taken)}`} transform=${`translate(${place[name].join()})`}>
         <circle r="16" /><text y="32">${name}</text></g>`)}
-    </svg>
+    </svg></div>
     <figcaption id="gang-told">${told(job, members, servers, others, last, taken)}</figcaption>
   </figure>`;
 }
 
-/** @returns {Record<string, [number, number]>} */
-function placed(names, row) {
-  const per_row = 8;
-  const found = {};
+/** Servers above those who talk to them, or slots beside each other. */
+function inRows(servers, others) {
+  const width = COLUMN * Math.min(PER_ROW, Math.max(LEAST_PER_ROW, servers.length, others.length));
+  const place = {};
+  let y = 30;
+  for (const names of [servers, others]) {
+    for (let begin = 0; begin < names.length; begin += PER_ROW, y += ROW) {
+      const row = names.slice(begin, begin + PER_ROW);
+      row.forEach((name, index) => { place[name] = [(index + 0.5) * (width / row.length), y]; });
+    }
+  }
+  return { place, width };
+}
+
+/** Equals: so that each line between two of them is seen. */
+function inRing(names) {
+  const around = Math.max(COLUMN, names.length * 14);
+  const place = {};
   names.forEach((name, index) => {
-    const line = Math.floor(index / per_row);
-    const in_line = Math.min(per_row, names.length - line * per_row);
-    found[name] = [((index % per_row) + 0.5) * (WIDTH / in_line), 30 + (row + line) * ROW];
+    const angle = Math.PI * ((2 * index + 1) / names.length - 0.5);
+    place[name] = [Math.round(around * (1 + Math.sin(angle)) + 50), Math.round(30 + 0.75 * around * (1 - Math.cos(angle)))];
   });
-  return found;
+  return { place, width: 2 * around + 100 };
 }
 
 /** With servers everybody talks to these; without them to each other. */
@@ -59,9 +76,8 @@ function edges(servers, others) {
 }
 
 function kind(name, job, last, taken) {
-  if (last?.task === name) return "cause";
-  if (taken.has(name)) return "taken";
-  return job.tasks[name].state === "running" ? "running" : "waiting";
+  const part = last?.task === name ? "cause" : taken.has(name) ? "taken" : "";
+  return `${part} ${job.tasks[name].state === "running" ? "running" : "waiting"}`;
 }
 
 function arrow([x1, y1], [x2, y2]) {

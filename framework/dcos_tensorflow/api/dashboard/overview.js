@@ -79,12 +79,12 @@ export function charts(known, act, found, title) {
     <div class="charts">${metrics.map((metric) => html`<${Chart} key=${metric} metric=${metric} by=${by} curves=${found}
       tasks=${Object.keys(found).filter((task) => has(found[task], metric))}
       incidents=${known.watched.job.incidents} />`)}</div>
-    ${known.watched.job.incidents.length > 0 && html`<p class="muted">Dashed lines are incidents.</p>`}
+    ${known.watched.job.incidents.length > 0 && html`<p class="muted">Dashed lines are incidents of this run.</p>`}
   </section>`;
 }
 
 /** @param {any[]} found */
-function incidents(found) {
+export function incidents(found) {
   if (!found.length) return null;
   return html`<section><h3>Incidents</h3><ol class="incidents" reversed>
     ${[...found].reverse().map((one) => html`<li key=${one.task_id + one.at}>

@@ -4,7 +4,10 @@ import { Component, html } from "./html.js";
 
 /** More are not drawn. */
 const MOST_CELLS = 20_000;
+/** A square's side in pixels, of many shards and of few. */
 const CELL = 10;
+const LARGE_CELL = 24;
+const FEW = 400;
 /** The states in the order of the key, and the colours of the style sheet. */
 const COLOURS = { waiting: "line", running: "accent", succeeded: "good", failed: "bad" };
 
@@ -34,8 +37,9 @@ export class ShardGrid extends Component {
   #draw() {
     const { shards } = this.props;
     const width = this.canvas.parentElement.clientWidth;
-    this.per_row = Math.max(1, Math.floor(width / CELL));
-    const height = Math.max(1, Math.ceil(Math.min(shards.length, MOST_CELLS) / this.per_row)) * CELL;
+    const cell = (this.cell = shards.length > FEW ? CELL : LARGE_CELL);
+    this.per_row = Math.max(1, Math.floor(width / cell));
+    const height = Math.max(1, Math.ceil(Math.min(shards.length, MOST_CELLS) / this.per_row)) * cell;
     const ratio = devicePixelRatio;
     this.canvas.width = width * ratio;
     this.canvas.height = height * ratio;
@@ -47,15 +51,15 @@ export class ShardGrid extends Component {
       context.fillStyle = style.getPropertyValue(`--${colour}`).trim();
       for (let i = 0; i < Math.min(shards.length, MOST_CELLS); i += 1) {
         if (shards[i].state !== state) continue;
-        context.fillRect((i % this.per_row) * CELL, Math.floor(i / this.per_row) * CELL, CELL - 1, CELL - 1);
+        context.fillRect((i % this.per_row) * cell, Math.floor(i / this.per_row) * cell, cell - 1, cell - 1);
       }
     }
   }
 
   /** @param {PointerEvent} event */
   #tell(event) {
-    const place = Math.floor(event.offsetY / CELL) * this.per_row + Math.floor(event.offsetX / CELL);
-    const shard = event.offsetX < this.per_row * CELL && this.props.shards[place];
+    const place = Math.floor(event.offsetY / this.cell) * this.per_row + Math.floor(event.offsetX / this.cell);
+    const shard = event.offsetX < this.per_row * this.cell && this.props.shards[place];
     this.said.textContent = shard ? `Shard ${shard.number}: ${shard.state}` : "";
   }
 

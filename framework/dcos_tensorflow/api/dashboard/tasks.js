@@ -1,6 +1,7 @@
 // The tasks: where each runs, how far it is, how often it began, how it ended; and the gang as a picture.
 import { gang } from "./gang.js";
 import { Component, html } from "./html.js";
+import { incidents } from "./overview.js";
 import { clock, duration, number } from "./words.js";
 
 const VERBS = [
@@ -22,7 +23,7 @@ export function tasks(known, act) {
     ${gang(job)}
     <h3>All tasks</h3>
     <div class="wide" tabindex="0" role="region" aria-label="All tasks"><table>
-      <thead><tr>${["Task", "State", "Agent", "Attempt", "Failures", "Step", "Since", "How it ended"].map((title) => html`<th scope="col" key=${title}>${title}</th>`)}</tr></thead>
+      <thead><tr>${["Task", "State", "Agent", "Attempt", "Failures", "Step", "Since", "What it tells"].map((title) => html`<th scope="col" key=${title}>${title}</th>`)}</tr></thead>
       <tbody>${names.slice(0, MOST_ROWS).map((name) => html`<${Row} key=${name} name=${name} task=${job.tasks[name]} since=${since(job.tasks[name], known.now)} />`)}</tbody>
     </table></div>
     ${names.length > MOST_ROWS && html`<p class="muted">The first ${MOST_ROWS} of ${number(names.length)} are listed.</p>`}`;
@@ -76,6 +77,7 @@ function one(known, act, name) {
     <dl class="facts">${rows.map(([title, value]) => html`<div key=${title}><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
     ${task.evidence && html`<h4>How it ended</h4><p>${task.evidence.summary}</p>
       <pre tabindex="0">${task.evidence.last_lines.join("\n")}</pre>`}
+    ${incidents(known.watched.job.incidents.filter((incident) => incident.task === name))}
     <p><a href=${`#/logs/${encodeURIComponent(name)}`}>Its logs</a></p>
     <p class="buttons">${VERBS.filter(([verb]) => verb !== (is_paused ? "pause" : "resume")).map(([verb, title, text]) => html`
       <button type="button" key=${verb} onClick=${() => act.order(`${title} ${name}`, text, `v1/pod/${encodeURIComponent(name)}/${verb}`)}>${title}</button>`)}</p>`;

@@ -1,5 +1,8 @@
 // How numbers and times are written. Pure; imported by the views.
 
+/** A space at which no line ends: in a narrow column each part would be a line. */
+const JOINT = "\u00a0";
+
 /** @param {number | null | undefined} seconds */
 export function duration(seconds) {
   if (seconds == null || !Number.isFinite(seconds)) return "–";
@@ -11,8 +14,8 @@ export function duration(seconds) {
     [whole % 60, "s"],
   ];
   const first = parts.findIndex(([count]) => count);
-  if (first < 0) return "0 s";
-  return parts.slice(first, first + 2).filter(([n]) => n).map(([n, unit]) => `${n} ${unit}`).join(" ");
+  if (first < 0) return `0${JOINT}s`;
+  return parts.slice(first, first + 2).filter(([n]) => n).map(([n, unit]) => `${n}${JOINT}${unit}`).join(JOINT);
 }
 
 /** @param {any} value */
@@ -25,7 +28,7 @@ export function number(value) {
 /** @param {number} bytes */
 export function size(bytes) {
   const [unit, name] = [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]].find(([least]) => bytes >= least) ?? [1, "bytes"];
-  return `${number(bytes / unit)} ${name}`;
+  return `${number(bytes / unit)}${JOINT}${name}`;
 }
 
 /** @param {number | null | undefined} unix seconds */

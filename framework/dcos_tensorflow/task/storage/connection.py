@@ -11,13 +11,14 @@ from dcos_tensorflow.task.storage.errors import Problem
 from dcos_tensorflow.task.storage.location import S3Settings
 from dcos_tensorflow.task.storage.object_store import ObjectStore, connect
 from dcos_tensorflow.task.storage.retry import Backoff, Gate, Retrier
+from dcos_tensorflow.task.storage.status import Arrival
 
 
 @dataclass
 class Connection:
     """How an engine reaches S3. ``log`` takes one sentence a line; ``draw`` is the jitter's.
 
-    ``noticed`` is told of each failed try that is followed by another.
+    ``noticed`` is told of each failed try that is followed by another, ``arrival`` of what comes.
 
     The client is made at the first use, so that nothing here fails before the engine can tell it.
     """
@@ -27,6 +28,7 @@ class Connection:
     backoff: Backoff = field(default_factory=Backoff)
     log: Callable[[str], None] = lambda text: None
     noticed: Callable[[Problem], None] = lambda problem: None
+    arrival: Arrival = field(default_factory=Arrival)
     draw: Callable[[], float] = random.random
     client: Any = None
 

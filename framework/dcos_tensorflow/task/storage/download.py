@@ -40,12 +40,14 @@ class Download:
         self._gate = connection.gate
         self._backoff = connection.backoff
         self._draw = connection.draw
+        self._arrival = connection.arrival
         self._lock = threading.Lock()
         self.bytes_fetched = 0
 
     def run(self, entries: Sequence[FileEntry], folder: str) -> None:
         """Bring ``entries`` below ``folder``. Raises DamagedCheckpoint and StorageError."""
         try:
+            self._arrival.begin("a checkpoint", sum(entry.size for entry in entries))
             check_room(((os.path.join(folder, e.path), e.size) for e in entries), folder)
             run_all(self._jobs(entries, folder), self._settings.threads)
         except OSError as error:
@@ -71,6 +73,8 @@ class Download:
                 if not resumed
                 or _part_digest(file.fileno(), span.entry, number) != span.entry.parts[number]
             ]
+            whole = set(range(span.first, span.last)).difference(missing)
+            self._arrival.add(sum(span.entry.part_range(number)[1] for number in whole))
             for first, last in _runs(missing):
                 self._fetch(file.fileno(), span.entry, first, last)
 
@@ -105,6 +109,7 @@ class Download:
         for piece in pieces:
             with self._lock:
                 self.bytes_fetched += len(piece)
+            self._arrival.add(len(piece))
             view = memoryview(piece)
             while view or position == boundary == 0:
                 take = view[: boundary - position]

@@ -59,6 +59,7 @@ class ObjectFetch:
         try:
             missing = [one for one in wanted if not os.path.exists(os.path.join(folder, one.path))]
             os.makedirs(folder, exist_ok=True)
+            self._connection.arrival.begin("data", sum(one.size for one in missing))
             parts = ((os.path.join(folder, f"{one.path}.part"), one.size) for one in missing)
             check_room(parts, folder)
             wrong = self._fetch(missing, folder)
@@ -102,6 +103,7 @@ class ObjectFetch:
                         position, attempt = position + len(piece), 0
                         with self._lock:
                             self.bytes_fetched += len(piece)
+                        self._connection.arrival.add(len(piece))
                 except (ConditionFailed, ObjectChanged) as error:
                     said = f"s3://{self._store.bucket}/{one.key} was replaced while it was fetched"
                     raise StorageError(Problem("replaced", True, said)) from error

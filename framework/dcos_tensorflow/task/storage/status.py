@@ -26,6 +26,37 @@ STATE_LOST = "lost"
 STATE_STOPPED = "stopped"
 
 
+#: How much has come is told in such steps: often enough to see that it goes on.
+_PERCENT = 5
+
+
+class Arrival:
+    """What is brought to this disk, and how much of it is here. Any thread may tell or ask."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._what, self._size, self._here = "", 0, 0
+
+    def begin(self, what: str, size: int) -> None:
+        """Say what comes from now on; ``size`` in bytes."""
+        with self._lock:
+            self._what, self._size, self._here = what, size, 0
+
+    def add(self, count: int) -> None:
+        """Count bytes that are here."""
+        with self._lock:
+            self._here += count
+
+    def told(self) -> str:
+        """Return it as a sentence; '' while nothing has come."""
+        with self._lock:
+            if not self._here or not self._size:
+                return ""
+            # What came damaged comes again.
+            percent = min(100, 100 * self._here // self._size) // _PERCENT * _PERCENT
+            return f"Brings {self._what}: {percent} % of {self._size / 1e6:,.1f} MB"
+
+
 @dataclass(frozen=True)
 class SyncStatus:
     """How far the publishing is. Times are unix seconds.

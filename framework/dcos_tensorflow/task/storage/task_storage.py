@@ -93,6 +93,7 @@ class TaskStorage:
         """
         self._fetching.close()
         self._fetching = Gate()
+        self._connection.arrival.begin("", 0)
         self._board.recovered(status.STATE_FETCHING)
         return self._fetching
 
@@ -229,6 +230,10 @@ class TaskStorage:
         for line in self._published[:1]:
             return line.step or 0, line.id
         return None
+
+    def arriving(self) -> str:
+        """Return how much has come of what is brought; '' where nothing has."""
+        return self._connection.arrival.told()
 
     def superseded(self) -> Optional[Problem]:
         """Return what tells that a newer attempt of this task publishes in its place."""
