@@ -51,7 +51,7 @@ class Life:
         )
         self.job.ec2.spot_prices = {"us-east-1a": PRICE}
         self.served = served
-        self.most = 0
+        self.most = self.kills = 0
         self.scheduler: SchedulerProcess = self.job.scheduler()
         self._follow = self.job.ec2.on_change
         self.job.ec2.on_change = self._changed
@@ -62,6 +62,7 @@ class Life:
 
     def killed(self) -> None:
         """Kill the scheduler; another one follows."""
+        self.kills += 1
         self.scheduler.kill()
         self.scheduler = self.job.scheduler()
 
@@ -202,14 +203,15 @@ def test_no_machine_is_forgotten_or_bought_twice_whenever_the_scheduler_is_kille
     life, chance = Life(tmp_path, served), random.Random(seed)
     job = life.job
     try:
-        for _ in range(KILLS_EACH):
-            happens = chance.choice(("a loss", "a notice", "nothing"))
-            if happens == "a loss" and job.alive:
-                job.ec2.take_back([chance.choice(job.alive).id])
-            elif happens == "a notice":
+        while life.kills < KILLS_EACH:
+            happens = chance.choice(("a notice", "a loss", "nothing"))
+            going = {each.id for each in job.alive if happens != "nothing"}
+            if happens == "a notice":
                 served.interrupt()
-            life.killed_by_chance(chance)
+                life.killed_by_chance(chance)
             served.facts.clear()
+            job.ec2.take_back(going)
+            life.killed_by_chance(chance)
         life.scheduler.wait_for("running")
         life.end.touch()
         life.scheduler.wait_for("done")
