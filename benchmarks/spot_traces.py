@@ -101,9 +101,8 @@ def read(folder: Path) -> list[Trace]:
             continue
         available = files[path].values.astype(int)
         asked = re.search(r"(\d+)-node", name)
-        machines = int(asked[1]) if asked else max(1, int(available.max()))
-        if machines < 1:
-            raise TraceError(f"{path}: {name} is of no machine")
+        # A market of which nobody has ever had all is one of so many all the same.
+        machines = max(1, int(asked[1]) if asked else 1, int(available.max()))
         price = np.resize(prices.get(name, np.array([SPOT_PRICE])), len(available))
         traces.append(Trace(name, files[path].gap_seconds, machines, available, price))
     if not traces:

@@ -22,7 +22,7 @@ ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 #: Of a machine an hour, on demand.
 ON_DEMAND = 90.0
 #: A lost agent is noticed after a second.
-_TIMING = Timing(agent_ping=0.2, agent_ping_timeouts=5, update_retry=0.5, heartbeat=0.5)
+_TIMING = Timing(agent_ping=0.2, agent_ping_timeouts=5, update_retry=0.5)
 _QUICK = str(Path(__file__).parent / "quick_scheduler.py")
 #: Ports of a place of this process' own.
 _FIRST_PORT = 12900 + os.getpid() % 8 * 800

@@ -14,7 +14,6 @@ import time
 import urllib.parse
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from email.utils import formatdate
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -126,23 +125,20 @@ class Ec2Server:
         if action == "DescribeSpotPriceHistory" and self.spot_prices:
             return _answered(self._prices(fields), start_response)
         if action == "DescribeInstances":
-            start_response = self._dated(start_response)
+            self._note_ended()
         answer = self._pass(environ, fields, start_response)
         if action == "TerminateInstances":
             answer = [b"".join(answer)]
             self.on_change()
         return answer
 
-    def _dated(self, start_response: Any) -> Any:
+    def _note_ended(self) -> None:
         """Note when it is said what has ended: the answer's header says the same second."""
         now = int(time.time())
         for instance in self.instances:
             if instance.state == "terminated":
                 self.said_ended.setdefault(instance.id, now)
-        date = formatdate(now, usegmt=True)
-        return lambda status, headers, *more: start_response(
-            status, [*headers, ("Date", date)], *more
-        )
+        self._server.answer.at = now
 
     def _prices(self, fields: dict[str, str]) -> str:
         kinds = [value for name, value in fields.items() if name.startswith("InstanceType.")]
@@ -221,12 +217,18 @@ class _Server(ThreadedWSGIServer):
     daemon_threads = True
     clock_ahead = 0.0
 
+    def __init__(self, *told: Any) -> None:
+        super().__init__(*told)
+        #: Of the answer that a thread gives: when it was made (``at``), where that is noted.
+        self.answer = threading.local()
+
 
 class _Quiet(WSGIRequestHandler):
     server: _Server
 
     def date_time_string(self, timestamp: float | None = None) -> str:
-        return super().date_time_string(int(timestamp or time.time() + self.server.clock_ahead))
+        now = getattr(self.server.answer, "at", time.time())
+        return super().date_time_string(int(timestamp or now + self.server.clock_ahead))
 
     def log(self, *_: object) -> None:
         logging.getLogger("ec2_server").debug("a request")

@@ -1,16 +1,22 @@
 """SIGKILL of the scheduler at each step of a life on EC2: nothing is forgotten or bought twice.
 
-The steps are those that EC2 sees: a call that does not arrive, one whose answer nobody hears.
+The steps are those that EC2 sees: a call that does not arrive, one whose answer nobody hears. Then
+it is killed at random moments, while machines go with and without a notice.
 """
 
 from __future__ import annotations
 
+import os
+import random
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ec2_job import Ec2Job, machines_of
+from dcos_tensorflow.capacity.providers.ec2_instances import PURCHASE_TAG
+from ec2_job import Ec2Job, all_given_back, machines_of
 from ec2_server import Refusal
 from metadata_service import MetadataService
 from scheduler_process import SchedulerProcess
@@ -18,6 +24,9 @@ from waiting import eventually
 
 #: Of a spot machine an hour; the budget is far more than what is spent in the test.
 PRICE, BUDGET = 30.0, 200.0
+MOST = 4
+#: At random moments, so many of them in each life.
+KILLS, KILLS_EACH = min(100, int(os.environ.get("KILLS", "10"))), 10
 NEVER = Refusal("InternalError", "Nobody hears that.", 500)
 BEFORE_FLEET, AFTER_FLEET, AGENTLESS = "before a purchase", "after a purchase", "without agents"
 TRAINING, NOTICED = "while it trains", "after a notice"
@@ -37,12 +46,12 @@ class Life:
         self.job = Ec2Job(
             folder,
             {"job_cmd": f"until test -e {self.end}; do sleep 0.1; done", "kill_grace_seconds": 1},
-            {"budget": BUDGET, "max_instances": 4},
+            {"budget": BUDGET, "max_instances": MOST},
             worker_environment={"AWS_EC2_METADATA_SERVICE_ENDPOINT": served.url},
         )
         self.job.ec2.spot_prices = {"us-east-1a": PRICE}
         self.served = served
-        self.most = 0
+        self.most = self.kills = 0
         self.scheduler: SchedulerProcess = self.job.scheduler()
         self._follow = self.job.ec2.on_change
         self.job.ec2.on_change = self._changed
@@ -53,6 +62,7 @@ class Life:
 
     def killed(self) -> None:
         """Kill the scheduler; another one follows."""
+        self.kills += 1
         self.scheduler.kill()
         self.scheduler = self.job.scheduler()
 
@@ -70,6 +80,21 @@ class Life:
         self.job.ec2.refusal = refusal
         eventually(lambda: heard, seconds=60, what=lambda: self.scheduler.log[-2000:])
         self.job.ec2.refusal = lambda *_: None
+        self.killed()
+
+    def killed_by_chance(self, chance: random.Random) -> None:
+        """Kill it soon after EC2 has heard so many calls of it, however quick this machine is."""
+        calls, due = chance.randint(1, 40), threading.Event()
+
+        def refusal(*_: object) -> None:
+            nonlocal calls
+            calls -= 1
+            if calls == 0:
+                due.set()
+
+        self.job.ec2.refusal = refusal
+        eventually(due.is_set, seconds=120, what=lambda: f"calls: {self.scheduler.log[-2000:]}")
+        threading.Event().wait(chance.uniform(0.0, 0.3))
         self.killed()
 
     def killed_after_change(self, *, agents: bool = True) -> None:
@@ -166,3 +191,37 @@ def test_no_machine_is_forgotten_or_bought_twice(
     assert len(job.instances) == bought
     assert life.most <= bought
     assert spent < BUDGET
+
+
+@pytest.mark.soak
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("seed", range(0, KILLS, KILLS_EACH))
+def test_no_machine_is_forgotten_or_bought_twice_whenever_the_scheduler_is_killed(
+    seed: int, tmp_path: Path, served: MetadataService
+) -> None:
+    life, chance = Life(tmp_path, served), random.Random(seed)
+    job = life.job
+    try:
+        while life.kills < KILLS_EACH:
+            happens = chance.choice(("a notice", "a loss", "nothing"))
+            going = {each.id for each in job.alive if happens != "nothing"}
+            if happens == "a notice":
+                served.interrupt()
+                life.killed_by_chance(chance)
+            served.facts.clear()
+            job.ec2.take_back(going)
+            life.killed_by_chance(chance)
+        life.scheduler.wait_for("running")
+        life.end.touch()
+        life.scheduler.wait_for("done")
+        found = all_given_back(life.scheduler)
+        assert not job.alive
+    finally:
+        job.close()
+    assert {machine["machine_id"] for machine in found["ended"]} == {i.id for i in job.instances}
+    tags = [{t["key"]: t["value"] for t in each.get_tags()} for each in job.instances]
+    # Each order is one for two machines, or for one in the place of another.
+    assert max(Counter(each[PURCHASE_TAG] for each in tags).values()) <= 2
+    assert life.most <= MOST
+    assert float(found["bill"]["total"]["paid"]) <= float(found["spent"]) <= BUDGET

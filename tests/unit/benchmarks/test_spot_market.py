@@ -150,7 +150,6 @@ def test_a_price_that_was_recorded_is_the_price(tmp_path: Path) -> None:
         ('{"gap_seconds": 60, "runs": []}', "its runs are 0 points"),
         ('{"gap_seconds": 60, "points": 3, "runs": [[1, 2]]}', "its runs are 2 points, not 3"),
         ('{"gap_seconds": 60, "runs": [[1, 1000000000000]]}', "more than"),
-        ('{"source": "x/0-node/a", "gap_seconds": 60, "runs": [[1, 2]]}', "is of no machine"),
     ],
 )
 def test_a_file_that_is_no_trace_is_named(tmp_path: Path, told: str, why: str) -> None:
@@ -172,6 +171,23 @@ def test_a_trace_as_it_is_published_is_read(tmp_path: Path) -> None:
     (trace,) = traces.read(tmp_path)
     assert (trace.name, trace.machines) == ("4-node/aws-1/us-east-1a_v100_1", 4)
     assert trace.available.tolist() == [4, 4, 0]
+
+
+@pytest.mark.parametrize(
+    ("source", "most", "machines"),
+    [
+        ("availability/4-node/x/a_v100_1.json", 2, 4),
+        ("availability/1-node/x/a_v100_1.json", 4, 4),
+        ("availability/x/a_v100_1.json", 16, 16),
+        ("availability/x/a_v100_1.json", 0, 1),
+    ],
+)
+def test_a_gang_is_as_large_as_the_trace_counts(
+    tmp_path: Path, source: str, most: int, machines: int
+) -> None:
+    told = {"source": source, "gap_seconds": 60, "runs": [[0, 2], [most, 2]]}
+    (tmp_path / "a.json").write_text(json.dumps(told))
+    assert [trace.machines for trace in traces.read(tmp_path)] == [machines]
 
 
 def test_a_trace_that_is_too_short_for_a_job_is_left_out(

@@ -151,8 +151,8 @@ def test_short_filter_ends_with_the_next_cycle_even_for_other_occasions() -> Non
     assert len(play.take_offers()) == 2
 
 
-def test_freed_resources_break_through_a_filter() -> None:
-    play = Play()
+def launch(play: Play) -> None:
+    """Launch a task that takes a CPU; nothing more is offered for a while."""
     (offer,) = play.take_offers()
     resources = [{"name": "cpus", "type": "SCALAR", "scalar": {"value": 1}}]
     task = {
@@ -162,21 +162,39 @@ def test_freed_resources_break_through_a_filter() -> None:
         "resources": resources,
         "command": {"value": "true"},
     }
-    launch = {"type": "LAUNCH", "launch": {"task_infos": [task]}}
     play.call(
         "ACCEPT",
         offer_ids=[offer["id"]],
-        operations=[launch],
+        operations=[{"type": "LAUNCH", "launch": {"task_infos": [task]}}],
         filters={"refuse_seconds": 1000},
     )
+
+
+def tell(play: Play, state: str, latest_state: str) -> None:
+    """Have the agent send an update of that task, behind which another one may wait."""
+    status = {"task_id": {"value": "t"}, "state": state, "uuid": "AAAA"}
+    update = messages.StatusUpdate(str(play.framework_id), status, latest_state)
+    play.master.agent_message(0, update, play.now)
+
+
+def test_freed_resources_break_through_a_filter() -> None:
+    play = Play()
+    launch(play)
     play.wait(5)
     assert play.take_offers() == []
-    status = {"task_id": {"value": "t"}, "state": "TASK_FINISHED", "uuid": "AAAA"}
-    update = messages.StatusUpdate(str(play.framework_id), status, "TASK_FINISHED")
-    play.master.agent_message(0, update, play.now)
+    tell(play, "TASK_FINISHED", "TASK_FINISHED")
     play.wait(1.5)
     (again,) = play.take_offers()
     assert again["resources"][0]["scalar"]["value"] == 4.0
+
+
+def test_a_task_is_lost_with_its_agent_although_it_had_ended_unheard() -> None:
+    play = Play()
+    launch(play)
+    tell(play, "TASK_RUNNING", latest_state="TASK_KILLED")
+    play.wait(95, pong=False)
+    told = [e["update"]["status"]["state"] for e in play.events if e["type"] == "UPDATE"]
+    assert told[-1] == "TASK_UNREACHABLE"
 
 
 def test_revive_clears_filters_and_suppression() -> None:

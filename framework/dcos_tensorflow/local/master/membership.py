@@ -196,8 +196,11 @@ def ping(desk: Desk, agent: Agent, now: float) -> None:
 def remove(desk: Desk, agent: Agent, loss: Loss, now: float) -> None:
     """Take an agent out: updates for its tasks, RESCINDs, FAILURE."""
     del desk.state.agents[agent.agent_id]
-    for framework, task in desk.state.tasks_on(agent.agent_id):
-        lose_task(desk, framework, task, loss, now)
+    for framework in desk.state.frameworks.values():
+        # Those too that have ended and whose end was not acknowledged: nobody tells of it any more.
+        for task in list(framework.tasks.values()):
+            if task.agent_id == agent.agent_id:
+                lose_task(desk, framework, task, loss, now)
     offers.rescind_all(desk, agent.agent_id)
     inverse_offers.drop(desk, agent_id=agent.agent_id, tell=True)
     for framework in desk.state.frameworks.values():
