@@ -1,6 +1,7 @@
 """What the state store already holds of a service, before a scheduler of it is started.
 
-Used by ``run`` to say what is going to happen, and to remove old checkpoints safely.
+Used by ``run`` to say what is going to happen, and to remove old checkpoints safely; by ``uninstall``
+for a service whose scheduler has gone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, upgrade
+from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
@@ -93,21 +95,34 @@ def remove_checkpoints(url: str, service: str, checkpoints: Path, work: WorkDire
     inside = checkpoints.resolve()
     if not inside.is_relative_to(work.services.resolve()) or checkpoints.is_symlink():
         raise UsageError(f"--fresh removes nothing outside {work.services}: {checkpoints} is kept.")
-    with _opened(url, service) as store:
-        try:
-            leadership = store.lead(f"removing checkpoints, pid {os.getpid()}", 0.0, lambda _: None)
-        except LeadershipTaken as error:
-            raise CliError(sentence(str(error)), EXIT_LOCKED) from error
-        with leadership:
-            state = _restored(store)
-            if state is not None and state.job.phase is not JobPhase.DONE:
-                raise UsageError(
-                    f"--fresh: the job of {service} has not ended (it is {state.job.phase}); its"
-                    " checkpoints are kept."
-                )
-            if checkpoints.exists():
-                shutil.rmtree(checkpoints)
-            checkpoints.mkdir(mode=0o700)
+    with _led(url, service, "removing checkpoints") as store:
+        state = _restored(store)
+        if state is not None and state.job.phase is not JobPhase.DONE:
+            raise UsageError(
+                f"--fresh: the job of {service} has not ended (it is {state.job.phase}); its"
+                " checkpoints are kept."
+            )
+        if checkpoints.exists():
+            shutil.rmtree(checkpoints)
+        checkpoints.mkdir(mode=0o700)
+
+
+def forget(url: str, service: str) -> bool:
+    """Erase what is stored of a service that no cluster knows any more; say whether it is so.
+
+    One whose job is done, and that holds no reservation, machine or task anywhere: to end the others
+    takes a scheduler. Raises CliError, also where a scheduler serves it.
+    """
+    if is_missing(url):
+        return True
+    with _led(url, service, "uninstalling") as store:
+        state = _restored(store)
+        if state is not None:
+            held = state.framework_id or state.reservations or state.abandoned
+            if state.job.phase is not JobPhase.DONE or held or machines_left(state.capacity):
+                return False
+        store.erase()
+        return True
 
 
 def is_missing(url: str) -> bool:
@@ -127,6 +142,17 @@ def _opened(url: str, service: str) -> Iterator[StateStore]:
             yield store
     except StateError as error:
         raise CliError(f"The state store: {sentence(str(error))}", 8) from error
+
+
+@contextmanager
+def _led(url: str, service: str, why: str) -> Iterator[StateStore]:
+    with _opened(url, service) as store:
+        try:
+            leadership = store.lead(f"{why}, pid {os.getpid()}", 0.0, lambda _: None)
+        except LeadershipTaken as error:
+            raise CliError(sentence(str(error)), EXIT_LOCKED) from error
+        with leadership:
+            yield store
 
 
 def _restored(store: StateStore) -> ServiceState | None:
