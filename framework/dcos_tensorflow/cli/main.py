@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 _PROGRAM = "dcos-tensorflow"
 
 #: What the machine refuses of a file, a folder or a disk: whoever runs the command can mend that.
-_REFUSED = {errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.ENOSPC, errno.EDQUOT, errno.EMFILE}
+_REFUSED = {
+    *(errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EMFILE),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

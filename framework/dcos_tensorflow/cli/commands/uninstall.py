@@ -61,18 +61,21 @@ def _confirm(service: Service, yes: bool) -> None:
 def _without_scheduler(asked: Asked, service: Service, away: NoScheduler) -> int:
     """Forget a service whose job has ended, and its scheduler with it."""
     from dcos_tensorflow.cli.services.stored import forget, state_url
+    from dcos_tensorflow.core.model.job import JobPhase
 
     directory = service.directory
     if directory is None:
         raise away
     known = registry.read(directory)
     with registry.only_run(directory, service.name):
-        if not forget(state_url(directory), service.name):
-            if known is not None and known.local:
-                how = f"dcos-tensorflow stop {service.name}"
-                raise CliError(f"{away} Its job has not ended: {how} ends it.") from away
+        left = forget(state_url(directory), service.name)
+        if left is None:
+            directory.remove()
+        elif known is not None and known.local and left.job.phase is not JobPhase.DONE:
+            stop = f"dcos-tensorflow stop {service.name}"
+            raise CliError(f"{away} Its job is {left.job.phase}: {stop} ends it.") from away
+        else:
             raise CliError(f"{away} {_UNFINISHED}") from away
-        directory.remove()
     return _uninstalled(asked, service, [])
 
 

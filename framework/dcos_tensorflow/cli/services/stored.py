@@ -107,22 +107,25 @@ def remove_checkpoints(url: str, service: str, checkpoints: Path, work: WorkDire
         checkpoints.mkdir(mode=0o700)
 
 
-def forget(url: str, service: str) -> bool:
-    """Erase what is stored of a service that no cluster knows any more; say whether it is so.
+def forget(url: str, service: str) -> ServiceState | None:
+    """Erase what is stored of a service that no cluster knows any more; None when it is gone.
 
-    One whose job is done, and that holds no reservation, machine or task anywhere: to end the others
-    takes a scheduler. Raises CliError, also where a scheduler serves it.
+    One that is registered, or holds a reservation, a machine or a task anywhere, stays, and is returned:
+    to end that takes a scheduler. Raises CliError, also where one serves it.
     """
     if is_missing(url):
-        return True
+        return None
     with _led(url, service, "uninstalling") as store:
         state = _restored(store)
-        if state is not None:
-            held = state.framework_id or state.reservations or state.abandoned
-            if state.job.phase is not JobPhase.DONE or held or machines_left(state.capacity):
-                return False
+        if state is not None and (
+            state.framework_id
+            or state.reservations
+            or state.abandoned
+            or machines_left(state.capacity)
+        ):
+            return state
         store.erase()
-        return True
+        return None
 
 
 def is_missing(url: str) -> bool:
