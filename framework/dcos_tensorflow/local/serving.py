@@ -15,7 +15,7 @@ from dcos_tensorflow.task.shield import keep_memory_private
 
 
 def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluster) -> None:
-    """Run the cluster of ``state_dir`` until SIGTERM or SIGINT: the background process.
+    """Run the cluster of ``state_dir`` until SIGTERM or SIGINT, or until the folder is gone.
 
     What it is made of comes by standard input. Without that there is nothing to run: whoever
     started the process has gone away, or has found that no cluster is needed.
@@ -34,5 +34,6 @@ def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluste
     work = state_dir / "work"
     with kind(agents, work, port=config["port"], credentials=known) as cluster:
         background.announce(master=cluster.master, agents=config["agents"])
-        stopping.wait()
-    background.forget()
+        background.await_end(stopping)
+    if not background.is_lost():
+        background.forget()

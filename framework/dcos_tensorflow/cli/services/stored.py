@@ -1,7 +1,7 @@
 """What the state store already holds of a service, before a scheduler of it is started.
 
-Used by ``run`` to say what is going to happen, and to remove old checkpoints safely; by ``uninstall``
-for a service whose scheduler has gone.
+Used by ``run`` to say what is going to happen, and to remove old checkpoints safely; by
+``uninstall`` for a service whose scheduler has gone.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def remove_checkpoints(url: str, service: str, checkpoints: Path, work: WorkDire
 def forget(url: str, service: str) -> ServiceState | None:
     """Erase what is stored of a service that no cluster knows any more; None when it is gone.
 
-    One that is registered, or holds a reservation, a machine or a task anywhere, stays, and is returned:
-    to end that takes a scheduler. Raises CliError, also where one serves it.
+    One that is registered, or holds a reservation, a machine or a task anywhere, stays, and is
+    returned: to end that takes a scheduler. Raises CliError, also where one serves it.
     """
     if is_missing(url):
         return None
