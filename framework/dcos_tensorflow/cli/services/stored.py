@@ -36,7 +36,7 @@ def stored_state(url: str, service: str) -> ServiceState | None:
     """
     if is_missing(url):
         return None
-    with _opened(url, service) as store:
+    with opened(url, service) as store:
         return _restored(store)
 
 
@@ -46,7 +46,7 @@ def stored_options(url: str, service: str) -> Mapping[str, Any]:
 
     if is_missing(url):
         return {}
-    with _opened(url, service) as store:
+    with opened(url, service) as store:
         state, documents = _restored(store), OptionsDocuments()
         documents.load(store.load())
         return documents.of(state.spec) if state is not None else {}
@@ -82,7 +82,7 @@ def wait_until_left(url: str, service: str, seconds: float) -> None:
 
     It tells the end a moment before it leaves. One that stays is told of by whoever meets it.
     """
-    with _opened(url, service) as store, suppress(LeadershipTaken):
+    with opened(url, service) as store, suppress(LeadershipTaken):
         store.lead(f"the next run, pid {os.getpid()}", seconds, lambda _: None).release()
 
 
@@ -95,7 +95,7 @@ def remove_checkpoints(url: str, service: str, checkpoints: Path, work: WorkDire
     inside = checkpoints.resolve()
     if not inside.is_relative_to(work.services.resolve()) or checkpoints.is_symlink():
         raise UsageError(f"--fresh removes nothing outside {work.services}: {checkpoints} is kept.")
-    with _led(url, service, "removing checkpoints") as store:
+    with led(url, service, "removing checkpoints") as store:
         state = _restored(store)
         if state is not None and state.job.phase is not JobPhase.DONE:
             raise UsageError(
@@ -115,7 +115,7 @@ def forget(url: str, service: str) -> ServiceState | None:
     """
     if is_missing(url):
         return None
-    with _led(url, service, "uninstalling") as store:
+    with led(url, service, "uninstalling") as store:
         state = _restored(store)
         if state is not None and (
             state.framework_id
@@ -139,7 +139,8 @@ def is_missing(url: str) -> bool:
 
 
 @contextmanager
-def _opened(url: str, service: str) -> Iterator[StateStore]:
+def opened(url: str, service: str) -> Iterator[StateStore]:
+    """Open the state of a service. What is wrong with it, then or later, becomes a CliError."""
     try:
         with closing(open_store(url, service)) as store:
             yield store
@@ -148,8 +149,9 @@ def _opened(url: str, service: str) -> Iterator[StateStore]:
 
 
 @contextmanager
-def _led(url: str, service: str, why: str) -> Iterator[StateStore]:
-    with _opened(url, service) as store:
+def led(url: str, service: str, why: str) -> Iterator[StateStore]:
+    """Open it as the one that may write. Raises CliError where somebody else leads the service."""
+    with opened(url, service) as store:
         try:
             leadership = store.lead(f"{why}, pid {os.getpid()}", 0.0, lambda _: None)
         except LeadershipTaken as error:
