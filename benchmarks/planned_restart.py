@@ -42,7 +42,7 @@ from benchmarks.recovery.service import Service  # noqa: E402
 #: Steps to go beyond the last change before the next one: a checkpoint is among them.
 ADVANCE_STEPS = 30
 #: Seconds until a change that has not led to a running gang of that size is given up.
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 300.0
 #: A training that goes on has to do so for this long.
 STAY_SECONDS = 2.0
 

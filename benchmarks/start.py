@@ -5,17 +5,18 @@ the first step that the deciding task prints, and behind the stroke to the end o
 hand`` (a shell script starts plain ``python`` processes with the same TF_CONFIG and threads, waits
 for the one that decides and kills the others), ``own`` (``dcos-tensorflow run``, with a cluster of
 its own) and ``runs`` (the same on a cluster that runs already). Who begins changes from round to
-round. ``ratio`` is that way's first step over the one by hand in the same round, and the line after
-the rounds has the medians: 1 is as fast as by hand. ``whole`` is the same with a job that takes a
+round. Behind them is that way's time over the one by hand in the same round, and the last lines
+have the medians: 1 is as fast as by hand. ``whole`` is the same with a job that takes a
 minute by hand; there the end counts. The last lines say what a run of nothing and ``validate``
-take, and what the processes of a job have cost until its first step: ``start_cpu`` by hand, and the
-user's, the command's and the cluster's under us; ``per_task`` what one task has of ours. Memory is
-PSS: what processes share counts once.
+take, what Mesos alone takes for four tasks that sleep, and what the processes of a job have cost
+until its first step: ``start_cpu`` by hand, and the user's, the command's and the cluster's under
+us; ``per_task`` what one task has of ours. Memory is PSS: what processes share counts once.
 
     python benchmarks/start.py [--pairs 10] [--strategy NAME ...] [--tensorflow VERSION ...]
-        [--whole-pairs 3] [--json FILE]
+        [--whole-pairs 2] [--minutes 34] [--json FILE]
 
-All of it takes some 40 minutes on two quiet cores.
+Each job has its turn in each round, and no round begins that would not be over after ``--minutes``:
+all jobs have as many rounds, on a slow machine fewer. A round that fails is told and left out.
 """
 
 from __future__ import annotations
@@ -33,19 +34,22 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "framework")]
+sys.path[:0] = [str(ROOT), str(ROOT / "framework"), str(ROOT / "tests")]
 
+import bare_mesos  # noqa: E402
 import figures  # noqa: E402
 import our_processes  # noqa: E402
 import start_stages  # noqa: E402
 from benchmarks.recovery import by_hand, evidence  # noqa: E402
 from benchmarks.recovery.cases import Training  # noqa: E402
 from start_stages import Stages  # noqa: E402
+
+from dcos_tensorflow.local import daemon  # noqa: E402
 
 TENSORFLOWS = ("2.21.0", "2.15.1")
 TRAININGS = {
@@ -90,11 +94,20 @@ class Job:
     #: Of TensorFlow.
     version: str
     #: What the job is told beside ``CONTEXT``.
-    context: Mapping[str, object]
+    context: Mapping[str, object] = field(hash=False)
+
+    def __str__(self) -> str:
+        """Return what the rows call it."""
+        kind = "whole" if self.context is WHOLE else "start"
+        return f"{kind} {self.training.strategy:<16} {self.version:<6}"
 
 
 #: A round: each way's stages.
 Round = Mapping[str, Stages]
+
+
+class RunFailed(Exception):
+    """A command did not end as it should; with what it has said."""
 
 
 class Measuring:
@@ -131,7 +144,7 @@ class Measuring:
         deadline, entries = time.monotonic() + DEADLINE, list[evidence.Entry]()
         while not any(entry.event == "step" for entry in entries):
             if time.monotonic() > deadline or command.poll() is not None:
-                raise SystemExit((folder / "output").read_text()[-3000:])
+                raise RunFailed((folder / "output").read_text()[-3000:])
             time.sleep(0.05)
             with contextlib.suppress(FileNotFoundError):
                 whole, _, _ = (folder / "journal").read_text().rpartition("\n")
@@ -151,6 +164,14 @@ class Measuring:
         line = [sys.executable, "-m", "dcos_tensorflow", "validate", str(options)]
         began, ended = _timed(line, folder / "output")
         return ended - began
+
+    def sleepers(self) -> float:
+        """Return the seconds that the cluster alone takes for as many tasks as sleep."""
+        found = daemon.status(self.folder / RUNS / "local")
+        if found is None:
+            raise RunFailed("the cluster has ended")
+        names = [f"sleeper-{next(self._numbers)}" for _ in TRAININGS["parameter_server"].tasks]
+        return bare_mesos.seconds_of_sleepers(found, names)
 
     @contextlib.contextmanager
     def cluster_that_runs(self) -> Iterator[None]:
@@ -211,16 +232,19 @@ def options_of(
 
 
 def _timed(line: Sequence[str], log: Path) -> tuple[float, float]:
-    """Run a command to its end; return when it began and ended. Exits where it failed."""
+    """Run a command to its end; return when it began and ended. Raises RunFailed."""
     with log.open("wb") as output:
         began = time.monotonic()
-        with _started(line, output) as command:
-            code = command.wait(DEADLINE)
-            ended = time.monotonic()
+        try:
+            with _started(line, output) as command:
+                code = command.wait(DEADLINE)
+                ended = time.monotonic()
+        except subprocess.TimeoutExpired as error:
+            raise RunFailed(str(error)) from error
     if code:
         logs = (log, *log.parent.glob("tasks/*/stderr"))
         said = "\n".join(f"{each}: {each.read_text()[-1500:]}" for each in logs)
-        raise SystemExit(f"{' '.join(line)} ended with {code}:\n{said}")
+        raise RunFailed(f"{' '.join(line)} ended with {code}:\n{said}")
     return began, ended
 
 
@@ -239,54 +263,82 @@ def _started(line: Sequence[str], output: Any) -> Iterator[subprocess.Popen[byte
             raise
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pairs", type=int, default=10, help="rounds of each job")
     parser.add_argument("--strategy", nargs="+", choices=TRAININGS, default=list(TRAININGS))
     parser.add_argument("--tensorflow", nargs="+", default=list(TENSORFLOWS), metavar="VERSION")
-    parser.add_argument("--whole-pairs", type=int, default=3, help="rounds of a job of a minute")
+    parser.add_argument("--whole-pairs", type=int, default=2, help="rounds of a job of a minute")
+    parser.add_argument("--minutes", type=float, default=34.0, help="begin no round after that")
     figures.add_option(parser)
     arguments = parser.parse_args()
     strategies, versions = arguments.strategy, arguments.tensorflow
-    first = (versions[0], strategies[0])
+    jobs = [Job(TRAININGS[s], v, SHORT) for v, s in itertools.product(versions, strategies)]
+    until = time.monotonic() + 60 * arguments.minutes
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="start-") as folder:
         measuring = Measuring(Path(folder))
         with measuring.cluster_that_runs():
-            for version, strategy in itertools.product(versions, strategies):
-                job = Job(TRAININGS[strategy], version, SHORT)
-                rounds = measured(measuring, job, WAYS, arguments.pairs)
-                found |= ratios_of(rounds, f"{strategy}_{version}")
-                if (version, strategy) == first:
-                    found |= stages_of(rounds)
-        starts = [value for name, value in found.items() if name.startswith("start_ratio_")]
+            # First what is short: where the time runs out, it is of the rounds.
+            found["run_true_seconds"] = _median_of_calls(measuring.run_of_nothing)
+            found["validate_seconds"] = _median_of_calls(measuring.validate)
+            found["sleepers_seconds"] = _median_of_calls(measuring.sleepers)
+            try:
+                hand, own = (measuring.costs(way, versions[0]) for way in (HAND, OWN))
+                found |= costs_of(hand, own)
+            except (RunFailed, OSError) as error:
+                print(f"what the processes cost is left out: {error}", file=sys.stderr)
+            if arguments.whole_pairs:
+                job = Job(TRAININGS[strategies[0]], versions[0], WHOLE)
+                wholes = measured(measuring, [job], (HAND, OWN), arguments.whole_pairs, until)
+                if wholes[job]:
+                    found["whole_ratio"] = median_ratio(wholes[job], OWN, "end")
+            rounds = measured(measuring, jobs, WAYS, arguments.pairs, until)
+    for job, several in rounds.items():
+        if several:
+            found |= ratios_of(several, f"{job.training.strategy}_{job.version}")
+    if rounds[jobs[0]]:
+        found |= stages_of(rounds[jobs[0]])
+    starts = [value for name, value in found.items() if name.startswith("start_ratio_")]
+    if starts:
         found["start_ratio"] = max(starts)
-        if arguments.whole_pairs:
-            job = Job(TRAININGS[strategies[0]], versions[0], WHOLE)
-            rounds = measured(measuring, job, (HAND, OWN), arguments.whole_pairs)
-            found["whole_ratio"] = median_ratio(rounds, OWN, "end")
-        found["run_true_seconds"] = _median_of_calls(measuring.run_of_nothing)
-        found["validate_seconds"] = _median_of_calls(measuring.validate)
-        found |= costs_of(measuring.costs(HAND, versions[0]), measuring.costs(OWN, versions[0]))
     for name, value in found.items():
         if not name.startswith(("start_stage_", "start_ratio_", "end_ratio_")):
             print(f"{name} {value:.3g}")
     figures.write(arguments.json, found)
+    return 0 if all(rounds.values()) else 1
 
 
-def measured(measuring: Measuring, job: Job, ways: Sequence[str], pairs: int) -> list[Round]:
-    """Run a job in all these ways, so many times; print each round, and the medians."""
+def measured(
+    measuring: Measuring, jobs: Sequence[Job], ways: Sequence[str], pairs: int, until: float
+) -> dict[Job, list[Round]]:
+    """Run jobs in all these ways, each so many times; print each round, and the medians.
+
+    ``until`` is when all is to be over, by the monotonic clock.
+    """
     heads = "".join(f" {way:>14}" for way in ways) + "".join(f" {way:>12}" for way in ways[1:])
-    kind = "whole" if job.context is WHOLE else "start"
-    print(f"{kind}: {job.training.strategy}, TensorFlow {job.version}\nround {heads}", flush=True)
-    rounds: list[Round] = []
+    print(f"{'':<36}{heads}", flush=True)
+    rounds: dict[Job, list[Round]] = {job: [] for job in jobs}
+    longest = 0.0
     for number in range(pairs):
-        # Whoever goes first finds other caches: the order changes.
-        turn = number % len(ways)
-        found = {way: measuring.run(job, way) for way in (*ways[turn:], *ways[:turn])}
-        rounds.append(found)
-        print(f"{number + 1:>5} {_line([found], ways)}", flush=True)
-    print(f"median{_line(rounds, ways)}", flush=True)
+        began = time.monotonic()
+        if began + longest > until:
+            print(f"the time is over after {number} rounds")
+            break
+        for job in jobs:
+            # Whoever goes first finds other caches: the order changes.
+            turn = number % len(ways)
+            try:
+                one = {way: measuring.run(job, way) for way in (*ways[turn:], *ways[:turn])}
+            except (RunFailed, OSError, ValueError, LookupError) as error:
+                print(f"round {number + 1} of {job} is left out: {error}", file=sys.stderr)
+                continue
+            rounds[job].append(one)
+            print(f"{job} {number + 1:>7}{_line([one], ways)}", flush=True)
+        longest = max(longest, time.monotonic() - began)
+    for job, several in rounds.items():
+        if several:
+            print(f"{job}  median{_line(several, ways)}", flush=True)
     return rounds
 
 
@@ -360,4 +412,4 @@ def _median_of_calls(measured: Callable[[], float]) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.mesos.credentials import Credentials
 from mesos_recording import LiveStream
 
 Json = dict[str, Any]

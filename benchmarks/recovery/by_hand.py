@@ -21,7 +21,7 @@ from benchmarks.recovery.evidence import Entry, Figures
 from benchmarks.recovery.watching import Watch
 
 HERE = Path(__file__).parent
-START_SECONDS = 90.0
+START_SECONDS = 300.0
 #: Sessions of TensorFlow 1 look every 30 s whether the variables are there again.
 HEAL_SECONDS = 60.0
 #: Steps until a checkpoint is surely there, before the first fault.

@@ -37,7 +37,7 @@ HERE = Path(__file__).parent
 SPARE_AGENTS = 4
 #: A lost agent is noticed after 5 s: Mesos' defaults (75 s) would only be waited for.
 TIMING = Timing(agent_ping=1.0, agent_ping_timeouts=5)
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 SETTLE_STEPS = 45
 #: Seconds until a task makes the mistake that it was asked for: it does so at its next step.
 MISTAKE_SECONDS = 10.0

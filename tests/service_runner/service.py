@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dcos_tensorflow.cli.serving.wanted_service import one_sentence
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept, Action, EraseState, Kill, LaunchTask, Write
@@ -21,6 +20,7 @@ from dcos_tensorflow.core.model.spec import Uri
 from dcos_tensorflow.core.plans.elements import Plan
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.step import Decision
+from dcos_tensorflow.options.errors import one_sentence
 from dcos_tensorflow.scheduler.beginning import NothingInForce, begin
 from dcos_tensorflow.task.spec import RunnerSpec, parse_spec
 from service_runner.package_app import SchedulerStart

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.api import verbs
-from dcos_tensorflow.api.answers import BadRequest
+from dcos_tensorflow.api.errors import BadRequest
 from dcos_tensorflow.api.redaction import redact
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.secret_file import secret_in

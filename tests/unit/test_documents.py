@@ -53,7 +53,7 @@ OPTIONS = frozenset(
 def names_in(module: Path) -> dict[str, frozenset[str]]:
     """Return what a module defines or imports, each with what a class of that name has."""
     found: dict[str, frozenset[str]] = {}
-    for node in ast.parse(module.read_text()).body:
+    for node in _statements(ast.parse(module.read_text()).body):
         match node:
             case ast.ClassDef(name=name, body=body):
                 found[name] = frozenset(_defined(body))
@@ -62,6 +62,16 @@ def names_in(module: Path) -> dict[str, frozenset[str]]:
             case _:
                 found.update((name, frozenset()) for name in _defined([node]))
     return found
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield these statements, and those that only a type checker reads: what is looked up late."""
+    for node in body:
+        match node:
+            case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=names):
+                yield from names
+            case _:
+                yield node
 
 
 def _defined(body: list[ast.stmt]) -> Iterator[str]:

@@ -18,8 +18,6 @@ from starlette.responses import Response
 
 from dcos_tensorflow.api.access import Access, Caller, Refusal, Refused, Right, is_foreign
 from dcos_tensorflow.api.answers import (
-    BadRequest,
-    ElementNotFound,
     json_answer,
     message_answer,
     not_found_answer,
@@ -27,6 +25,7 @@ from dcos_tensorflow.api.answers import (
     refused_answer,
 )
 from dcos_tensorflow.api.audit import AuditLog, Entry, changed
+from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
 from dcos_tensorflow.api.live import TooManyViewers
 from dcos_tensorflow.api.redaction import redact_text, secret_values
 from dcos_tensorflow.api.source import StateSource

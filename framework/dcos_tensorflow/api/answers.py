@@ -22,14 +22,6 @@ ELEMENT_NOT_FOUND = "Element not found"
 BODYLESS = frozenset({204, 205})
 
 
-class ElementNotFound(LookupError):
-    """A view was asked for a plan, pod, endpoint or value that the service does not have."""
-
-
-class BadRequest(ValueError):
-    """The request makes no sense; the text says what is wrong and what would be right."""
-
-
 def json_answer(
     body: Any,
     status: int = 200,

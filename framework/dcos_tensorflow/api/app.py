@@ -20,8 +20,9 @@ from starlette.routing import Route
 from dcos_tensorflow.api import openapi, pages, schemas, task_files, verbs
 from dcos_tensorflow.api.access import Access, Right
 from dcos_tensorflow.api.answering import Answering, Endpoint, Verb, View
-from dcos_tensorflow.api.answers import ElementNotFound, json_answer
+from dcos_tensorflow.api.answers import json_answer
 from dcos_tensorflow.api.audit import AuditLog
+from dcos_tensorflow.api.errors import ElementNotFound
 from dcos_tensorflow.api.live import Live
 from dcos_tensorflow.api.metrics import Metrics, dropwizard_body, prometheus_text
 from dcos_tensorflow.api.operations import OPERATIONS

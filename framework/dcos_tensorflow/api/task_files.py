@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dcos_tensorflow.api import schemas
-from dcos_tensorflow.api.answers import BadRequest
+from dcos_tensorflow.api.errors import BadRequest
 from dcos_tensorflow.api.redaction import redact_part
 from dcos_tensorflow.api.views.pods import record_of
 from dcos_tensorflow.core import contract

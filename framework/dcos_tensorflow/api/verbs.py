@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
+from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.events import (

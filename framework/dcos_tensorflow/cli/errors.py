@@ -5,7 +5,8 @@ Raised anywhere in this room; ``main`` prints the message on stderr and exits wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 EXIT_FAILED = 1
 #: Wrong options, flags or settings; click uses the same.
@@ -54,3 +55,14 @@ class UsageError(CliError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, EXIT_USAGE)
+
+
+@contextmanager
+def told_with_refusals(told: str) -> Iterator[None]:
+    """Add to a UsageError what may be all that is wrong; nothing where ``told`` is empty."""
+    try:
+        yield
+    except UsageError as error:
+        if not told:
+            raise
+        raise UsageError(f"{error} {told}") from error

@@ -29,9 +29,10 @@ from dcos_tensorflow.cli.errors import (
     EXIT_USAGE,
     CliError,
 )
-from dcos_tensorflow.cli.garbage import look_seldom
+from dcos_tensorflow.cli.invocation import Invocation
 from dcos_tensorflow.cli.output import OutputLost, complain, show_json
 from dcos_tensorflow.cli.work_directory import work_directory
+from dcos_tensorflow.garbage import look_seldom
 from dcos_tensorflow.process_end import end_process
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     look_seldom()
     _complete_standard_streams()
-    end_process(run_command_line(sys.argv[1:] if arguments is None else arguments))
+    given = sys.argv[1:] if arguments is None else arguments
+    end_process(run_command_line(given, own_process=True))
 
 
 def _complete_standard_streams() -> None:
@@ -71,13 +73,16 @@ def _complete_standard_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def run_command_line(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code."""
+def run_command_line(arguments: Sequence[str], *, own_process: bool = False) -> int:
+    """Run one command and return its exit code. ``own_process`` is there for nothing else."""
     # What a library logs outside a command's log is no message to a person.
     logging.lastResort = logging.NullHandler()
     try:
         code = cli.main(
-            list(arguments), prog_name=_PROGRAM, standalone_mode=False, obj=tuple(arguments)
+            list(arguments),
+            prog_name=_PROGRAM,
+            standalone_mode=False,
+            obj=Invocation(tuple(arguments), own_process),
         )
         sys.stdout.flush()
         return int(code or 0)
@@ -115,8 +120,8 @@ def _forget_output() -> None:
 def _ended_by(error: Exception, as_json: bool) -> int:
     # Only a command that has read options can have found wrong ones: that room is large, and is
     # not to be imported for the sake of an error that cannot be.
-    if "dcos_tensorflow.options" in sys.modules:
-        from dcos_tensorflow.options import OptionsError
+    if "dcos_tensorflow.options.errors" in sys.modules:
+        from dcos_tensorflow.options.errors import OptionsError
 
         if isinstance(error, OptionsError):
             _complain_about_options(error, as_json)

@@ -218,7 +218,8 @@ class TensorFlow:
         directory = work.service(options.service.name)
         with begun_cluster(request, directory) as begun:
             # Many imports on one core, while the cluster's process has the other.
-            from dcos_tensorflow.cli.serving.deployment import in_background, made_ready
+            from dcos_tensorflow.cli.serving.background import in_background
+            from dcos_tensorflow.cli.serving.readying import made_ready
 
             with made_ready(request, options, directory) as ready:
                 in_background(ready, begun)

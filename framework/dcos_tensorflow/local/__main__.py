@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dcos_tensorflow.local.background_process import BackgroundProcessError
-from dcos_tensorflow.local.serving import serve
+from dcos_tensorflow.garbage import look_seldom
 from dcos_tensorflow.process_end import end_process
 
 
@@ -15,6 +14,10 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 2 or arguments[0] != "serve":
         print("usage: python -m dcos_tensorflow.local serve STATE_DIR", file=sys.stderr)
         return 64
+    look_seldom()
+    from dcos_tensorflow.local.background_process import BackgroundProcessError
+    from dcos_tensorflow.local.serving import serve
+
     try:
         serve(Path(arguments[1]))
     except (BackgroundProcessError, OSError) as error:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import http.client
 import json
 import os
 import select
@@ -246,6 +245,9 @@ def stop_requested() -> threading.Event:
 
 def answers(address: str, path: str) -> bool:
     """Tell whether the server of this machine at ``host:port`` says 200."""
+    # Who starts a process of its own asks nobody, and it takes ssl and email along.
+    import http.client
+
     connection = http.client.HTTPConnection(address, timeout=_ANSWER_SECONDS)
     with contextlib.closing(connection):
         try:

@@ -23,7 +23,7 @@ from dcos_tensorflow.local.background_process import (
     write_json,
 )
 from dcos_tensorflow.local.configuration import AgentConfig
-from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.records import dataclass
 
 #: Principal and secret as Mesos' own ``--credential`` files hold them.

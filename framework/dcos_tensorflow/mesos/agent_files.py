@@ -25,7 +25,8 @@ from dcos_tensorflow.mesos.address import (
     parse_address,
     parse_location,
 )
-from dcos_tensorflow.mesos.connection import Authentication, Credentials, HttpConnection
+from dcos_tensorflow.mesos.connection import Authentication, HttpConnection
+from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.records import dataclass
 
 #: What an agent gives per read: 16 pages (src/files/files.cpp).

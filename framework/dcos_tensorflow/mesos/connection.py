@@ -6,19 +6,16 @@ follows redirects: what went wrong is the caller's to judge.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import http.client
 import select
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from functools import cache
 from typing import Protocol
 
 from dcos_tensorflow.mesos.address import Address
-from dcos_tensorflow.records import dataclass
 
 #: Seconds of silence before TCP asks whether the peer is still there, between its questions, and
 #: how many of them may stay unanswered. It finds dead peers below what heartbeats see.
@@ -33,25 +30,6 @@ class Authentication(Protocol):
 
     def refused(self, header: Mapping[str, str]) -> bool:
         """Take note of a 401 to ``header``; say whether another try goes with another header."""
-
-
-@dataclass(frozen=True)
-class Credentials:
-    """A Mesos principal and its secret, sent as HTTP basic authentication (RFC 7617, UTF-8)."""
-
-    principal: str = ""
-    secret: str = field(default="", repr=False)
-
-    def header(self) -> dict[str, str]:
-        """Return the Authorization header; empty without a principal."""
-        if not self.principal:
-            return {}
-        token = base64.b64encode(f"{self.principal}:{self.secret}".encode()).decode("ascii")
-        return {"Authorization": f"Basic {token}"}
-
-    def refused(self, header: Mapping[str, str]) -> bool:
-        """Say that another try would go with the same header."""
-        return False
 
 
 def tls_context(

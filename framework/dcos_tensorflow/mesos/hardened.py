@@ -29,7 +29,8 @@ from dcos_tensorflow.mesos.calls import (
     NotLeading,
     Session,
 )
-from dcos_tensorflow.mesos.connection import Authentication, Credentials, HttpConnection
+from dcos_tensorflow.mesos.connection import Authentication, HttpConnection
+from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.mesos.dispatch import Delivery, Json
 from dcos_tensorflow.mesos.scheduler_calls import SchedulerCalls
 from dcos_tensorflow.mesos.stream import SCHEDULER_PATH

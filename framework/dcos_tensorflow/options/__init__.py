@@ -3,20 +3,29 @@
 ``load`` reads options and refuses bad ones with all that is wrong with them; ``service_spec`` makes
 of them what the core works with; ``effective`` and ``notes`` are for showing; ``json_schema``
 describes an options file; ``task_environment`` reads the SDK's TASKCFG_* variables.
+
+They are looked up when they are asked for: what can be wrong with options is told by many who never
+read any, and the models take longer to import than all of a scheduler.
 """
 
-from dcos_tensorflow.options.environment import task_environment
-from dcos_tensorflow.options.errors import HIDDEN, OptionProblem, OptionsError
-from dcos_tensorflow.options.loading import given_part, load
-from dcos_tensorflow.options.models import Options
-from dcos_tensorflow.options.schema_documents import json_schema
-from dcos_tensorflow.options.service import (
-    as_given,
-    effective,
-    notes,
-    service_spec,
-    with_task_environment,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.options.environment import task_environment
+    from dcos_tensorflow.options.errors import HIDDEN, OptionProblem, OptionsError
+    from dcos_tensorflow.options.loading import given_part, load
+    from dcos_tensorflow.options.models import Options
+    from dcos_tensorflow.options.schema_documents import json_schema
+    from dcos_tensorflow.options.service import (
+        as_given,
+        effective,
+        notes,
+        service_spec,
+        with_task_environment,
+    )
 
 __all__ = [
     "HIDDEN",
@@ -33,3 +42,21 @@ __all__ = [
     "task_environment",
     "with_task_environment",
 ]
+
+#: The module of each of them.
+_PLACES = {
+    **dict.fromkeys(("HIDDEN", "OptionProblem", "OptionsError"), "errors"),
+    **dict.fromkeys(("given_part", "load"), "loading"),
+    **dict.fromkeys(("as_given", "effective", "notes", "service_spec"), "service"),
+    "Options": "models",
+    "json_schema": "schema_documents",
+    "task_environment": "environment",
+    "with_task_environment": "service",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Return what is asked for by name; raises AttributeError for all else."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

@@ -82,3 +82,10 @@ class OptionsError(Exception):
         heading = counted(count, "problem")
         place = f"{heading} in {self.source}" if self.source else f"{heading} in the options"
         return "\n".join([f"{place}:", *(f"  {problem}" for problem in self.problems)])
+
+
+def one_sentence(problem: Exception) -> str:
+    """Return why options cannot be had, to stand in a plan and behind other words."""
+    if isinstance(problem, OptionsError):
+        return "; ".join(map(str, problem.problems))
+    return str(problem).rstrip(".")

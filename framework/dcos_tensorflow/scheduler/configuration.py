@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.secret_sources import AllowedSources
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.mesos.service_account import ServiceAccount
 
 
 class ArtifactDelivery(StrEnum):

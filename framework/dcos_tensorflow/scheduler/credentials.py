@@ -6,7 +6,6 @@ each, so rotated keys reach the next launch; they are never stored, logged or pa
 
 from __future__ import annotations
 
-import configparser
 import logging
 from collections.abc import Mapping
 from dataclasses import field
@@ -128,6 +127,8 @@ def _from_json(text: str, path: Path) -> dict[str, Any]:
 
 def _from_ini(text: str, path: Path, profile: str) -> dict[str, Any]:
     """Read a profile (AWS CLI guide, "Configuration and credential file settings")."""
+    import configparser
+
     parser = configparser.RawConfigParser(default_section="", strict=False)
     try:
         parser.read_string(text)

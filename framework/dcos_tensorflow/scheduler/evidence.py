@@ -21,6 +21,7 @@ from dcos_tensorflow.core.model.actions import CollectEvidence
 from dcos_tensorflow.core.model.events import EvidenceFound
 from dcos_tensorflow.core.model.own_error import own_error_of
 from dcos_tensorflow.mesos.agent_files import AgentFiles, Sandbox
+from dcos_tensorflow.patterns import pattern
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,10 @@ LONGEST_SECONDS = 30.0
 _LINES = 40
 #: The report is JSON over many lines; a part of it would be useless.
 _REPORT_LINES = 10_000
+
+#: What a log of Mesos or TensorFlow says for information: "I1123 18:36:31.262882 ...", or the same
+#: with the date spelled out. It may speak of errors, of rounding for one, and is why nothing ended.
+_INFORMATION = pattern(r"(I\d{4} |\d{4}-\d\d-\d\d [\d:.]+: I )")
 
 
 def read_evidence(files: AgentFiles, sandbox: Sandbox, task_id: str) -> EvidenceFound:
@@ -71,8 +76,9 @@ def _report(text: str) -> dict[str, object] | None:
 
 def _telling(lines: tuple[str, ...]) -> str:
     """Return the line that says most: the last that speaks of an error, else the last."""
-    errors = [line for line in lines if "rror" in line or "ailed" in line]
-    return (errors or list(lines) or [""])[-1].strip()
+    said = [line.strip() for line in lines if not _INFORMATION.match(line)]
+    errors = [line for line in said if "rror" in line or "ailed" in line]
+    return (errors or said or [""])[-1]
 
 
 class EvidenceReader:

@@ -16,7 +16,7 @@ from dcos_tensorflow.core.model.actions import Accept, Action, Decline
 from dcos_tensorflow.core.model.events import CallFailed, Event
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.storage_spec import CredentialsReference
-from dcos_tensorflow.options import OptionProblem
+from dcos_tensorflow.options.errors import OptionProblem
 from dcos_tensorflow.scheduler.credentials import CredentialsReader
 from dcos_tensorflow.scheduler.secret_sources import (
     NOTHING_ALLOWED,

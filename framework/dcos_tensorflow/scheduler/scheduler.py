@@ -41,16 +41,7 @@ from dcos_tensorflow.mesos.agent_files import AgentFiles, AgentFilesError, Agent
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
 from dcos_tensorflow.network.zookeeper_address import is_open
-from dcos_tensorflow.options import (
-    Options,
-    OptionsError,
-    effective,
-    load,
-    service_spec,
-    task_environment,
-    with_task_environment,
-)
-from dcos_tensorflow.options.asked import lost
+from dcos_tensorflow.options.errors import OptionsError
 from dcos_tensorflow.scheduler import artifacts, batch_inputs, former_life, object_stores
 from dcos_tensorflow.scheduler.artifacts import Runners
 from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
@@ -72,6 +63,7 @@ from dcos_tensorflow.state.store import StateStore, open_store
 from dcos_tensorflow.task.bundle import BundleError
 
 if TYPE_CHECKING:
+    from dcos_tensorflow.options import Options
     from dcos_tensorflow.scheduler.capacity import Capacity
     from dcos_tensorflow.task.storage.object_store import ObjectStore
 
@@ -196,6 +188,10 @@ class Scheduler:
         to it is the core's to say (``refused_configuration``). Raises OptionsError, also where the
         options would end tasks by not naming them.
         """
+        # Whoever has started this scheduler has read its options, and few are ever changed.
+        from dcos_tensorflow.options import effective, load
+        from dcos_tensorflow.options.asked import lost
+
         wanted, state = load(options, published_defaults=self._published_defaults), self.state()
         if state is not None and state.job.phase is not JobPhase.DONE:
             unsaid = lost(wanted, state.spec)
@@ -625,4 +621,6 @@ class Scheduler:
 
 
 def _plain_spec(options: Options, _running: ServiceSpec) -> ServiceSpec:
+    from dcos_tensorflow.options import service_spec, task_environment, with_task_environment
+
     return with_task_environment(service_spec(options), task_environment(os.environ))

@@ -30,8 +30,8 @@ _ROOT = Path(__file__).resolve().parents[2]
 _NOT_PACKED = ("pack.py", "pack_libraries.py", "packed_main.py")
 #: Zip files begin in 1980; a fixed time keeps the bytes the same.
 _TIME = (1980, 1, 1, 0, 0, 0)
-#: How much is compressed. The small file is packed at each start of a scheduler, and a tenth of its
-#: size is not worth as long again; the other takes long anyway.
+#: How much is compressed. The small file is packed for its starts: a tenth of its size is not worth
+#: as long again, and half of it no twentieth of each runner's start. The other takes long anyway.
 _FAST, _SMALL = 1, 6
 #: PEP 552: a file that is never compared with its source.
 _UNCHECKED = (1).to_bytes(4, "little") + bytes(8)
@@ -110,7 +110,8 @@ def identity(storage: bool = False) -> str:
 def _write(archive: zipfile.ZipFile, contents: Mapping[str, Union[str, bytes]], level: int) -> None:
     for name, content in sorted(contents.items()):
         entry = zipfile.ZipInfo(name, _TIME)
-        entry.compress_type = zipfile.ZIP_DEFLATED
+        at_once = name == packed_main.COMPILED and level == _FAST
+        entry.compress_type = zipfile.ZIP_STORED if at_once else zipfile.ZIP_DEFLATED
         entry.external_attr = 0o644 << 16
         archive.writestr(entry, content, compresslevel=level)
 

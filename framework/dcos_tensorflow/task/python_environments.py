@@ -12,12 +12,14 @@ import re
 import shutil
 import stat
 import sys
-from importlib import metadata
-from typing import Callable, Dict, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, Tuple
 
 from dcos_tensorflow.task.package_installer import Installer, InstallFailed
 from dcos_tensorflow.task.python_packages import Base, Wanted, key_of
 from dcos_tensorflow.task.shared_copies import Copies, Taken
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 #: What a machine keeps: above either bound go those that were not used for longest. One with CUDA
 #: takes about 6 GB, one without about 1.5 GB, the requirements of a job mostly much less.
@@ -139,6 +141,8 @@ def _stand_in(packages: str, base: Base, *, everything: bool) -> Dict[str, str]:
     uv looks into the environment alone, and is told of ``everything``. pip sees what is behind, but
     not that ``tensorflow-cpu`` is the ``tensorflow`` that others require.
     """
+    from importlib import metadata
+
     known = {}
     if everything:
         for found in metadata.distributions(path=list(base.folders)):

@@ -21,7 +21,7 @@ from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents
 from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.mesos.credentials import Credentials
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 

@@ -14,7 +14,7 @@ import pytest
 from browser_page import DESKTOP, PHONE, Page
 from cluster_faults import FaultyCluster
 from dcos_tensorflow.local.daemon import PRINCIPAL
-from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.network.page_files import HEADERS
 from mesos_scheduler import Scheduler, task
 from waiting import eventually

@@ -14,7 +14,7 @@ import pytest
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
 from dcos_tensorflow.local.timing import Timing
-from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.mesos.credentials import Credentials
 
 from .packages import package, repository
 from .world import World

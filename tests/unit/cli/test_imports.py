@@ -41,22 +41,24 @@ def loaded(program: str) -> set[str]:
         (
             "run, up to the start of its cluster",
             "import dcos_tensorflow.cli.commands.run, dcos_tensorflow.cli.serving.starting",
-            (*LARGE, *CLUSTER, "dcos_tensorflow.scheduler"),
+            (*LARGE, *CLUSTER, "http.client", "dcos_tensorflow.scheduler"),
         ),
         (
-            "run, up to the start of its scheduler",
-            "import dcos_tensorflow.cli.serving.deployment",
-            (*LARGE, *CLUSTER, "dcos_tensorflow.scheduler.scheduler"),
+            "run, what makes its job ready",
+            "import dcos_tensorflow.cli.serving.readying",
+            (*LARGE, *CLUSTER, "http.client", "dcos_tensorflow.scheduler.scheduler"),
         ),
         (
             "run as a whole",
-            "import dcos_tensorflow.cli.serving.foreground",
-            # Runners are asked by asyncio.
-            (*(name for name in LARGE if name != "asyncio"), *CLUSTER),
+            "import dcos_tensorflow.cli.serving.foreground\n"
+            # What follows a job looks at it through this.
+            "import dcos_tensorflow.api.views.job",
+            # Runners are asked by asyncio. Its options are read by another process.
+            (*(name for name in LARGE if name != "asyncio"), *CLUSTER, "pydantic"),
         ),
         (
             "the cluster's process",
-            "import dcos_tensorflow.local.__main__",
+            "import dcos_tensorflow.local.serving",
             (*LARGE, "pydantic", "dcos_tensorflow.options", "dcos_tensorflow.scheduler"),
         ),
     ],

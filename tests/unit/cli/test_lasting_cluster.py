@@ -5,7 +5,7 @@ from __future__ import annotations
 from dcos_tensorflow.cli.embedded.lasting import running_services
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.daemon import ClusterStatus
-from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.mesos.credentials import Credentials
 
 
 def at(master: str, *credentials: str) -> ClusterStatus:

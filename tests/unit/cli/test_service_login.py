@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.serving.preparation import PreparedJob, with_principal
-from dcos_tensorflow.cli.serving.seen_code import SeenCode
+from dcos_tensorflow.cli.serving.deployment import PreparedJob, SeenCode
+from dcos_tensorflow.cli.serving.preparation import with_principal
 from dcos_tensorflow.cli.serving.service_login import service_account, with_clusters_authority
 from dcos_tensorflow.cli.settings import Settings, collect
 from dcos_tensorflow.mesos.service_account import ServiceAccount

@@ -16,7 +16,7 @@ from dcos_tensorflow.mesos.agent_files import (
     HttpAccess,
     SandboxNotFound,
 )
-from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.mesos.credentials import Credentials
 from mesos_at import files_at
 
 TASK = ("S1", "F1", "task-1")

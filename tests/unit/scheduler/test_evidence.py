@@ -48,6 +48,19 @@ def test_without_a_report_the_line_of_stderr_that_speaks_of_an_error_tells():
     assert found.summary == "Failed to fetch 'http://x/job.zip': 404"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "I0000 00:00:1795458945.262882 5077 port.cc:153] oneDNN custom operations are on. You may"
+        " see slightly different numerical results due to floating-point round-off errors",
+        "2026-11-23 18:36:31.262882: I tensorflow/core/util/port.cc:113] round-off errors",
+    ],
+)
+def test_what_tensorflow_logs_for_information_is_why_nothing_ended(line):
+    assert read_evidence(Files(stderr=f"{line}\n"), HERE, TASK).summary == ""
+    assert read_evidence(Files(stderr=f"bye\n{line}\n"), HERE, TASK).summary == "bye"
+
+
 def test_a_sandbox_that_cannot_be_read_is_no_error():
     assert read_evidence(Files(), HERE, TASK).summary == ""
 

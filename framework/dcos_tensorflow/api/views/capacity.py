@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from dcos_tensorflow.api import schemas
-from dcos_tensorflow.api.answers import ElementNotFound
+from dcos_tensorflow.api.errors import ElementNotFound
 from dcos_tensorflow.core.model.capacity_spec import Billing
 from dcos_tensorflow.core.model.service_state import ServiceState
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.api import schemas
 
 
 def capacity(state: ServiceState) -> schemas.Capacity:
@@ -26,4 +28,4 @@ def capacity(state: ServiceState) -> schemas.Capacity:
     now = state.subscription.stepped_at
     ledger = ledger_of(state.capacity)
     found = document(ledger, state.told.capacity, spec.budget, increment, now)
-    return cast(schemas.Capacity, found)
+    return cast("schemas.Capacity", found)

@@ -5,13 +5,17 @@ The same functions render it here and into a launch, so what is shown is what a 
 
 from __future__ import annotations
 
-from dcos_tensorflow.api import schemas
-from dcos_tensorflow.api.answers import ElementNotFound
+from typing import TYPE_CHECKING
+
+from dcos_tensorflow.api.errors import ElementNotFound
 from dcos_tensorflow.api.views.pods import wanted_names
 from dcos_tensorflow.core.cluster import cluster_spec
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import GANG_ROLES, split_task_name
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.api import schemas
 
 #: With more members than this a task's TF_CONFIG is shown at ``/v1/cluster/<task>`` only: each
 #: holds every address, so all of them together grow with the square.

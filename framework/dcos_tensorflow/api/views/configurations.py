@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.api import schemas
-from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
+from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.options.differences import differing
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.api import schemas
 
 
 def configuration_ids(state: ServiceState, stored: Mapping[str, ServiceSpec]) -> list[str]:

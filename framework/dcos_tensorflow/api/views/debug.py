@@ -7,12 +7,15 @@ as the SDK does, with ``invalid-input``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.counters import MESOS_STATES
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.plans.elements import Phase, Plan, Status, Step
 from dcos_tensorflow.core.plans.plan import plans
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.api import schemas
 
 
 class InvalidInput(LookupError):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dcos_tensorflow.api import schemas
-from dcos_tensorflow.api.answers import ElementNotFound
+from typing import TYPE_CHECKING
+
+from dcos_tensorflow.api.errors import ElementNotFound
 from dcos_tensorflow.core.cluster import addresses
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import GANG_ROLES, TaskRole
 from dcos_tensorflow.core.model.task import TaskRecord
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.api import schemas
 
 #: Roles that listen: TensorFlow's gRPC port, or TensorBoard's HTTP port. An evaluator does not.
 LISTENING_ROLES = frozenset({*GANG_ROLES, TaskRole.TENSORBOARD})

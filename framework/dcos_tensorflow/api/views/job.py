@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.views import storage, units
 from dcos_tensorflow.api.views.offers import verdict_body
 from dcos_tensorflow.api.views.pods import pod_names
@@ -20,6 +19,9 @@ from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.recovery import outcome
 from dcos_tensorflow.core.recovery.waits import Wait, waits
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.api import schemas
 
 #: What is taken from a task runner's report (docs/task-runner.md); all else in it stays there.
 REPORTED = (
@@ -79,7 +81,7 @@ def _incident(incident: Incident) -> schemas.Incident:
     plain: dict[str, Any] = codec.to_plain(incident)
     for kept in ("evidence", "error", "began_at", "checkpoint"):
         del plain[kept]
-    return cast(schemas.Incident, {**plain, "summary": incident.told})
+    return cast("schemas.Incident", {**plain, "summary": incident.told})
 
 
 def _task(state: ServiceState, name: str) -> schemas.TaskOfJob:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
-from dcos_tensorflow.api import schemas
 from dcos_tensorflow.core.model.service_state import OfferVerdict, ServiceState
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.api import schemas
 
 
 def offers(state: ServiceState) -> schemas.Offers:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from dcos_tensorflow.api import schemas
-from dcos_tensorflow.api.answers import ElementNotFound
+from dcos_tensorflow.api.errors import ElementNotFound
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.plans.elements import Phase, Plan, Status
 from dcos_tensorflow.core.plans.plan import plans
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.api import schemas
 
 
 def plan_names(state: ServiceState) -> list[str]:

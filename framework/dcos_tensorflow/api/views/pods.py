@@ -6,11 +6,10 @@ never launched has no Mesos state; it is shown all the same, as PENDING and with
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.api import schemas
-from dcos_tensorflow.api.answers import ElementNotFound
 from dcos_tensorflow.api.counters import MESOS_STATES
+from dcos_tensorflow.api.errors import ElementNotFound
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import RoleSpec, split_task_name
@@ -18,6 +17,9 @@ from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
 from dcos_tensorflow.core.plans.removal import unwanted
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.api import schemas
 
 NEVER_LAUNCHED = "PENDING"
 

@@ -7,10 +7,12 @@ answer; a runner that keeps nothing in S3 reports nothing of it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.api.schemas import StorageProblem
 from dcos_tensorflow.core.model.service_state import ServiceState
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.api.schemas import StorageProblem
 
 #: The parts of a report and what each of them is about, for people.
 _PARTS = {

@@ -10,10 +10,9 @@ import operator
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.api import schemas
-from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
+from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
 from dcos_tensorflow.core.model.report import unit_of
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitState, UnitTable
@@ -21,6 +20,9 @@ from dcos_tensorflow.core.model.workload_spec import SweepSpec, WorkloadSpec
 from dcos_tensorflow.workloads import producer_of
 from dcos_tensorflow.workloads.kept import kept_in
 from dcos_tensorflow.workloads.producer import Producer
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.api import schemas
 
 #: A unit that waits for what becomes of it, while a slot works on it.
 _RUNNING = "running"

@@ -20,6 +20,7 @@ from dcos_tensorflow.cli.flags import (
     script_flags,
     work_dir_flag,
 )
+from dcos_tensorflow.cli.invocation import Invocation
 from dcos_tensorflow.cli.settings import (
     RUN_SETTINGS,
     Settings,
@@ -145,6 +146,7 @@ def deployed(
             "--agents, --cpus, --mem, --disk, --gpus and --attributes are for the embedded cluster;"
             f" this job goes to {collected.origin('master')}."
         )
+    invocation: Invocation = click.get_current_context().obj or Invocation()
     return run(
         RunRequest(
             given=read(collected),
@@ -158,6 +160,7 @@ def deployed(
             strict=flags["strict"],
             yes=flags["yes"],
             json=as_json,
-            typed=tuple(click.get_current_context().obj or ()),
-        )
+            typed=invocation.typed,
+        ),
+        may_fork=invocation.own_process,
     )

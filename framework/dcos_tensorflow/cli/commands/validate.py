@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from dcos_tensorflow.cli.errors import EXIT_USAGE, UsageError
+from dcos_tensorflow.cli.errors import EXIT_USAGE, UsageError, told_with_refusals
 from dcos_tensorflow.cli.flags import (
     ScriptCommand,
     gpus_flag,
@@ -52,10 +52,11 @@ def validate(
 ) -> int:
     """Show what a job would run, or everything that is wrong with its options."""
     from dcos_tensorflow.cli.serving import describing
-    from dcos_tensorflow.cli.serving.preparation import PreparedJob, settled
+    from dcos_tensorflow.cli.serving.deployment import PreparedJob
+    from dcos_tensorflow.cli.serving.preparation import settled
     from dcos_tensorflow.cli.serving.script_job import ScriptFlags, given_options
-    from dcos_tensorflow.cli.serving.unasked_tasks import told_with_refusals
     from dcos_tensorflow.core.cluster.cluster_spec import illegal_mix
+    from dcos_tensorflow.options.asked import came_by_default
 
     if local and master is not None:
         raise UsageError("--local and --master exclude each other.")
@@ -79,7 +80,7 @@ def validate(
         return replace(found, notes=(*given.notes, *found.notes))
 
     try:
-        with told_with_refusals(options):
+        with told_with_refusals(came_by_default(options)):
             described = describing.document(prepared(), local=here)
     except UsageError as error:
         if not as_json:

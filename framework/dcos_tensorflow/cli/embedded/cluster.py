@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import shutil
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 from dcos_tensorflow.cli.embedded.fitting import check_fits, fits, overcommitted
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents, ports_of
 from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.cli.output import say
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, make_folder
 from dcos_tensorflow.core.json_text import read_json
@@ -27,7 +28,7 @@ from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.background_process import BackgroundProcessError, StartedProcess
 from dcos_tensorflow.local.configuration import AgentConfig
 from dcos_tensorflow.local.daemon import ClusterStatus
-from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 
@@ -239,6 +240,12 @@ def _makes_room(directory: Path, found: ClusterStatus, spec: ServiceSpec) -> boo
     return down(directory)
 
 
+def tell(cluster: Cluster, stream: TextIO) -> None:
+    """Say what is to be said of the cluster that was found or started."""
+    if cluster.note:
+        say(f"note: {cluster.note}", stream)
+
+
 def _is_for_jobs(directory: Path, found: ClusterStatus) -> bool:
     try:
         return (directory / _FOR_JOBS).read_text() == str(found.pid)
@@ -248,6 +255,9 @@ def _is_for_jobs(directory: Path, found: ClusterStatus) -> bool:
 
 def _is_empty(found: ClusterStatus) -> bool:
     """Say whether no framework is registered: one without tasks may wait for room."""
+    # A cluster of the run's own is not asked: it has just said that it serves.
+    import urllib.request
+
     try:
         url, header = f"http://{found.master}/state", found.credentials.header()
         request = urllib.request.Request(url, headers=header)

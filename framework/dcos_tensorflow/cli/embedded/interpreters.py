@@ -38,6 +38,11 @@ def find_tensorflow(places: Iterable[Path], version: str = "") -> Path | None:
     return None
 
 
+def found_here(python: str) -> str:
+    """Return what to say of a Python with TensorFlow that was found for the tasks."""
+    return f"The tasks run with the TensorFlow of {python}."
+
+
 def folders_near(places: Iterable[Path]) -> Iterator[Path]:
     """Give each place and the folders above it, nearest first, each folder once.
 

@@ -14,17 +14,69 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dcos_tensorflow.cli.embedded.cluster import lasting_cluster, tell
 from dcos_tensorflow.cli.errors import CliError
+from dcos_tensorflow.cli.output import say, show_json
 from dcos_tensorflow.cli.services import ending, registry
 from dcos_tensorflow.cli.services.client import client_of
 from dcos_tensorflow.cli.services.registry import Registration
+from dcos_tensorflow.cli.serving.deployment import Deployment
 from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.settings import OTHER_VARIABLES, PREFIX, SETTINGS, Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.local.background_process import StartedProcess
 
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.1
 _LOG_LINES = 20
+
+
+def in_background(deployed: Deployment, begun: StartedProcess | None = None) -> Registration:
+    """Start the job's scheduler in the background and return where it is.
+
+    A job of this machine goes to the embedded cluster that lasts, which is started where none runs.
+    Raises CliError with what the scheduler said when it ends at once.
+    """
+    request, service = deployed.request, deployed.prepared.spec.name
+    if request.local:
+        cluster = lasting_cluster(
+            request.work,
+            deployed.directory,
+            deployed.prepared.spec,
+            request.wishes,
+            strict=request.strict,
+            begun=begun,
+        )
+        tell(cluster, request.stream)
+    return start_scheduler(
+        request.given,
+        request.settings,
+        deployed.directory,
+        request.work,
+        local=request.local,
+        service=service,
+    )
+
+
+def detach(deployed: Deployment, begun: StartedProcess | None) -> int:
+    """Start the job's scheduler in the background, and say how to follow and stop the job."""
+    service, directory = deployed.prepared.spec.name, deployed.directory
+    registration = in_background(deployed, begun)
+    if deployed.request.json:
+        show_json(
+            {
+                "service": service,
+                "pid": registration.pid,
+                "api": registration.api,
+                "log": str(directory.log),
+            }
+        )
+    else:
+        say(f"{service} runs in the background (scheduler pid {registration.pid}).")
+        say(f"  follow it  dcos-tensorflow status {service} --follow")
+        say(f"  stop it    dcos-tensorflow stop {service}")
+        say(f"  its log    {directory.log}")
+    return 0
 
 
 def start_scheduler(

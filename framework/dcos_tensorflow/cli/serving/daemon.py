@@ -23,12 +23,11 @@ from types import FrameType
 from dcos_tensorflow.cli.embedded import cluster as embedded
 from dcos_tensorflow.cli.embedded.cluster import Cluster
 from dcos_tensorflow.cli.errors import EXIT_UNINSTALLED, CliError, UsageError
-from dcos_tensorflow.cli.garbage import look_as_usual
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.services.stored import stored_state
+from dcos_tensorflow.cli.serving.deployment import PreparedJob
 from dcos_tensorflow.cli.serving.own_log import log_to_standard_error
 from dcos_tensorflow.cli.serving.preparation import (
-    PreparedJob,
     prepare,
     prepare_name,
     respecified,
@@ -51,6 +50,7 @@ from dcos_tensorflow.cli.serving.wanted_service import (
 )
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, work_directory
+from dcos_tensorflow.garbage import look_as_usual
 from dcos_tensorflow.local.daemon import PRINCIPAL
 from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.options import OptionsError

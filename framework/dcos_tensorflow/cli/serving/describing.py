@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dcos_tensorflow.cli.embedded.fitting import wanted
-from dcos_tensorflow.cli.serving.preparation import PreparedJob, found_here
+from dcos_tensorflow.cli.embedded.interpreters import found_here
+from dcos_tensorflow.cli.serving.deployment import PreparedJob
 from dcos_tensorflow.cli.wording import amounts, table
 from dcos_tensorflow.core.cluster.cluster_spec import (
     recovery_strategy,

@@ -12,10 +12,11 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TextIO
+from functools import partial
+from typing import TYPE_CHECKING
 
 from dcos_tensorflow.cli.bill_lines import saved
-from dcos_tensorflow.cli.embedded.cluster import Cluster, check_of, cluster_for_run
+from dcos_tensorflow.cli.embedded.cluster import Cluster, check_of, cluster_for_run, tell
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.following.job import (
     Left,
@@ -28,14 +29,12 @@ from dcos_tensorflow.cli.following.job import (
     wait_for_machines,
     wait_for_the_end,
 )
-from dcos_tensorflow.cli.garbage import look_as_usual
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.services.registry import only_run
-from dcos_tensorflow.cli.serving.deployment import Deployment, tell
+from dcos_tensorflow.cli.serving.deployment import Deployment
 from dcos_tensorflow.cli.serving.describing import told_count, told_pace, units_of
 from dcos_tensorflow.cli.serving.own_log import log_to_file
-from dcos_tensorflow.cli.serving.preparation import PreparedJob, respecified
 from dcos_tensorflow.cli.serving.run_request import RunRequest
 from dcos_tensorflow.cli.serving.scheduler_settings import (
     scheduler_config,
@@ -44,13 +43,14 @@ from dcos_tensorflow.cli.serving.scheduler_settings import (
 )
 from dcos_tensorflow.cli.serving.served_job import ServedJob
 from dcos_tensorflow.cli.serving.service_login import with_clusters_authority
-from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.counted import agreeing, counted
-from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.garbage import look_as_usual
 from dcos_tensorflow.local.background_process import StartedProcess
-from dcos_tensorflow.options import as_given, effective
 from dcos_tensorflow.task.shield import keep_memory_private
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.options import Options
 
 
 def run(deployed: Deployment, begun: StartedProcess | None) -> int:
@@ -60,12 +60,10 @@ def run(deployed: Deployment, begun: StartedProcess | None) -> int:
     """
     keep_memory_private()
     request, prepared = deployed.request, deployed.prepared
-    directory, known = deployed.directory, deployed.known
-    options, account = deployed.options, deployed.account
-    said = options.service
+    directory, account = deployed.directory, deployed.account
     with caught_signals() as signals, ExitStack() as stack:
         stack.enter_context(only_run(directory, prepared.spec.name))
-        stack.enter_context(log_to_file(directory.log, said.log_level, said.log_format))
+        stack.enter_context(log_to_file(directory.log, *deployed.log))
         cluster, ends = None, stack.enter_context(ExitStack())
         settings = with_clusters_authority(request.settings, account, os.environ)
         if request.local:
@@ -75,7 +73,7 @@ def run(deployed: Deployment, begun: StartedProcess | None) -> int:
                 prepared.spec,
                 request.wishes,
                 ends,
-                done=known is None or known.job.phase is JobPhase.DONE,
+                done=deployed.is_done,
                 strict=request.strict,
                 begun=begun,
             )
@@ -94,15 +92,13 @@ def run(deployed: Deployment, begun: StartedProcess | None) -> int:
             prepared,
             config,
             directory,
-            effective(options),
+            deployed.shown,
             local=request.local,
-            as_given=as_given(options),
+            as_given=deployed.as_given,
             published_defaults=request.given.published_defaults,
-            folder=options.base_directory,
+            folder=deployed.folder,
             check_cluster=check_of(cluster.directory if cluster else None, settings["master"]),
-            spec_of=lambda changed, running: respecified(
-                changed, directory, os.environ, running, local=request.local
-            ),
+            spec_of=partial(_respecified, deployed),
         )
         try:
             stack.enter_context(served)
@@ -113,29 +109,28 @@ def run(deployed: Deployment, begun: StartedProcess | None) -> int:
             raise
         served.wait_for_launch()
         look_as_usual()
-        _announce(prepared, directory, where, known, request.stream, run=served.snapshot().run)
+        _announce(deployed, where, run=served.snapshot().run)
         if request.update and (refused := served.refused_update()):
             say(f"The job goes on with the options it has: {refused}.", request.stream)
         return _follow(request, served, cluster, signals)
 
 
-def _announce(
-    prepared: PreparedJob,
-    directory: ServiceDirectory,
-    where: str,
-    known: ServiceState | None,
-    stream: TextIO,
-    *,
-    run: int,
-) -> None:
-    spec = prepared.spec
+def _respecified(deployed: Deployment, changed: Options, running: ServiceSpec) -> ServiceSpec:
+    from dcos_tensorflow.cli.serving.preparation import respecified
+
+    local = deployed.request.local
+    return respecified(changed, deployed.directory, os.environ, running, local=local)
+
+
+def _announce(deployed: Deployment, where: str, *, run: int) -> None:
+    spec, stream = deployed.prepared.spec, deployed.request.stream
     tasks = counted(len(spec.task_names()), "task")
     units = units_of(spec)
     what = f"{told_count(units)}, {told_pace(units)} at a time, {tasks} each," if units else tasks
     say(f"{spec.name}: run {run}, {what} on {where}", stream)
-    kept = directory.checkpoints
-    if known is not None and known.job.phase is not JobPhase.DONE:
-        say(f"The job of {spec.name} is still {known.job.phase}: it is taken up again.", stream)
+    kept = deployed.directory.checkpoints
+    if not deployed.is_done:
+        say(f"The job of {spec.name} is still {deployed.phase}: it is taken up again.", stream)
     elif spec.job.checkpoint_dir == str(kept) and any(kept.iterdir()):
         say(f"Training goes on from the checkpoints in {kept}; --fresh removes them.", stream)
 

@@ -17,10 +17,9 @@ from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.services.registry import only_run
 from dcos_tensorflow.cli.services.snapshot import Snapshot
+from dcos_tensorflow.cli.serving.deployment import PreparedJob, SeenCode
 from dcos_tensorflow.cli.serving.own_log import log_to_file
-from dcos_tensorflow.cli.serving.preparation import PreparedJob
 from dcos_tensorflow.cli.serving.scheduler_settings import scheduler_config, with_guarded_api
-from dcos_tensorflow.cli.serving.seen_code import SeenCode
 from dcos_tensorflow.cli.serving.served_job import ServedJob
 from dcos_tensorflow.cli.settings import collect
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory

@@ -8,23 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.serving.deployment import LocalData
 from dcos_tensorflow.cli.serving.job_archive import MAX_BYTES, files_of, pack_files
 from dcos_tensorflow.cli.work_directory import expanded
 from dcos_tensorflow.core.model.spec import LinkedData, ServiceSpec
-from dcos_tensorflow.options import Options
-from dcos_tensorflow.options.storage import linked_data
-from dcos_tensorflow.records import dataclass
 
-
-@dataclass(frozen=True)
-class LocalData:
-    """A file or folder of this machine, where tasks find it, and the option that says so."""
-
-    source: Path
-    path: str
-    option: str
+if TYPE_CHECKING:
+    from dcos_tensorflow.options import Options
 
 
 def with_local_data(
@@ -42,6 +35,9 @@ def with_local_data(
 
 
 def _on_this_machine(options: Options, *, local: bool) -> list[LocalData]:
+    # Where there are options they have been imported; who knows what was found needs none.
+    from dcos_tensorflow.options.storage import linked_data
+
     found = []
     names = {one.path: f"data.{number}.uri" for number, one in enumerate(options.data)}
     for link in linked_data(options):

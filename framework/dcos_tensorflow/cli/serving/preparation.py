@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from dcos_tensorflow.cli.embedded.interpreters import (
     find_tensorflow,
+    found_here,
     tensorflow_version,
     this_interpreter,
 )
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.serving.batch_places import with_batch_places
+from dcos_tensorflow.cli.serving.deployment import PreparedJob, SeenCode
 from dcos_tensorflow.cli.serving.job_archive import check_sum, pack
-from dcos_tensorflow.cli.serving.local_data import LocalData, pack_data, with_local_data
+from dcos_tensorflow.cli.serving.local_data import pack_data, with_local_data
 from dcos_tensorflow.cli.serving.requirements import environments_are_there
-from dcos_tensorflow.cli.serving.seen_code import SeenCode, keras_notes, look
+from dcos_tensorflow.cli.serving.seen_code import keras_notes, look
 from dcos_tensorflow.cli.serving.unseen_paths import unseen_paths
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, expanded
 from dcos_tensorflow.core import contract
@@ -52,7 +54,6 @@ from dcos_tensorflow.options.cross_checks import role_options
 from dcos_tensorflow.options.images import version_of_image
 from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
 from dcos_tensorflow.options.service_models import Service
-from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
     from dcos_tensorflow.mesos.service_account import ServiceAccount
@@ -63,24 +64,6 @@ _CONTAINER_OPTIONS = ("tf_image", "gpu_tf_image", "containerizer")
 #: The names of the packed local code and data among the files that tasks fetch.
 _PACKED_JOB = "packed-job.zip"
 _PACKED_DATA = "packed-data.zip"
-
-
-@dataclass(frozen=True)
-class PreparedJob:
-    """What a scheduler is to run. ``archive`` is the packed local code, None for a URL or none.
-
-    ``code`` is what can be seen of it from here; ``tensorflow`` is the version that each role runs
-    with, empty where that cannot be seen. ``data`` is packed input data, None for none;
-    ``local_data`` is what of it lies on this machine.
-    """
-
-    spec: ServiceSpec
-    archive: Path | None
-    code: SeenCode
-    notes: tuple[str, ...]
-    tensorflow: Mapping[TaskRole, str] = field(default_factory=dict)
-    data: Path | None = None
-    local_data: tuple[LocalData, ...] = ()
 
 
 def prepare(
@@ -365,11 +348,6 @@ def _python(
         " Name one in service.python, or a version in service.tensorflow_version: then it is"
         " installed for the tasks."
     )
-
-
-def found_here(python: str) -> str:
-    """Return what to say of a Python with TensorFlow that was found for the tasks."""
-    return f"The tasks run with the TensorFlow of {python}."
 
 
 def _python_option(options: Options, role: RoleSpec) -> str:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.serving.deployment import SeenCode
 from dcos_tensorflow.cli.serving.job_archive import unpack
 from dcos_tensorflow.cli.serving.requirements import named_tensorflow
 from dcos_tensorflow.cli.wording import sentence
@@ -20,27 +21,11 @@ from dcos_tensorflow.core.model.spec import TRAINING_ROLES, ServiceSpec, Strateg
 from dcos_tensorflow.job_code import agreement
 from dcos_tensorflow.job_code.agreement import Tasks
 from dcos_tensorflow.job_code.archives import is_archive
-from dcos_tensorflow.job_code.facts import Facts, job_strategy, read_facts
+from dcos_tensorflow.job_code.facts import job_strategy, read_facts
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE
-from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.contracts import find_contract
 from dcos_tensorflow.task.spec import Job
-
-
-@dataclass(frozen=True)
-class SeenCode:
-    """How a job's code is called, and what it says of its training; nothing where it is elsewhere.
-
-    ``strategy`` is what was recognised in it, empty where that is not sure; ``notes`` is what may
-    not be meant. ``tensorflow`` is the version that its requirements name exactly, if they do.
-    """
-
-    contract: str
-    strategy: str = ""
-    facts: Facts = Facts()
-    notes: tuple[str, ...] = ()
-    tensorflow: str = ""
 
 
 def look(spec: ServiceSpec, source: Path | None) -> SeenCode:

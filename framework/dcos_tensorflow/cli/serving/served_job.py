@@ -22,9 +22,8 @@ from dcos_tensorflow.cli.services.kept_output import keep_output
 from dcos_tensorflow.cli.services.registry import Registration
 from dcos_tensorflow.cli.services.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.cli.services.units import came_of
-from dcos_tensorflow.cli.serving.preparation import PreparedJob
+from dcos_tensorflow.cli.serving.deployment import PreparedJob
 from dcos_tensorflow.cli.serving.scheduler_settings import without_password
-from dcos_tensorflow.cli.serving.wanted_service import one_sentence
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
@@ -37,7 +36,7 @@ from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.keeper import Keeper, Sources
 from dcos_tensorflow.local.machine.process_tree import start_time
 from dcos_tensorflow.network.listening import ServerNotStarted
-from dcos_tensorflow.options import Options, OptionsError
+from dcos_tensorflow.options.errors import OptionsError, one_sentence
 from dcos_tensorflow.scheduler.beginning import NothingInForce
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
 from dcos_tensorflow.scheduler.scheduler import (
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from dcos_tensorflow.api.server import ApiServer
     from dcos_tensorflow.core.model.service_state import ServiceState
     from dcos_tensorflow.history.bucket import RunBucket
+    from dcos_tensorflow.options import Options
 
 log = logging.getLogger(__name__)
 

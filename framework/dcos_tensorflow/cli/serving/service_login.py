@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.settings import Settings
-from dcos_tensorflow.mesos.service_account import ServiceAccount, ServiceAccountError, parse
-from dcos_tensorflow.options import Options
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.mesos.service_account import ServiceAccount
+    from dcos_tensorflow.options import Options
 
 #: What the DC/OS SDK's schedulers have it in: its JSON, or the path of a file with it.
 CREDENTIAL_VARIABLE = "DCOS_SERVICE_ACCOUNT_CREDENTIAL"
@@ -65,6 +68,9 @@ def _read(path: Path, origin: str) -> str:
 
 
 def _parsed(text: str, origin: str) -> ServiceAccount:
+    # On most clusters nobody logs in, and TLS comes with it.
+    from dcos_tensorflow.mesos.service_account import ServiceAccountError, parse
+
     try:
         return parse(text)
     except ServiceAccountError as error:

@@ -1,4 +1,4 @@
-"""Tasks that nobody has asked for: told with every refusal, and never ended in silence.
+"""Tasks that nobody has asked for any more are never ended in silence.
 
 Used by ``run``, ``scheduler`` and ``validate``. A release before this one ran the published counts
 where options named none (``options.asked``). A job of that time that has not ended keeps them when
@@ -7,28 +7,14 @@ it is taken up; any other job whose tasks the options pass over is taken up when
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec
 from dcos_tensorflow.options import Options, OptionsError, service_spec
-from dcos_tensorflow.options.asked import came_by_default, lost, unnamed
+from dcos_tensorflow.options.asked import lost, unnamed
 from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
-
-
-@contextmanager
-def told_with_refusals(options: Options) -> Iterator[None]:
-    """Add to a UsageError who comes by the published default: that may be all that is wrong."""
-    try:
-        yield
-    except UsageError as error:
-        told = came_by_default(options)
-        if not told:
-            raise
-        raise UsageError(f"{error} {told}") from error
 
 
 def runs_as_published(

@@ -96,13 +96,6 @@ def to_uninstall(
     return WantedService(known, {})
 
 
-def one_sentence(problem: OptionsError | CliError) -> str:
-    """Return why options cannot be had, to stand in a plan and behind other words."""
-    if isinstance(problem, OptionsError):
-        return "; ".join(map(str, problem.problems))
-    return str(problem).rstrip(".")
-
-
 def of_package(options: Options, environ: Mapping[str, str]) -> Options:
     """Return the options with what a package's app says beside them. Raises OptionsError."""
     options = with_images(options, variables.images_in(environ))

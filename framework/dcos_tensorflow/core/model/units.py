@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import math
-import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, fields, replace
 from enum import StrEnum
@@ -244,7 +243,10 @@ class UnitTable:
     @property
     def usual_seconds(self) -> float:
         """Return the median of what successes take; 0 for none."""
-        return statistics.median(self.seconds) if self.seconds else 0.0
+        # Fractions and decimals come with it, and only a batch is asked.
+        from statistics import median
+
+        return median(self.seconds) if self.seconds else 0.0
 
     # Changes.
 

@@ -16,7 +16,7 @@ from dcos_tensorflow.local.agent.agent_config import APPS_ATTRIBUTE
 from dcos_tensorflow.local.configuration import APPS_ROLE
 from dcos_tensorflow.local.dcos.app_records import TaskRecord
 from dcos_tensorflow.mesos.calls import CallError
-from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.mesos.hardened import HardenedSchedulerDriver
 from dcos_tensorflow.mesos.pymesos_import import import_pymesos
 

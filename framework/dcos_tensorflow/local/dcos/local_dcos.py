@@ -30,7 +30,7 @@ from dcos_tensorflow.local.dcos.service_changes import ServiceChanges
 from dcos_tensorflow.local.dcos.services import Services
 from dcos_tensorflow.local.dcos.state_file import StateFile
 from dcos_tensorflow.local.dcos.uninstall import Uninstaller
-from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.network.asgi_server import AsgiServer
 from dcos_tensorflow.records import dataclass
 

@@ -32,7 +32,7 @@ from dcos_tensorflow.local.dcos.app_task import Machine, Prepared, TaskNotStarte
 from dcos_tensorflow.local.dcos.errors import MarathonError
 from dcos_tensorflow.local.dcos.state_file import StateFile
 from dcos_tensorflow.local.messages import TERMINAL_STATES
-from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.mesos.offered_resources import ConversionError, OfferedResources
 
 Json = dict[str, Any]

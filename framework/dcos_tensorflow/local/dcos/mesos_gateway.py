@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.local.dcos.upstream import Unreachable, ask, ask_json
-from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.mesos.credentials import Credentials
 
 Json = dict[str, Any]
 _NOBODY = Credentials()

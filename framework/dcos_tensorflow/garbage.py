@@ -1,5 +1,6 @@
-"""When Python looks for garbage: seldom while a command starts, as usual in one that lives long.
+"""When Python looks for garbage: seldom while a process starts, as usual in one that lives long.
 
+Used by the command line and by the embedded cluster's process.
 What is imported is no garbage, and to look through it again and again is a twentieth of a start.
 """
 
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import gc
 
-#: So many new objects come before the next look, while a command starts.
+#: So many new objects come before the next look, while a process starts.
 _AT_START = 100_000
 #: Python's own numbers.
 _USUAL = (700, 10, 10)
