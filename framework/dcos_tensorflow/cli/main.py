@@ -6,6 +6,7 @@ log file, and the message says where; nobody is shown a traceback.
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 import os
@@ -21,6 +22,7 @@ import click
 from dcos_tensorflow import __version__
 from dcos_tensorflow.cli.command_table import COMPLETION_VARIABLE, CommandTable
 from dcos_tensorflow.cli.errors import (
+    EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_PIPE,
     EXIT_SOFTWARE,
@@ -37,6 +39,12 @@ if TYPE_CHECKING:
     from dcos_tensorflow.options import OptionsError
 
 _PROGRAM = "dcos-tensorflow"
+
+#: What the machine refuses of a file, a folder or a disk: whoever runs the command can mend that.
+_REFUSED = {
+    *(errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EMFILE),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -118,6 +126,10 @@ def _ended_by(error: Exception, as_json: bool) -> int:
         if isinstance(error, OptionsError):
             _complain_about_options(error, as_json)
             return EXIT_USAGE
+    if isinstance(error, OSError) and error.errno in _REFUSED:
+        where = f"{error.filename}: " if error.filename else ""
+        complain(f"Error: {where}{error.strerror}.")
+        return EXIT_FAILED
     return _crashed(error)
 
 

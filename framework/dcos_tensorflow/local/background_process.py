@@ -35,6 +35,8 @@ _ANSWER_SECONDS = 10.0
 #: Between two looks at a process whose end the kernel does not tell, in seconds.
 _LOOK_SECONDS = 0.05
 _KILLED_SECONDS = 5.0
+#: How often a process looks whether it can still be found.
+_FOUND_SECONDS = 2.0
 
 
 class BackgroundProcessError(Exception):
@@ -117,6 +119,21 @@ class BackgroundProcess:
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
+
+    def await_end(self, stopping: threading.Event) -> None:
+        """Return when this very process shall end: it is told so, or nobody can find it any more.
+
+        That is so once its folder was removed.
+        """
+        while not stopping.wait(_FOUND_SECONDS) and not self.is_lost():
+            pass
+
+    def is_lost(self) -> bool:
+        """Say whether the record of this very process is gone, or another's."""
+        with contextlib.suppress(OSError):  # It may be there, and cannot be read just now.
+            record = read_json(self.folder / self.record_name)
+            return record is None or record["pid"] != os.getpid()
+        return False
 
     def log_end(self) -> str:
         """Return the last lines of the log; empty for none."""

@@ -16,7 +16,7 @@ from dcos_tensorflow.task.shield import keep_memory_private
 
 
 def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluster) -> None:
-    """Run the cluster of ``state_dir`` until SIGTERM or SIGINT: the background process.
+    """Run the cluster of ``state_dir`` until SIGTERM or SIGINT, or until the folder is gone.
 
     What it is made of comes by standard input. Without that there is nothing to run: whoever
     started the process has gone away, or has found that no cluster is needed.
@@ -36,5 +36,6 @@ def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluste
     with kind(agents, work, port=config["port"], credentials=known) as cluster:
         background.announce(master=cluster.master, agents=config["agents"])
         look_as_usual()
-        stopping.wait()
-    background.forget()
+        background.await_end(stopping)
+    if not background.is_lost():
+        background.forget()

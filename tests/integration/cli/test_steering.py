@@ -16,9 +16,10 @@ from answering_service import OPTIONS, SPEC, Service
 from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.cli.services import registry
 from dcos_tensorflow.cli.services.registry import Registration
-from dcos_tensorflow.cli.work_directory import work_directory
+from dcos_tensorflow.cli.services.stored import stored_state
+from dcos_tensorflow.cli.work_directory import ServiceDirectory, work_directory
 from dcos_tensorflow.core.kept.configuration import configuration_id
-from dcos_tensorflow.core.kept.writes import first_writes
+from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
@@ -330,6 +331,53 @@ class TestUninstall:
 
         assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 1
         assert "scheduler OPTIONS.json --uninstall" in capsys.readouterr().err
+
+    @pytest.fixture
+    def left(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServiceDirectory:
+        """Return the folder of a service whose scheduler has ended."""
+        monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path))
+        directory = work_directory(tmp_path, os.environ).service("tensorflow")
+        directory.prepare()
+        registry.register(
+            directory, Registration("tensorflow", 0, "", state=directory.state_url, local=True)
+        )
+        return directory
+
+    def keep(self, directory: ServiceDirectory, state: ServiceState) -> None:
+        store = open_store(directory.state_url, "tensorflow")
+        with closing(store), store.lead("a scheduler", 0.0, lambda _: None):
+            new = replace(state, framework_id="")
+            store.commit([*first_writes(new), *writes_between(new, state)])
+
+    def test_a_job_that_has_ended_needs_no_scheduler_to_be_forgotten(
+        self, left: ServiceDirectory, capsys: Any
+    ) -> None:
+        self.keep(left, a_state(JobPhase.DONE, framework_id=""))
+        (left.checkpoints / "step-1").touch()
+
+        assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 0
+        assert capsys.readouterr().out == "tensorflow is uninstalled.\n"
+        assert stored_state(left.state_url, "tensorflow") is None
+        assert (left.checkpoints / "step-1").exists()
+        assert not left.registration.exists()
+
+    def test_a_job_that_has_not_ended_is_not_forgotten(
+        self, left: ServiceDirectory, capsys: Any
+    ) -> None:
+        self.keep(left, a_state(JobPhase.RUNNING))
+
+        assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 1
+        assert "dcos-tensorflow stop tensorflow ends it" in capsys.readouterr().err
+        assert stored_state(left.state_url, "tensorflow") is not None
+
+    def test_a_service_that_holds_what_only_a_scheduler_gives_back_is_not_forgotten(
+        self, left: ServiceDirectory, capsys: Any
+    ) -> None:
+        # A framework that stays known to Mesos is also how reservations are given back.
+        self.keep(left, a_state(JobPhase.DONE))
+
+        assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 1
+        assert stored_state(left.state_url, "tensorflow") is not None
 
     def test_it_does_not_go_without_saying_so(self, service: Service, capsys: Any) -> None:
         assert run_command_line(["uninstall", "tensorflow"]) == 2

@@ -136,6 +136,12 @@ def test_files_of_a_killed_cluster_are_no_cluster(state_dir: Path) -> None:
     assert second.answering
 
 
+def test_a_cluster_whose_folder_was_removed_ends_for_nobody_could_find_it(state_dir: Path) -> None:
+    found = daemon.up(state_dir, agents(AgentWishes(agents=1), state_dir))
+    state_dir.rename(state_dir.with_name("moved away"))
+    eventually(lambda: not alive(found.pid), what="the cluster's end")
+
+
 def test_process_id_of_another_process_is_no_cluster(state_dir: Path) -> None:
     state_dir.mkdir()
     with subprocess.Popen(["sleep", "100"]) as other:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tarfile
@@ -104,6 +105,16 @@ def test_a_folder_that_cannot_be_read_is_named(job, tmp_path):
     (job / "lib").chmod(0)
     with pytest.raises(CliError, match="lib cannot be packed: Permission denied"):
         pack(job, tmp_path / "out.zip")
+
+
+def test_a_disk_that_is_full_is_told_with_what_was_packed_and_where_to(job, tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
+    target = tmp_path / "out.zip"
+    with pytest.raises(CliError, match=f"{job}, into {target}, cannot be packed: No space left"):
+        pack(job, target)
 
 
 def test_more_than_a_job_can_be_is_refused_before_all_of_it_is_looked_at(

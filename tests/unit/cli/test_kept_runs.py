@@ -136,6 +136,7 @@ def test_a_run_that_is_not_kept_is_said_to_be_none(work: WorkDirectory, said: Sa
     keep(work, "digits", 1, 0.9)
     code, _, error = said("runs", "show", "digits@7")
     assert (code, error) == (1, "Error: No run 7 of digits is kept; there are 1.\n")
+    assert said("runs", "show", "mnist")[2] == "Error: No run of mnist is kept.\n"
 
 
 def test_two_runs_are_drawn_over_each_other(

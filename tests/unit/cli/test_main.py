@@ -31,6 +31,12 @@ def options(tmp_path):
 COMMAND = {"service": {"job_cmd": "true"}, "worker": {"count": 2, "cpus": 0.5}}
 
 
+def test_what_the_machine_refuses_is_told_as_that_and_as_no_mistake_of_ours(home, capsys):
+    home.write_text("a file where the folder of all services was to be")
+    assert run_command_line(["local", "up"]) == 1
+    assert capsys.readouterr().err == f"Error: {home}/local/for-jobs: Not a directory.\n"
+
+
 def test_good_options_are_shown_as_what_would_run(options, capsys):
     assert run_command_line(["validate", options(**COMMAND)]) == 0
     out = capsys.readouterr().out

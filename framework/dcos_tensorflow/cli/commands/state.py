@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +19,6 @@ from dcos_tensorflow.cli.flags import json_flag, name_flag, work_dir_flag
 from dcos_tensorflow.cli.output import say, show_json
 from dcos_tensorflow.cli.services import registry
 from dcos_tensorflow.cli.settings import with_access, zookeeper_flags
-from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
 
@@ -117,9 +115,9 @@ def import_(
     **zookeeper: str | None,
 ) -> int:
     """Put back what export has saved, where nothing is kept of the service and nobody serves it."""
+    from dcos_tensorflow.cli.services.stored import led
     from dcos_tensorflow.core.kept.paths import CONFIG_TARGET
     from dcos_tensorflow.core.model.actions import Write
-    from dcos_tensorflow.state.errors import LeadershipTaken
     from dcos_tensorflow.state.exported import NotExported, from_text
 
     try:
@@ -132,20 +130,15 @@ def import_(
     _restored(service, export.values)
     # Last, as a new service has it: without it nothing is taken for a state.
     ordered = sorted(export.values.items(), key=lambda item: item[0] == CONFIG_TARGET)
-    with _opened(place, service) as store:
-        try:
-            leadership = store.lead(f"state import, pid {os.getpid()}", 0.0, lambda _: None)
-        except LeadershipTaken as error:
-            raise CliError(sentence(str(error)), EXIT_LOCKED) from error
-        with leadership:
-            kept = store.load()
-            if kept:
-                raise CliError(
-                    f"{counted(len(kept), 'value')} of {service} are kept there already, and stay"
-                    " as they are. Save them with state export, and remove them first: the file"
-                    f" of SQLite, or /dcos-service-{service} by ZooKeeper's own client."
-                )
-            store.commit([Write(path, value) for path, value in ordered])
+    with led(place, service, "state import") as store:
+        kept = store.load()
+        if kept:
+            raise CliError(
+                f"{counted(len(kept), 'value')} of {service} are kept there already, and stay"
+                " as they are. Save them with state export, and remove them first: the file"
+                f" of SQLite, or /dcos-service-{service} by ZooKeeper's own client."
+            )
+        store.commit([Write(path, value) for path, value in ordered])
     if as_json:
         show_json({"service": service, "values": len(ordered), "file": str(file)})
     else:
@@ -172,28 +165,16 @@ def _kept(
     work: WorkDirectory, name: str | None, url: str | None, zookeeper: Mapping[str, str | None]
 ) -> tuple[str, Mapping[str, bytes]]:
     """Return the service's name and all that is kept of it. Raises CliError for nothing."""
-    from dcos_tensorflow.cli.services.stored import is_missing
+    from dcos_tensorflow.cli.services.stored import is_missing, opened
 
     service, place = _place(work, name, url, zookeeper)
     values: Mapping[str, bytes] = {}
     if not is_missing(place):
-        with _opened(place, service) as store:
+        with opened(place, service) as store:
             values = _at_one_moment(store)
     if not values:
         raise CliError(f"Nothing is kept of {service} there.")
     return service, values
-
-
-@contextmanager
-def _opened(url: str, service: str) -> Iterator[StateStore]:
-    from dcos_tensorflow.state.errors import StateError
-    from dcos_tensorflow.state.store import open_store
-
-    try:
-        with closing(open_store(url, service)) as store:
-            yield store
-    except StateError as error:
-        raise CliError(f"The state store: {sentence(str(error))}", EXIT_LOCKED) from error
 
 
 def _at_one_moment(store: StateStore) -> Mapping[str, bytes]:

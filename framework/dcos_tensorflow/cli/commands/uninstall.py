@@ -32,15 +32,12 @@ def uninstall(asked: Asked, wait: bool, seconds: float, yes: bool) -> int:
     service = asked.service()
     try:
         client = service.connect()
+    except NoScheduler as away:
+        _confirm(service, yes)
+        return _without_scheduler(asked, service, away)
     except SchedulerAway as away:
         raise CliError(f"{away} {_UNFINISHED}") from away
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(f"Uninstalling {service.name} cannot be taken back: say --yes.")
-        click.confirm(
-            f"End every task of {service.name}, and forget it? This cannot be taken back.",
-            abort=True,
-        )
+    _confirm(service, yes)
     body = _order(client)
     if wait:
         return _await_the_end(asked, service, seconds)
@@ -49,6 +46,37 @@ def uninstall(asked: Asked, wait: bool, seconds: float, yes: bool) -> int:
     else:
         say(f"{service.name} is being uninstalled; see dcos-tensorflow plan status deploy.")
     return 0
+
+
+def _confirm(service: Service, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"Uninstalling {service.name} cannot be taken back: say --yes.")
+    click.confirm(
+        f"End every task of {service.name}, and forget it? This cannot be taken back.", abort=True
+    )
+
+
+def _without_scheduler(asked: Asked, service: Service, away: NoScheduler) -> int:
+    """Forget a service whose job has ended, and its scheduler with it."""
+    from dcos_tensorflow.cli.services.stored import forget, state_url
+    from dcos_tensorflow.core.model.job import JobPhase
+
+    directory = service.directory
+    if directory is None:
+        raise away
+    known = registry.read(directory)
+    with registry.only_run(directory, service.name):
+        left = forget(state_url(directory), service.name)
+        if left is None:
+            directory.remove()
+        elif known is not None and known.local and left.job.phase is not JobPhase.DONE:
+            stop = f"dcos-tensorflow stop {service.name}"
+            raise CliError(f"{away} Its job is {left.job.phase}: {stop} ends it.") from away
+        else:
+            raise CliError(f"{away} {_UNFINISHED}") from away
+    return _uninstalled(asked, service, [])
 
 
 def _order(client: SchedulerClient) -> dict[str, Any]:

@@ -79,9 +79,9 @@ def run_called(asked: Asked, text: str) -> KeptRun:
     if wanted:
         return wanted[0]
     there = ", ".join(dict.fromkeys(str(run.record["run"]) for run in of_service[:10]))
-    known = f"there are {there}" if there else "nor any other"
+    known = f"; there are {there}" if there else ""
     what = f"run {number}" if number else "run"
-    raise CliError(f"No {what} of {name or 'this service'} is kept; {known}.")
+    raise CliError(f"No {what} of {name or 'this service'} is kept{known}.")
 
 
 def _of_this_machine(asked: Asked, name: str) -> Iterator[KeptRun]:

@@ -1,6 +1,7 @@
 """What the state store already holds of a service, before a scheduler of it is started.
 
-Used by ``run`` to say what is going to happen, and to remove old checkpoints safely.
+Used by ``run`` to say what is going to happen, and to remove old checkpoints safely; by
+``uninstall`` for a service whose scheduler has gone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, upgrade
+from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
@@ -34,7 +36,7 @@ def stored_state(url: str, service: str) -> ServiceState | None:
     """
     if is_missing(url):
         return None
-    with _opened(url, service) as store:
+    with opened(url, service) as store:
         return _restored(store)
 
 
@@ -44,7 +46,7 @@ def stored_options(url: str, service: str) -> Mapping[str, Any]:
 
     if is_missing(url):
         return {}
-    with _opened(url, service) as store:
+    with opened(url, service) as store:
         state, documents = _restored(store), OptionsDocuments()
         documents.load(store.load())
         return documents.of(state.spec) if state is not None else {}
@@ -80,7 +82,7 @@ def wait_until_left(url: str, service: str, seconds: float) -> None:
 
     It tells the end a moment before it leaves. One that stays is told of by whoever meets it.
     """
-    with _opened(url, service) as store, suppress(LeadershipTaken):
+    with opened(url, service) as store, suppress(LeadershipTaken):
         store.lead(f"the next run, pid {os.getpid()}", seconds, lambda _: None).release()
 
 
@@ -93,21 +95,37 @@ def remove_checkpoints(url: str, service: str, checkpoints: Path, work: WorkDire
     inside = checkpoints.resolve()
     if not inside.is_relative_to(work.services.resolve()) or checkpoints.is_symlink():
         raise UsageError(f"--fresh removes nothing outside {work.services}: {checkpoints} is kept.")
-    with _opened(url, service) as store:
-        try:
-            leadership = store.lead(f"removing checkpoints, pid {os.getpid()}", 0.0, lambda _: None)
-        except LeadershipTaken as error:
-            raise CliError(sentence(str(error)), EXIT_LOCKED) from error
-        with leadership:
-            state = _restored(store)
-            if state is not None and state.job.phase is not JobPhase.DONE:
-                raise UsageError(
-                    f"--fresh: the job of {service} has not ended (it is {state.job.phase}); its"
-                    " checkpoints are kept."
-                )
-            if checkpoints.exists():
-                shutil.rmtree(checkpoints)
-            checkpoints.mkdir(mode=0o700)
+    with led(url, service, "removing checkpoints") as store:
+        state = _restored(store)
+        if state is not None and state.job.phase is not JobPhase.DONE:
+            raise UsageError(
+                f"--fresh: the job of {service} has not ended (it is {state.job.phase}); its"
+                " checkpoints are kept."
+            )
+        if checkpoints.exists():
+            shutil.rmtree(checkpoints)
+        checkpoints.mkdir(mode=0o700)
+
+
+def forget(url: str, service: str) -> ServiceState | None:
+    """Erase what is stored of a service that no cluster knows any more; None when it is gone.
+
+    One that is registered, or holds a reservation, a machine or a task anywhere, stays, and is
+    returned: to end that takes a scheduler. Raises CliError, also where one serves it.
+    """
+    if is_missing(url):
+        return None
+    with led(url, service, "uninstalling") as store:
+        state = _restored(store)
+        if state is not None and (
+            state.framework_id
+            or state.reservations
+            or state.abandoned
+            or machines_left(state.capacity)
+        ):
+            return state
+        store.erase()
+        return None
 
 
 def is_missing(url: str) -> bool:
@@ -121,12 +139,25 @@ def is_missing(url: str) -> bool:
 
 
 @contextmanager
-def _opened(url: str, service: str) -> Iterator[StateStore]:
+def opened(url: str, service: str) -> Iterator[StateStore]:
+    """Open the state of a service. What is wrong with it, then or later, becomes a CliError."""
     try:
         with closing(open_store(url, service)) as store:
             yield store
     except StateError as error:
         raise CliError(f"The state store: {sentence(str(error))}", 8) from error
+
+
+@contextmanager
+def led(url: str, service: str, why: str) -> Iterator[StateStore]:
+    """Open it as the one that may write. Raises CliError where somebody else leads the service."""
+    with opened(url, service) as store:
+        try:
+            leadership = store.lead(f"{why}, pid {os.getpid()}", 0.0, lambda _: None)
+        except LeadershipTaken as error:
+            raise CliError(sentence(str(error)), EXIT_LOCKED) from error
+        with leadership:
+            yield store
 
 
 def _restored(store: StateStore) -> ServiceState | None:

@@ -79,7 +79,9 @@ def pack_files(
     try:
         _write(_checked(found, f"{option}: there is no file in {place}.", too_large), target)
     except OSError as error:
-        raise CliError(f"{option}: {error.filename} cannot be packed: {error.strerror}.") from error
+        # A disk that is full while it is written to names no file.
+        what = error.filename or f"{place}, into {target},"
+        raise CliError(f"{option}: {what} cannot be packed: {error.strerror}.") from error
     return target
 
 

@@ -118,8 +118,9 @@ def serve(folder: Path) -> None:
     config = _from_json(stored, folder)
     with LocalDcos(config) as dcos:
         background.announce(address=dcos.address, master=config.master)
-        stopping.wait()
-    background.forget()
+        background.await_end(stopping)
+    if not background.is_lost():
+        background.forget()
 
 
 def _to_json(config: DcosConfig) -> Json:
