@@ -53,6 +53,7 @@ from dcos_tensorflow.scheduler.launch_secrets import LaunchSecrets
 from dcos_tensorflow.scheduler.lease import Lease
 from dcos_tensorflow.scheduler.master_watch import AGENTS, QUOTA, MasterWatch, agents_in
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
+from dcos_tensorflow.scheduler.overheard import Overheard
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from dcos_tensorflow.scheduler.subscription import Subscription
 from dcos_tensorflow.scheduler.turn import Turn
@@ -141,6 +142,7 @@ class Scheduler:
             store=config.secret_store,
             allowed=config.task_secrets,
         )
+        self._overheard = Overheard(self._secrets.texts)
         self._leader = ""
         self._configurations: Mapping[str, ServiceSpec] = {}
         self._options = OptionsDocuments()
@@ -360,7 +362,7 @@ class Scheduler:
             self._loop.look(looker)
         self.files = AgentFiles(gateway)
         self._evidence = evidence = EvidenceReader(
-            self.files, self._framework_id, self._loop.submit, self._questions
+            self.files, self._framework_id, self._from_task, self._questions
         )
         self._loop.look(lambda state: evidence.expire())
         self._loop.look(self._follow_capacity)
@@ -378,7 +380,10 @@ class Scheduler:
             lambda: self._running_loop().state, self._loop.submit, self._look_at_inputs
         )
         self._runners = runners = RunnerClient(
-            lambda: self._running_loop().state, self._from_runner, lease.holds
+            lambda: self._running_loop().state,
+            self._from_runner,
+            lease.holds,
+            self._overheard.value,
         )
         self._loop.watch(lambda decision: runners.wake())
         self._loop.watch(self._note_configuration)
@@ -536,7 +541,10 @@ class Scheduler:
                 EXIT_LOCKED, f"another scheduler has taken the framework over: {event.message}"
             )
         else:
-            self.submit(event)
+            self._from_task(event)
+
+    def _from_task(self, event: Event) -> None:
+        self.submit(self._overheard.event(event))
 
     def _from_runner(self, event: RunnerReported) -> None:
         self.submit(event)
