@@ -59,8 +59,11 @@ class Found:
     failed: dict[str, int]
     #: Steps that no line of a worker's log tells of.
     lost_steps: int
-    #: Failures that the service has told of.
+    #: Failures that the service has told of, and each follower of its events by them.
     told_failures: int
+    known_failures: Sequence[int]
+    #: Events to all followers.
+    events: int
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -199,7 +202,8 @@ def measured(friends: int, foes: int, seconds: float) -> Found:
             out, _ = clients.communicate(timeout=seconds + 60)
             told = service.told_failures()
             met: dict[str, Any] = json.loads(out)
-            return Found(quiet, crowded, met["seconds"], met["failed"], service.lost_steps(), told)
+            answers, failed, lost = met["seconds"], met["failed"], service.lost_steps()
+            return Found(quiet, crowded, answers, failed, lost, told, met["known"], met["events"])
 
 
 def _wait(condition: Any, seconds: float, log: Path) -> None:
@@ -233,6 +237,9 @@ def main() -> int:
         "held_up.failed": sum(found.failed.values()),
         "held_up.lost_steps": found.lost_steps,
         "held_up.told_failures": found.told_failures,
+        "held_up.events": found.events,
+        "held_up.followers": len(found.known_failures),
+        "held_up.known_failures": min(found.known_failures),
     }
     for key, value in told.items():
         print(f"{key:40} {value:.4g}")

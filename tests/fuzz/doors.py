@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gzip
 import io
 import json
 import logging
@@ -23,10 +24,20 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from dcos_tensorflow.api.answers import json_answer
+from dcos_tensorflow.api.views import curves as run_views
+from dcos_tensorflow.api.views import job as job_views
+from dcos_tensorflow.cli.commands import runs as run_command
+from dcos_tensorflow.cli.services.kept_runs import KeptRun
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore
 from dcos_tensorflow.core.model.events import Event, RunnerReported
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.step import step
+from dcos_tensorflow.history.bucket import RunBucket
+from dcos_tensorflow.history.curves import Curves
+from dcos_tensorflow.history.picture import Drawn, picture
+from dcos_tensorflow.history.points import Point, lines_of
+from dcos_tensorflow.history.record import joined, record_of, with_points
 from dcos_tensorflow.job_code.archives import ArchiveRefused, Limits, unpack
 from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
 from dcos_tensorflow.mesos.callbacks import Callbacks
@@ -42,8 +53,9 @@ from dcos_tensorflow.task.progress import Progress, read_line, read_record
 from dcos_tensorflow.task.server import RequestError, _grace_seconds, _text
 from dcos_tensorflow.task.spec import parse_order, parse_spec
 from dcos_tensorflow.task.spec_fields import SpecError
+from dcos_tensorflow.task.storage.location import parse_uri
 from dcos_tensorflow.task.storage.manifest import DocumentError, decode_manifest, decode_pointer
-from sample_states import NOW, a_state, running
+from sample_states import NOW, a_state, an_incident, running, with_job
 from simulated_scheduler import started
 
 
@@ -360,7 +372,13 @@ def _runner_report(data: bytes) -> None:
     with contextlib.suppress(runner_request.NotARunner):
         report = runner_request._object(data)
         state = running()
-        _then(state, [RunnerReported(state.tasks["worker-0"].task_id, report)])
+        reported = RunnerReported(state.tasks["worker-0"].task_id, report)
+        _then(state, [reported])
+        told = step(state, (reported,), NOW).state
+        curves = Curves()
+        curves.observe(told)
+        lines_of(curves.points(), lambda known: known)
+        json_answer([job_views.job(told), job_views.why(told)])
 
 
 CLUSTER = {
@@ -390,6 +408,45 @@ def _runner_request(data: bytes) -> None:
     ):
         with contextlib.suppress(refused, RequestError):
             take(_text(data))
+
+
+# Runs that were kept, where tasks may write, too.
+
+KEPT_RUN = {
+    "record": {
+        **with_points(
+            record_of(with_job(running(), incidents=(an_incident(at=NOW),)), {}, {}),
+            [Point(NOW, 3, {"loss": 0.5, "accuracy": 0.9})],
+        ),
+        "units": {"best": {"metric": "loss", "value": 0.5}},
+    },
+    "points": [
+        {"task": "worker-0", "at": NOW, "step": 3, "metrics": {"loss": 0.5}},
+        {"task": "worker-0", "at": NOW + 1, "step": 4, "metrics": {"loss": "nan"}},
+    ],
+}
+
+
+def _kept_run(data: bytes) -> None:
+    told = _parsed(data)
+    packed = data
+    if isinstance(told, dict):
+        points = told.get("points")
+        parts = [told.get("record"), *(points if isinstance(points, list) else [])]
+        packed = gzip.compress(b"".join(json.dumps(part).encode() + b"\n" for part in parts))
+    store: Any = SimpleNamespace(get=lambda key: (packed, ""))
+    record, points = RunBucket(store, parse_uri("s3://bucket/history")).get("1-abc")
+    curves = Curves()
+    curves.begin_with(points)
+    lines_of(curves.points(), lambda known: known)
+    mine: Any = KEPT_RUN["record"]
+    for each in (record, joined(mine, record)):
+        if each:
+            json_answer(run_views.runs([each]))
+            list(run_command._whole(KeptRun(each, False, lambda: points)))
+            for over_time in (False, True):
+                picture([Drawn("run", each, points)], "loss", over_time=over_time)
+    json_answer(run_views.curves(points))
 
 
 # Archives of jobs.
@@ -506,6 +563,7 @@ DOORS: dict[str, Door] = {
     "stored": Door((_stored(),), _kept),
     "runner-answers": Door((_answer(REPORT),), _runner_answer),
     "runner-reports": Door(_json(REPORT), _runner_report),
+    "kept-runs": Door((*_json(KEPT_RUN), gzip.compress(b"{}\n")), _kept_run),
     "runner-requests": Door(
         _json(SPEC, {**CLUSTER, "version": 1}, {"grace_seconds": 3}), _runner_request
     ),

@@ -18,15 +18,13 @@ from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.options.errors import is_secret
 from dcos_tensorflow.patterns import pattern
-
-REDACTED = "<redacted>"
-
-#: Shorter values are words that would be masked everywhere by accident.
-_MIN_SECRET_LENGTH = 6
+from dcos_tensorflow.scheduler.overheard import MIN_LENGTH, REDACTED, masked_text
 
 _SECRET_NAME = pattern(
     r"secret|passw(or)?d|passphrase|credential|(^|_)token$|(^|_)token_|._key$|signature$"
 )
+#: Options that say where a secret is. What must not be seen is hidden in options already.
+_REFERENCES = frozenset({"gcs_key_secret", "keytab_secret", "service_account_secret"})
 _CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 # Nobody's secret is what our own sentences put in the place of one: <token>, user:password.
 _USER_IN_URL = pattern(r"(?<=://)(?!\[?user:password@)[^/@\s\"']+(?=@)")
@@ -56,7 +54,7 @@ def secret_values(state: ServiceState, read: Iterable[str] = ()) -> frozenset[st
     found = {state.settings.token_key, *read}
     for role in state.spec.roles:
         found.update(value for name, value in role.env.items() if _is_secret_variable(name))
-    return frozenset(value for value in found if len(value) >= _MIN_SECRET_LENGTH)
+    return frozenset(value for value in found if len(value) >= MIN_LENGTH)
 
 
 def redact(value: Any, secrets: Iterable[str] = ()) -> Any:
@@ -84,7 +82,7 @@ def _redact_mapping(value: Mapping[Any, Any], secrets: tuple[str, ...]) -> dict[
     if isinstance(named, str) and "value" in value and is_secret_name(named):
         value = {**value, "value": REDACTED}
     return {
-        _masked(str(key), secrets): _redact_item(str(key), item, secrets)
+        masked_text(str(key), secrets): _redact_item(str(key), item, secrets)
         for key, item in value.items()
     }
 
@@ -93,11 +91,13 @@ def _redact_item(key: str, item: Any, secrets: tuple[str, ...]) -> Any:
     if key == "env" and isinstance(item, Mapping):
         hidden = {n: REDACTED if _is_secret_variable(str(n)) else v for n, v in item.items()}
         return _redact(hidden, secrets)
-    return REDACTED if is_secret_name(key) and _is_filled(item) else _redact(item, secrets)
+    is_secret_one = is_secret_name(key) and key not in _REFERENCES and _is_filled(item)
+    return REDACTED if is_secret_one else _redact(item, secrets)
 
 
 def _is_filled(value: Any) -> bool:
-    return value not in (None, "") and not isinstance(value, bool | Mapping | list | tuple)
+    # A number with a fraction is a measurement: token_accuracy is a metric of many.
+    return value not in (None, "") and not isinstance(value, bool | float | Mapping | list | tuple)
 
 
 def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
@@ -117,7 +117,7 @@ def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
         text = _USER_IN_URL.sub(REDACTED, text)
     if "=" in text or "earer " in text:
         text = _ASSIGNMENT.sub(rf"\1{REDACTED}", text)
-    return _masked(text, secrets)
+    return masked_text(text, secrets)
 
 
 def redact_part(text: str, before: str, secrets: Iterable[str] = ()) -> str:
@@ -139,10 +139,3 @@ def redact_part(text: str, before: str, secrets: Iterable[str] = ()) -> str:
     else:
         shown = REDACTED
     return shown + newline + redact_text(more, secrets)
-
-
-def _masked(text: str, secrets: Iterable[str]) -> str:
-    for secret in secrets:
-        if secret in text:
-            text = text.replace(secret, REDACTED)
-    return text

@@ -246,6 +246,12 @@ SETTINGS: tuple[Setting, ...] = (
         of_uninstall=False,
     ),
     Setting(
+        "machines_from",
+        _users,
+        "where options may have machines bought: ec2, programs by their paths, commas between",
+        of_uninstall=False,
+    ),
+    Setting(
         "wait_for_leadership",
         _switch,
         "wait while another scheduler serves the service",
@@ -306,7 +312,8 @@ RUN_SETTINGS = (
         "client_key",
     ),
     *("verify", "api_host", "api_port", "api_token_file", "advertise", "secrets_dir"),
-    *("task_secrets_dir", "task_secret_env", "service_account_file", "published_defaults"),
+    *("task_secrets_dir", "task_secret_env", "machines_from"),
+    *("service_account_file", "published_defaults"),
 )
 _RUN_VARIABLES = frozenset(s.variable for s in SETTINGS if s.name in RUN_SETTINGS or s.secret)
 

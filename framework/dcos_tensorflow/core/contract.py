@@ -87,6 +87,9 @@ EXIT_REPORT_FILE = "task-exit.json"
 #: The same of every start that failed, one JSON object per line.
 EXIT_HISTORY_FILE = "task-exits.jsonl"
 
+#: What a report tells of a training: of each task so many metrics at most, with names no longer.
+MOST_METRICS = 50
+METRIC_NAME_LENGTH = 100
 #: No training makes more steps. TensorFlow numbers its single runs at random, mostly with 16 or 17
 #: digits, and its messages call those numbers steps too ("Step 7564124229747301 cancelled").
 MOST_STEPS = 10**12

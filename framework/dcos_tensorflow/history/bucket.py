@@ -1,7 +1,8 @@
 """A copy of each run in S3, where a service keeps its checkpoints or its logs there.
 
 Used by ``keeper``: a scheduler on another machine finds the runs of before. An object is one run,
-replaced as a whole, so that it is never half of one. All methods may raise StorageError.
+replaced as a whole, so that it is never half of one. Tasks may write there, too: what is read is
+looked at as what strangers say. All methods may raise StorageError.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.history.folder import number_of
 from dcos_tensorflow.history.points import Point, points_in
-from dcos_tensorflow.history.record import Record
+from dcos_tensorflow.history.record import Record, known
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.errors import ObjectMissing
 from dcos_tensorflow.task.storage.location import Location, parse_uri
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
     from dcos_tensorflow.task.storage.object_store import ObjectStore
 
 _ENDING = ".jsonl.gz"
-#: Unpacked, no run of ours is larger.
-_MOST_BYTES = 64 << 20
+#: Unpacked, no run of ours is larger, nor is what is known of it beside its points; bytes.
+_MOST_BYTES, _MOST_RECORD = 16 << 20, 4 << 20
 
 
 def place_of(spec: ServiceSpec) -> Location | None:
@@ -60,11 +62,11 @@ class RunBucket:
             return {}, {}
         try:
             with gzip.open(io.BytesIO(packed)) as file:
-                first, *lines = file.read(_MOST_BYTES).decode("utf-8", "replace").splitlines()
-            record = read_json(first)
-        except (OSError, EOFError, ValueError):
+                record = known(read_json(file.readline(_MOST_RECORD)))
+                lines = file.read(_MOST_BYTES).decode("utf-8", "replace").splitlines()
+        except (OSError, EOFError, ValueError, zlib.error):
             return {}, {}
-        return record if isinstance(record, dict) else {}, points_in(lines)
+        return record, points_in(lines)
 
     def put(self, run: str, record: Record, lines: Collection[str]) -> None:
         """Replace a run; ``lines`` are its points."""

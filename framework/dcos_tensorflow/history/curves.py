@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any
 
 from dcos_tensorflow.core.model.report import Report
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec, TaskRole
 from dcos_tensorflow.core.recovery.outcome import deciding_tasks
-from dcos_tensorflow.history.points import MOST_POINTS, MOST_VALUES, Point, Points, thinned
+from dcos_tensorflow.history.points import (
+    MOST_POINTS,
+    MOST_VALUES,
+    Point,
+    Points,
+    point_of,
+    thinned,
+)
 
 #: Curves are kept of so many tasks: those that decide, then those that evaluate.
 MOST_TASKS = 8
-#: Metrics of a point; the runner keeps fifty beside loss and accuracy.
-_MOST_METRICS = 52
 #: So many new points wait for whoever keeps them; after more he takes all points again.
 _MOST_NEW = 10_000
 #: Fewer points are no curve, however many metrics each has.
@@ -50,7 +54,7 @@ class Curves:
             self._spec, self._tasks = state.spec, followed(state.spec)
         for name in self._tasks:
             record = state.tasks.get(name)
-            point = None if record is None else point_of(self._reports.get(record.task_id, {}))
+            point = None if record is None else _told(self._reports.get(record.task_id, {}))
             if point is not None:
                 self._keep(name, point)
 
@@ -112,25 +116,12 @@ def followed(spec: ServiceSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*deciding_tasks(spec), *names]))[:MOST_TASKS]
 
 
-def point_of(report: Report) -> Point | None:
+def _told(report: Report) -> Point | None:
     """Return what a report tells of the training; None when it tells nothing."""
     told = report.get("progress")
     if not isinstance(told, Mapping):
         return None
-    at, step = _number(told.get("at")), told.get("step")
+    named = {name: told[name] for name in ("loss", "accuracy") if name in told}
     more = told.get("metrics")
-    known = {
-        **{name: told.get(name) for name in ("loss", "accuracy")},
-        **(more if isinstance(more, Mapping) else {}),
-    }
-    numbers = {str(name): _number(value) for name, value in list(known.items())[:_MOST_METRICS]}
-    metrics = {name: value for name, value in numbers.items() if value is not None}
-    is_step = isinstance(step, int) and not isinstance(step, bool)
-    if at is None or not (is_step or metrics):
-        return None
-    return Point(at, step if is_step else None, metrics)
-
-
-def _number(value: Any) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else None
+    known = {**named, **(more if isinstance(more, Mapping) else {})}
+    return point_of(told.get("at"), told.get("step"), known)

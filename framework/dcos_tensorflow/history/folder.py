@@ -15,7 +15,7 @@ from typing import Any
 
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.history.points import Point, points_in
-from dcos_tensorflow.history.record import Record
+from dcos_tensorflow.history.record import Record, known
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 
@@ -51,7 +51,7 @@ class RunFolder:
             found = read_json(_text(self.record_file, _MOST_RECORD))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) and "id" in found else {}
+        return known(found)
 
     def points(self) -> dict[str, list[Point]]:
         """Return the points by task, each task's in the order in which they were told."""

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from dcos_tensorflow.core.contract import METRIC_NAME_LENGTH, MOST_METRICS, MOST_STEPS
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.records import dataclass
 
@@ -17,6 +18,12 @@ from dcos_tensorflow.records import dataclass
 MOST_POINTS = 2000
 #: Values of a run, over all tasks and metrics. With more, the longest curves are thinned out.
 MOST_VALUES = 50_000
+#: Metrics of a point: loss and accuracy have places of their own in a report.
+_MOST_METRICS = MOST_METRICS + 2
+#: What is read is no more than this: what is appended before a curve is thinned out, twice over.
+_MOST_READ = 2 * MOST_VALUES
+#: No line of ours has more letters.
+_MOST_LINE = 16_384
 
 
 #: Takes secrets out of what is kept.
@@ -76,21 +83,37 @@ def lines_of(points: Points, clean: Clean) -> list[str]:
     return [line_of(task, point, clean) for _, task, point in ordered]
 
 
+def point_of(at: Any, step: Any, metrics: Any) -> Point | None:
+    """Return the point that somebody tells, without what is none of it; None where nothing is."""
+    moment = _number(at)
+    if moment is None or not math.isfinite(moment) or not isinstance(metrics, Mapping):
+        return None
+    read = ((str(name), _number(value)) for name, value in metrics.items())
+    told = [(n, v) for n, v in read if v is not None and len(n) <= METRIC_NAME_LENGTH]
+    is_step = isinstance(step, int) and not isinstance(step, bool) and abs(step) <= MOST_STEPS
+    if not is_step and not told:
+        return None
+    return Point(moment, step if is_step else None, dict(told[:_MOST_METRICS]))
+
+
 def points_in(lines: Iterable[str]) -> dict[str, list[Point]]:
-    """Return the points by task; what is no whole line of ours is left out."""
+    """Return the points by task; what is no whole line of ours, or too much, is left out."""
     found: dict[str, list[Point]] = {}
+    values = 0
     for line in lines:
+        if len(line) > _MOST_LINE:
+            continue
         try:
             told = read_json(line)
-            task, at, step = str(told["task"]), float(told["at"]), told["step"]
-            metrics = {str(name): value for name, value in told["metrics"].items()}
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+            task, point = str(told["task"]), point_of(told["at"], told["step"], told["metrics"])
+        except (ValueError, TypeError, KeyError, AttributeError):
             continue
-        numbers = {name: _read(value) for name, value in metrics.items()}
-        known = {name: value for name, value in numbers.items() if value is not None}
-        is_step = isinstance(step, int) and not isinstance(step, bool)
-        if math.isfinite(at):
-            found.setdefault(task, []).append(Point(at, step if is_step else None, known))
+        if point is None:
+            continue
+        values += point.values
+        if values > _MOST_READ:
+            break
+        found.setdefault(task, []).append(point)
     return found
 
 
@@ -99,8 +122,8 @@ def _written(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def _read(value: Any) -> float | None:
-    # What ``clean`` has masked is no number, and no float is as large as an integer can be.
+def _number(value: Any) -> float | None:
+    # What was masked is no number, and no float is as large as an integer can be.
     try:
         return None if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):

@@ -7,9 +7,11 @@ and ``/v1/runs``. Pure.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from dcos_tensorflow.core.contract import MOST_STEPS
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import Incident, JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -23,6 +25,21 @@ _USUAL = ("val_loss", "loss", "val_accuracy", "accuracy")
 _MORE_IS_BETTER = ("acc", "auc", "precision", "recall", "f1", "score", "reward", "iou", "bleu")
 
 Record = Mapping[str, Any]
+
+
+#: No time is later (unix seconds): what is would be no date.
+_NEVER = 1e11
+
+
+def known(found: Any) -> Record:
+    """Return a document that was read, if it is one as ``record_of`` makes it; else an empty one.
+
+    Whatever is in it then can be shown, compared and joined with others.
+    """
+    if not isinstance(found, dict):
+        return {}
+    whole = {**dict.fromkeys(_FITS), **found}
+    return whole if all(fits(whole[name]) for name, fits in _FITS.items()) else {}
 
 
 def run_id(state: ServiceState) -> str:
@@ -123,3 +140,63 @@ def _incidents(
         told = {"at": each.at, "task": each.task, "kind": each.kind, "summary": each.told}
         found[each.at, each.task] = {**told, "step": each.step}
     return [found[key] for key in sorted(found)][-MOST_INCIDENTS:]
+
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and -sys.float_info.max <= value <= sys.float_info.max
+
+
+def _is_moment(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= _NEVER
+
+
+def _is_step(value: Any) -> bool:
+    return value is None or (_is_number(value) and abs(value) <= MOST_STEPS)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_metrics(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    ranges = (told if isinstance(told, dict) else {} for told in value.values())
+    return all(_is_number(told.get(n)) for told in ranges for n in ("least", "most", "newest"))
+
+
+def _are_incidents(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_incident, value))
+
+
+def _is_incident(value: Any) -> bool:
+    if not isinstance(value, dict) or not _is_moment(value.get("at")):
+        return False
+    texts = all(_is_text(value.get(name)) for name in ("task", "kind", "summary"))
+    return texts and _is_step(value.get("step"))
+
+
+def _are_units(value: Any) -> bool:
+    """Say so of what came of a sweep or batch; its best trial alone is ever looked at."""
+    if value is None:
+        return True
+    best = value.get("best") if isinstance(value, dict) else 0
+    if not isinstance(best, dict):
+        return best is None
+    return _is_text(best.get("metric")) and _is_number(best.get("value"))
+
+
+#: What must be true of each part.
+_FITS: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("service", "id", "phase", "summary", "configuration"), _is_text),
+    **dict.fromkeys(("options", "result"), lambda value: isinstance(value, dict)),
+    **dict.fromkeys(("started_at", "finished_at"), lambda v: v is None or _is_moment(v)),
+    "outcome": lambda value: value is None or _is_text(value),
+    "run": lambda value: _is_number(value) and isinstance(value, int),
+    "uninstalled": lambda value: isinstance(value, bool),
+    "incidents": _are_incidents,
+    "units": _are_units,
+    "step": _is_step,
+    "metrics": _are_metrics,
+}

@@ -87,6 +87,8 @@ class SchedulerConfig:
     secrets_dir: Path | None = None
     secret_store: bool = True
     task_secrets: AllowedSources = AllowedSources()
+    #: Where options may have machines bought (``machine_provider``); None for anywhere.
+    machines_from: frozenset[str] | None = None
     fresh: bool = False
     uninstall: bool = False
     finish_uninstall: bool = False

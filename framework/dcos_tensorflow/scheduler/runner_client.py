@@ -110,8 +110,8 @@ class RunnerClient:
     """A thread that keeps asking all runners and keeps them under their orders.
 
     ``state`` returns the newest state and ``emit`` takes events; ``may_order`` says whether nobody
-    else can lead the service now, without which nothing is ordered. All are called from that thread
-    and must not block.
+    else can lead the service now, without which nothing is ordered; ``clean`` takes secrets out of
+    a report. All are called from that thread and must not block.
     """
 
     def __init__(
@@ -119,10 +119,12 @@ class RunnerClient:
         state: Callable[[], ServiceState],
         emit: Callable[[RunnerReported], None],
         may_order: Callable[[], bool] = lambda: True,
+        clean: Callable[[dict[str, Any]], dict[str, Any]] = lambda report: report,
     ) -> None:
         self._state = state
         self._emit = emit
         self._may_order = may_order
+        self._clean = clean
         #: By task id: everybody who is asked, and who of them is astray.
         self._runners: dict[str, _Runner] = {}
         self._astray: set[str] = set()
@@ -370,7 +372,8 @@ class RunnerClient:
         report.pop("changed", None)
         revision = report.pop("revision", None)
         runner.revision = revision if isinstance(revision, int) else None
-        runner.report = report
+        # What is compared with what is kept has to be the same.
+        runner.report = report = self._clean(report)
         self._judge(runner)
         if not _same(self._state().told.reports.get(record.task_id), report):
             self._emit(RunnerReported(record.task_id, report))

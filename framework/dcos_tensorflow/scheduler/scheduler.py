@@ -41,7 +41,7 @@ from dcos_tensorflow.mesos.agent_files import AgentFiles, AgentFilesError, Agent
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
 from dcos_tensorflow.network.zookeeper_address import is_open
-from dcos_tensorflow.options.errors import OptionsError
+from dcos_tensorflow.options.errors import OptionProblem, OptionsError
 from dcos_tensorflow.scheduler import artifacts, batch_inputs, former_life, object_stores
 from dcos_tensorflow.scheduler.artifacts import Runners
 from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
@@ -51,8 +51,10 @@ from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
 from dcos_tensorflow.scheduler.evidence import EvidenceReader
 from dcos_tensorflow.scheduler.launch_secrets import LaunchSecrets
 from dcos_tensorflow.scheduler.lease import Lease
+from dcos_tensorflow.scheduler.machine_provider import refusal
 from dcos_tensorflow.scheduler.master_watch import AGENTS, QUOTA, MasterWatch, agents_in
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
+from dcos_tensorflow.scheduler.overheard import Overheard
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from dcos_tensorflow.scheduler.subscription import Subscription
 from dcos_tensorflow.scheduler.turn import Turn
@@ -141,6 +143,7 @@ class Scheduler:
             store=config.secret_store,
             allowed=config.task_secrets,
         )
+        self._overheard = Overheard(self._secrets.texts)
         self._leader = ""
         self._configurations: Mapping[str, ServiceSpec] = {}
         self._options = OptionsDocuments()
@@ -198,7 +201,7 @@ class Scheduler:
             if unsaid:
                 raise OptionsError(unsaid)
         spec = self._spec_of(wanted, self.spec if state is None else state.spec)
-        problems = self._secrets.problems(spec)
+        problems = [*self._secrets.problems(spec), *self._machine_problems(spec)]
         if problems:
             raise OptionsError(problems)
         self._options.note(spec, effective(wanted))
@@ -337,7 +340,7 @@ class Scheduler:
             self._store,
             self.spec,
             self._settings(),
-            refused=self._refused or self._secret_problems(self.spec),
+            refused=self._refused or self._not_to_be_had(self.spec),
             fresh=config.fresh,
             uninstall=config.uninstall,
             finish_uninstall=config.finish_uninstall,
@@ -360,7 +363,7 @@ class Scheduler:
             self._loop.look(looker)
         self.files = AgentFiles(gateway)
         self._evidence = evidence = EvidenceReader(
-            self.files, self._framework_id, self._loop.submit, self._questions
+            self.files, self._framework_id, self._from_task, self._questions
         )
         self._loop.look(lambda state: evidence.expire())
         self._loop.look(self._follow_capacity)
@@ -378,7 +381,10 @@ class Scheduler:
             lambda: self._running_loop().state, self._loop.submit, self._look_at_inputs
         )
         self._runners = runners = RunnerClient(
-            lambda: self._running_loop().state, self._from_runner, lease.holds
+            lambda: self._running_loop().state,
+            self._from_runner,
+            lease.holds,
+            self._overheard.value,
         )
         self._loop.watch(lambda decision: runners.wake())
         self._loop.watch(self._note_configuration)
@@ -443,6 +449,14 @@ class Scheduler:
         if self._loop is None:
             raise SchedulerError(EXIT_INITIALIZATION, "the scheduler has not been started")
         return self._loop
+
+    def _machine_problems(self, spec: ServiceSpec) -> tuple[OptionProblem, ...]:
+        return refusal(spec.capacity, self.config.machines_from)
+
+    def _not_to_be_had(self, spec: ServiceSpec) -> str:
+        return "; ".join(
+            filter(None, (self._secret_problems(spec), *map(str, self._machine_problems(spec))))
+        )
 
     def _secret_problems(self, spec: ServiceSpec) -> str:
         return "; ".join(map(str, self._secrets.problems(spec)))
@@ -536,7 +550,10 @@ class Scheduler:
                 EXIT_LOCKED, f"another scheduler has taken the framework over: {event.message}"
             )
         else:
-            self.submit(event)
+            self._from_task(event)
+
+    def _from_task(self, event: Event) -> None:
+        self.submit(self._overheard.event(event))
 
     def _from_runner(self, event: RunnerReported) -> None:
         self.submit(event)

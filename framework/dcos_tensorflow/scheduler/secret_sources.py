@@ -69,6 +69,10 @@ class SecretError(Exception):
     """A secret cannot be had from where it should be; the text says why and holds none."""
 
 
+#: So many secrets are known for what they are; one that is read anew each hour for days among them.
+_MOST_SEEN = 1000
+
+
 def read_file(path: Path, most_bytes: int = _MOST_BYTES) -> bytes:
     """Return what is in a file that holds a secret. Raises SecretError."""
     try:
@@ -102,6 +106,8 @@ class SecretSources:
         self._directory = directory
         self._store = store
         self._last: dict[str, bytes] = {}
+        #: All that was read, the newest last: tasks of before have what another launch has not.
+        self._seen: dict[bytes, None] = {}
 
     def problem(self, secret: TaskSecret) -> str:
         """Return why ``secret`` cannot be had now; '' when it can, as far as is seen from here."""
@@ -132,8 +138,8 @@ class SecretSources:
         return found
 
     def read(self) -> tuple[bytes, ...]:
-        """Return what was read so far. From any thread."""
-        return tuple(self._last.values())
+        """Return what was read so far, also to see whether it can be. From any thread."""
+        return tuple(self._seen)
 
     def _is_ours(self, secret: TaskSecret) -> bool:
         return not secret.in_store or self._directory is not None or not self._store
@@ -155,6 +161,9 @@ class SecretSources:
             )
         if secret.env and b"\x00" in content:
             raise SecretError(f"{source} holds a NUL byte, which no variable can have: use file")
+        self._seen[content] = None
+        if len(self._seen) > _MOST_SEEN:
+            del self._seen[next(iter(self._seen))]
         return content
 
     def _variable(self, name: str) -> bytes:

@@ -23,8 +23,8 @@ MAX_LINE = 4000
 MAX_DEPTH = 20
 MAX_COUNT = 2**63 - 1
 #: More metrics, and longer names, are passed over: each report carries all of them.
-MAX_METRICS = 50
-MAX_NAME = 100
+MAX_METRICS = contract.MOST_METRICS
+MAX_NAME = contract.METRIC_NAME_LENGTH
 
 _NUMBER = r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf))"
 _IS = r"""["']?\s*[:=]?\s*"""

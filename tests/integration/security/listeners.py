@@ -64,6 +64,9 @@ class Listeners:
                 Order("GET", "/master/state"),
                 Order("POST", "/api/v1", json.dumps(gone)),
                 Order("POST", "/master/machine/down", json.dumps(machine)),
+                Order("GET", "/overview/agents"),
+                Order("POST", "/overview/agents/0/start"),
+                Order("POST", "/overview/tasks/any/kill"),
             )
         if name == "agent":
             return (Order("GET", "/state"), Order("GET", "/files/debug"))
@@ -72,6 +75,10 @@ class Listeners:
                 Order("GET", "/v1/why"),
                 Order("GET", "/v1/openapi.json"),
                 Order("GET", "/v1/pod/worker-0/files/stdout"),
+                Order("GET", "/v1/events"),
+                Order("GET", "/v1/curves"),
+                Order("GET", "/v1/runs"),
+                Order("POST", "/v1/capacity/release", "{}"),
                 Order("POST", "/v1/job/stop", "{}"),
             )
         if name == "local DC/OS":

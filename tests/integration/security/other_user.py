@@ -21,6 +21,8 @@ _REFUSALS = {401, 403, 404, 405, 501}
 _ASKED = (
     *(("GET", path) for path in ("/", *sorted(_OPEN), "/state", "/master/state", "/files/debug")),
     *(("GET", path) for path in ("/v1/why", "/v1/job", "/v1/openapi.json", "/v1/status")),
+    *(("GET", path) for path in ("/v1/events", "/v1/curves", "/v1/runs", "/overview/agents")),
+    *(("POST", path) for path in ("/overview/agents/0/start", "/overview/tasks/any/kill")),
     *(("GET", path) for path in ("/mesos/state", "/service/marathon/v2/apps")),
     *(("POST", path) for path in ("/api/v1", "/api/v1/scheduler", "/master/teardown")),
     *(("POST", path) for path in ("/v1/job/stop", "/v1/uninstall", "/v1/stop", "/package/install")),

@@ -18,6 +18,7 @@ from command_line import UNTIL_FINISH, CommandLine, write_options
 from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from scheduler_process import SchedulerProcess
+from trace_collector import Collector, collector
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 
@@ -57,6 +58,7 @@ class Running:
     scheduler: SchedulerProcess
     cluster: EmbeddedCluster
     zookeeper: str
+    traces: Collector
 
     def api(self, path: str, token: str = CANARIES["the API's token"]) -> bytes:
         return _read(f"http://{self.scheduler.api}{path}", f"Bearer {token}")
@@ -99,10 +101,15 @@ def running(
     s3 = f"[default]\naws_access_key_id = AK\naws_secret_access_key = {key}\n"
     _file(outside, "store/team/s3", s3)
     secret = _file(outside, "task-secrets/file", CANARIES["a file"])
-    # The job says its secrets aloud, as jobs do when something is wrong.
+    # The job says its secrets aloud, as jobs do when something is wrong: in what it prints, tells
+    # of its training, and fails with.
+    said = '{"step": 3, "loss": 0.5, "result": {"said": "%s %s %s"}}'
     command = (
         'echo "step 1 loss 0.5 password=$PASSWORD"; cat conf/key store/key; echo; env; '
-        f"touch $CHECKPOINT_DIR/begun; {UNTIL_FINISH}"
+        f"printf '{said}\\n' \"$PASSWORD\" $(cat conf/key store/key) >> $PROGRESS_FILE; "
+        "if ! mkdir $CHECKPOINT_DIR/begun; then :; else sleep 2; "
+        'echo "ValueError: no such user: $PASSWORD $(cat conf/key store/key)" >&2; exit 3; fi; '
+        f"{UNTIL_FINISH}"
     )
     options = write_options(
         folder,
@@ -110,6 +117,7 @@ def running(
             "name": "canaries",
             "job_cmd": command,
             "strategy": "independent",
+            "log_format": "json",
             "env": json.dumps({"DATA_URL": f"http://me:{CANARIES[_URL]}@data.example/x"}),
             "secrets": [
                 {"source": "env:DB_PASSWORD", "env": "PASSWORD"},
@@ -120,7 +128,10 @@ def running(
         s3={"credentials": {"secret": "team/s3"}},
     )
     agents, known = [AgentConfig(cpus=2, mem=512)], {"tf": CANARIES[_SECRET]}
-    with EmbeddedCluster(agents, inside / "cluster", credentials=known) as cluster:
+    with (
+        collector() as traces,
+        EmbeddedCluster(agents, inside / "cluster", credentials=known) as cluster,
+    ):
         scheduler = SchedulerProcess(
             "scheduler",
             inside,
@@ -134,9 +145,14 @@ def running(
             f"--secrets-dir={store}",
             f"--task-secrets-dir={secret.parent}",
             "--task-secret-env=DB_PASSWORD",
-            environment={"DB_PASSWORD": CANARIES["a variable"], "DCOS_TENSORFLOW_API_OPEN": ""},
+            environment={
+                "DB_PASSWORD": CANARIES["a variable"],
+                "DCOS_TENSORFLOW_API_OPEN": "",
+                "OTEL_EXPORTER_OTLP_ENDPOINT": traces.url,
+                "OTEL_BSP_SCHEDULE_DELAY": "200",
+            },
         )
-        found = Running(inside, scheduler, cluster, zookeeper_server.address)
+        found = Running(inside, scheduler, cluster, zookeeper_server.address, traces)
         try:
             eventually(
                 lambda: json.loads(found.api("/v1/job")).get("phase") == "running",
@@ -145,9 +161,20 @@ def running(
             )
             # A task runs before it has said anything, and its output is on its way for a moment.
             eventually(lambda: _said(found) >= SAID, seconds=60, what="the job says its secrets")
+            eventually(
+                lambda: _has_told_of_its_failure(found), seconds=60, what=lambda: scheduler.log
+            )
             yield found
         finally:
             scheduler.close()
+
+
+def _has_told_of_its_failure(running: Running) -> bool:
+    job = json.loads(running.api("/v1/job"))
+    (task,) = job["tasks"].values()
+    told = bool((task["report"] or {}).get("result"))
+    (kept,) = json.loads(running.api("/v1/runs")) or ({"incidents": ()},)
+    return job["phase"] == "running" and told and bool(kept["incidents"])
 
 
 def _said(running: Running) -> set[str]:
@@ -156,7 +183,8 @@ def _said(running: Running) -> set[str]:
 
 
 _URL = "a URL's password"
-_TOKEN = CANARIES["the API's token"]
+_API_TOKEN = "the API's token"
+_TOKEN = CANARIES[_API_TOKEN]
 _LOGIN = f"me:{CANARIES['ZooKeeper' + chr(39) + 's login']}"
 
 
@@ -177,14 +205,31 @@ def _state(running: Running) -> bytes:
 
 def _api(running: Running) -> bytes:
     shown = [o for o in OPERATIONS if o.method.upper() == "GET" and "{" not in o.path]
-    # The stream of events has no end; it tells of what three of the others show.
+    # The stream of events has no end.
     paths = [o.path for o in shown if o.id != "events"]
     names = ("worker-0/info", "worker-0/status", "worker-0/files/stdout", "worker-0/files/stderr")
     found = b"".join(running.api(path) for path in (*paths, *(f"/v1/pod/{n}" for n in names)))
     for identifier in json.loads(running.api("/v1/configurations")):
         found += running.api(f"/v1/configurations/{identifier}")
+    for kept in json.loads(running.api("/v1/runs")):
+        found += running.api(f"/v1/curves?run={kept['id']}")
     # What a stranger is told, and errors.
     return found + running.api("/v1/job", "wrong") + running.api("/v1/pod/no/files/x?offset=-1")
+
+
+def _events(running: Running) -> bytes:
+    known = {"Authorization": f"Bearer {CANARIES[_API_TOKEN]}"}
+    request = urllib.request.Request(f"http://{running.scheduler.api}/v1/events", headers=known)
+    found = b""
+    with urllib.request.urlopen(request, timeout=30) as stream:
+        while b"event: whole" not in found or not found.endswith(b"\n\n"):
+            found += stream.readline()
+    return found
+
+
+def _traces(running: Running) -> bytes:
+    eventually(lambda: "recovery" in str(running.traces.spans), seconds=30, what="its recovery")
+    return running.traces.raw
 
 
 def _mesos(running: Running) -> bytes:
@@ -206,11 +251,12 @@ def _command_lines(running: Running) -> bytes:
 
 
 def _files(running: Running) -> bytes:
-    # What a task writes is its own: it says its secrets aloud here. The token is, for the commands
-    # of this user, in the registration.
+    # What a task writes is its own, and what its runner writes beside it of the same: it says its
+    # secrets aloud here. The token is, for the commands of this user, in the registration.
     (registration,) = running.folder.rglob("scheduler.json")
     assert stat.S_IMODE(registration.stat().st_mode) == 0o600
-    own = ("stdout", "stderr", registration.name)
+    told = ("progress.jsonl", "task-exit.json", "task-exits.jsonl")
+    own = ("stdout", "stderr", *told, registration.name)
     paths = (p for p in running.folder.rglob("*") if p.is_file() and not p.is_symlink())
     return b"".join(path.read_bytes() for path in paths if path.name not in own)
 
@@ -240,6 +286,8 @@ def _log(running: Running) -> bytes:
 PLACES: dict[str, Callable[[Running], bytes]] = {
     "the state": _state,
     "the API": _api,
+    "the stream of events": _events,
+    "traces": _traces,
     "Mesos": _mesos,
     "command lines": _command_lines,
     "files of ours": _files,

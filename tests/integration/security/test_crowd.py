@@ -41,6 +41,11 @@ def test_no_step_and_no_failure_is_lost(found: Any) -> None:
     assert measured.told_failures == measured.quiet.kills + measured.crowded.kills > 0
 
 
+def test_every_follower_of_the_events_knows_of_every_failure(found: Any) -> None:
+    measured, _ = found
+    assert set(measured.known_failures) == {measured.told_failures}
+
+
 def test_the_event_loop_is_not_held_up(found: Any) -> None:
     measured, held_up = found
     # Without the clients it is as late as the machine makes it.

@@ -17,6 +17,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import Evidence, LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import JobSpec, TaskRole, Uri
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.options import effective, load
 from sample_states import TOKEN_KEY, a_record, a_role, a_spec, a_state, an_incident, gang
 
 API_TOKEN = "the-token-of-the-api"
@@ -156,6 +157,18 @@ def test_json_text_without_secrets_is_left_as_it_was_written() -> None:
 
 def test_text_that_only_looks_like_json_is_redacted_as_text() -> None:
     assert redact_text("{password=abc, x}") == f"{{password={REDACTED}, x}}"
+
+
+def test_no_default_of_an_option_is_a_secret() -> None:
+    plain = {"service": {"name": "mnist", "job_url": "http://host/job.zip", "job_name": "train"}}
+    shown = effective(load(plain))
+    assert redact(shown) == shown
+
+
+def test_a_measurement_is_no_secret_whatever_it_is_called() -> None:
+    metrics = {"token_accuracy": 0.5, "secret_ratio": 1.0}
+    assert redact({"metrics": metrics}) == {"metrics": metrics}
+    assert redact({"db_password": 4711}) == {"db_password": REDACTED}
 
 
 def test_a_bearer_token_in_a_message_is_masked() -> None:

@@ -53,3 +53,21 @@ def test_other_machines_need_an_output_that_they_share(tmp_path: Path) -> None:
 def test_a_service_that_is_no_batch_stays_as_it_is(tmp_path: Path) -> None:
     spec = small_job()
     assert with_batch_places(spec, tmp_path, local=False) is spec
+
+
+def test_whoever_shares_no_machine_with_the_tasks_names_no_other_file_of_it(
+    tmp_path: Path,
+) -> None:
+    beside, other = tmp_path / "options", tmp_path / "secret"
+    beside.mkdir()
+    other.write_text("hush")
+    (beside / "link").symlink_to(other)
+    for listing in (str(other), "../secret", "link"):
+        with pytest.raises(UsageError, match="not beside the options"):
+            placed(a_batch(listing, "/shared/{index}"), beside, local=False)
+        assert placed(a_batch(listing), beside).listing == str(other)
+
+
+def test_what_the_kernel_shows_of_the_scheduler_is_no_manifest(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not beside the options"):
+        placed(a_batch("/proc/self/environ"), tmp_path)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+
+import pytest
 
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.points import MOST_VALUES, Point
-from sample_states import a_record, a_role, a_spec, a_state
+from sample_states import a_record, a_role, a_spec, a_state, changed, running
 
 
 def reports(evaluators: int, steps: int, metrics: int) -> Iterator[ServiceState]:
@@ -22,8 +25,6 @@ def reports(evaluators: int, steps: int, metrics: int) -> Iterator[ServiceState]
 
 
 def with_reports(state: ServiceState, told: dict) -> ServiceState:
-    from sample_states import changed
-
     return changed(state, reports=told)
 
 
@@ -51,3 +52,19 @@ def test_points_of_before_come_first_and_none_twice() -> None:
         curves.observe(state)
     curves.begin_with({"evaluator-0": [Point(-1.0, 7, {}), Point(0.0, 0, {"m0": 1.0})]})
     assert [point.step for point in curves.points()["evaluator-0"]] == [7, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "progress",
+    [
+        {"step": 1, "at": 10**400, "loss": 1.0},
+        {"step": 1, "at": math.inf, "loss": 1.0},
+        {"at": 1.0, "loss": 10**400},
+        {"step": 10**400, "at": 1.0},
+        {"at": 1.0, "metrics": {"m" * 101: 1.0}},
+    ],
+)
+def test_what_no_runner_of_ours_says_is_no_point(progress: dict) -> None:
+    curves, state = Curves(), running()
+    curves.observe(with_reports(state, {state.tasks["worker-0"].task_id: {"progress": progress}}))
+    assert curves.points() == {}

@@ -8,6 +8,8 @@ from typing import Any
 
 from dcos_tensorflow.history.folder import RunFolder, remove_oldest, run_called, runs_in
 from dcos_tensorflow.history.points import Point, line_of
+from dcos_tensorflow.history.record import record_of
+from sample_states import running
 
 
 def line(step: int) -> str:
@@ -20,7 +22,7 @@ def steps(run: RunFolder) -> list[int | None]:
 
 def a_run(history: Path, name: str, started: float, **more: Any) -> RunFolder:
     run = RunFolder(history / name)
-    run.keep_record({"id": name, "started_at": started, **more})
+    run.keep_record({**record_of(running(), {}, {}), "id": name, "started_at": started, **more})
     return run
 
 

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.history.points import Point, line_of, lines_of, points_in, thinned
+from dcos_tensorflow.history.points import (
+    MOST_VALUES,
+    Point,
+    line_of,
+    lines_of,
+    points_in,
+    thinned,
+)
 
 
 def as_it_is(told: Any) -> Any:
@@ -88,3 +95,9 @@ def test_what_was_masked_is_no_number() -> None:
 def test_a_number_beyond_all_floats_is_left_out() -> None:
     line = '{"task":"worker-0","at":1.0,"step":1,"metrics":{"a":1%s,"b":2.0}}' % ("0" * 400)
     assert points_in([line]) == {"worker-0": [Point(1.0, 1, {"b": 2.0})]}
+
+
+def test_more_than_a_run_of_ours_has_is_not_read() -> None:
+    told = {"worker-0": points(*range(2 * MOST_VALUES + 9))}
+    (read,) = points_in(lines_of(told, as_it_is)).values()
+    assert len(read) == 2 * MOST_VALUES

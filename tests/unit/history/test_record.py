@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.history.points import Point
-from dcos_tensorflow.history.record import MOST_INCIDENTS, best, joined, record_of, with_points
+from dcos_tensorflow.history.record import (
+    MOST_INCIDENTS,
+    best,
+    joined,
+    known,
+    record_of,
+    with_points,
+)
 from sample_states import NOW, an_incident, failed, running, with_job
 
 
@@ -68,3 +77,32 @@ def test_what_two_machines_know_of_one_run_is_joined() -> None:
     both = joined(mine, its)
     assert both["metrics"]["loss"] == {"least": 0.5, "most": 3.0, "newest": 0.7}
     assert ([each["at"] for each in both["incidents"]], both["step"]) == ([1.0, 2.0], 2)
+
+
+def test_what_was_kept_is_known_again() -> None:
+    state = with_job(running(), incidents=(an_incident(at=NOW),))
+    kept = with_points(record_of(state, {"service": {}}, {}), points(2.0))
+    assert known(json.loads(json.dumps(kept))) == kept
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"id": 5},
+        {"run": "3"},
+        {"started_at": 1e300},
+        {"finished_at": 10**400},
+        {"step": "many"},
+        {"step": 10**400},
+        {"metrics": [1]},
+        {"metrics": {"loss": 1.0}},
+        {"metrics": {"loss": {"least": 1, "most": 2, "newest": 10**400}}},
+        {"incidents": [{"at": 1.0, "task": [], "kind": "x", "summary": "x"}]},
+        {"incidents": [{"task": "worker-0", "kind": "x", "summary": "x"}]},
+        {"units": 3},
+        {"units": {"best": [1]}},
+        {"units": {"best": {"metric": "loss", "value": "low"}}},
+    ],
+)
+def test_a_document_that_is_none_of_ours_is_not_known(other: dict[str, Any]) -> None:
+    assert known({**record_of(running(), {}, {}), **other}) == {}

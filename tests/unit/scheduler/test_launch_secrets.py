@@ -230,3 +230,17 @@ def test_what_was_read_is_known_whole_and_by_its_lines(file: Path) -> None:
     reader = reader_of()
     values(reader, in_file(file))
     assert reader.texts() == {"first line\nsecond line", "first line", "second line"}
+
+
+def test_what_was_only_looked_at_is_known_too(file: Path) -> None:
+    reader = reader_of()
+    assert not reader.problems(service(in_file(file)))
+    assert reader.texts() == {VALUE.decode()}
+
+
+def test_what_tasks_were_launched_with_is_known_when_it_was_changed_since(file: Path) -> None:
+    reader = reader_of()
+    values(reader, in_file(file))
+    file.write_bytes(b"another one")
+    values(reader, in_file(file))
+    assert reader.texts() == {VALUE.decode(), "another one"}

@@ -12,6 +12,7 @@ from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.work_directory import expanded
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.scheduler.secret_sources import AllowedSources, SecretError
 
 _MANIFEST, _OUTPUT = "batch.inputs.manifest", "batch.output"
 
@@ -19,8 +20,10 @@ _MANIFEST, _OUTPUT = "batch.inputs.manifest", "batch.output"
 def with_batch_places(spec: ServiceSpec, base: Path | None, *, local: bool) -> ServiceSpec:
     """Return the service with whole paths for its batch; ``base`` is the folder of the options.
 
-    ``local`` says that the tasks run on this machine. Raises UsageError for a manifest that is not
-    there, and for an output that no other machine could find.
+    ``local`` says that the tasks run on this machine, as this user: else a manifest lies beside the
+    options, because tasks get what is in it, and whoever submits options is not trusted with every
+    file here. Raises UsageError for one that does not, or is not there, and for an output that no
+    other machine could find.
     """
     work = spec.workload
     if not isinstance(work, BatchSpec):
@@ -30,6 +33,12 @@ def with_batch_places(spec: ServiceSpec, base: Path | None, *, local: bool) -> S
         path = folder / _path(listing, _MANIFEST)
         if not path.is_file():
             raise UsageError(f"{_MANIFEST}: there is no file {path}.")
+        try:
+            AllowedSources(directory=folder, everything=local).check_file(path)
+        except SecretError:
+            raise UsageError(
+                f"{_MANIFEST}: {path} is not beside the options; put it there, or into S3."
+            ) from None
         listing = str(path.resolve())
     if "://" not in output:
         path = _path(output, _OUTPUT)

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.api.redaction import REDACTED
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.services import registry, stored
 from dcos_tensorflow.cli.services.asked import Service
@@ -21,6 +20,7 @@ from dcos_tensorflow.cli.serving.preparation import packed_job
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.job_parameters import option_of_role, variables
 from dcos_tensorflow.options import as_given
+from dcos_tensorflow.scheduler.overheard import REDACTED
 from dcos_tensorflow.workloads.sweep.leaderboard import Row
 
 

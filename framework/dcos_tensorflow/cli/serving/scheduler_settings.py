@@ -58,6 +58,7 @@ def scheduler_config(
             # On the embedded cluster tasks are processes of this user.
             everything=local,
         ),
+        machines_from=None if local else _listed(settings["machines_from"]),
         fresh=settings["rerun"],
         uninstall=settings["uninstall"],
         finish_uninstall=settings["exit_when_uninstalled"],
