@@ -7,7 +7,6 @@ variant ``enterprise`` allows it where the package says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from dcos_tensorflow.local.dcos import rendering
@@ -176,8 +175,3 @@ class ServiceChanges:
 def _names(package: Package, member: str, version: str) -> bool:
     listed = package.document.get(member, [])
     return "*" in listed or version in listed
-
-
-def _newest_first(packages: Sequence[Package]) -> list[str]:
-    ordered = sorted(packages, key=lambda one: -one.release_version)
-    return list(dict.fromkeys(one.version for one in ordered))
