@@ -61,14 +61,17 @@ class Curves:
     def points(self) -> dict[str, tuple[Point, ...]]:
         """Return the points by task, oldest first."""
         with self._lock:
-            return {name: tuple(points) for name, points in self._points.items()}
+            return self._all()
 
-    def take(self) -> tuple[list[tuple[str, Point]], bool]:
-        """Return what is new since the last call, and whether anything else has changed."""
+    def take(self, *, anew: bool) -> tuple[list[tuple[str, Point]], Points | None]:
+        """Return what is new since the last call, and all points of the same moment.
+
+        Those are None where nothing else has changed, unless ``anew`` asks for them.
+        """
         with self._lock:
-            taken = self._new, self._changed
+            new, everything = self._new, self._all() if anew or self._changed else None
             self._new, self._changed = [], False
-            return taken
+            return new, everything
 
     def begin_with(self, earlier: Points) -> None:
         """Add the points that a scheduler of before has kept of this run."""
@@ -80,6 +83,9 @@ class Curves:
                 self._values[name] = sum(point.values for point in known.values())
             self._changed = True
             self._bound()
+
+    def _all(self) -> dict[str, tuple[Point, ...]]:
+        return {name: tuple(points) for name, points in self._points.items()}
 
     def _keep(self, name: str, point: Point) -> None:
         with self._lock:

@@ -145,13 +145,12 @@ class Keeper:
 
     def _keep_run(self, state: ServiceState, *, at_once: bool) -> None:
         run = self._run or self._begun(state)
-        new, changed = self._curves.take()
-        self._anew = self._anew or changed
+        new, everything = self._curves.take(anew=self._anew)
         record = record_of(state, self._sources.options(), self._record)
         self._record = {**with_points(record, [point for _, point in new]), **self._told}
         self._to_copy = self._to_copy or bool(new)
-        if self._anew:
-            run.replace_points(self._lines(state))
+        if everything is not None:
+            run.replace_points(lines_of(everything, self._cleaner(state)))
             self._anew = False
         elif new:
             run.append([line_of(*each, self._cleaner(state)) for each in new])

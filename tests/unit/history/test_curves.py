@@ -41,9 +41,9 @@ def test_what_is_new_is_taken_once() -> None:
     curves = Curves()
     for state in reports(evaluators=1, steps=2, metrics=1):
         curves.observe(state)
-    new, changed = curves.take()
-    assert ([point.step for _, point in new], changed) == ([0, 1], False)
-    assert curves.take() == ([], False)
+    new, everything = curves.take(anew=False)
+    assert ([point.step for _, point in new], everything) == ([0, 1], None)
+    assert curves.take(anew=False) == ([], None)
 
 
 def test_points_of_before_come_first_and_none_twice() -> None:

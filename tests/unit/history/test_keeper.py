@@ -39,17 +39,21 @@ class Life:
     def __init__(self, path: Path) -> None:
         self.state: ServiceState | None = None
         self.curves = Curves()
+        self.options: Callable[[], Mapping[str, Any]] = lambda: OPTIONS
         self.keeper = Keeper(
             path,
             self.curves,
             Sources(
                 lambda: self.state,
-                lambda: OPTIONS,
+                self._options,
                 lambda state, known: redact(known, secret_values(state)),
                 lambda state: None,
             ),
         )
         self.keeper.start()
+
+    def _options(self) -> Mapping[str, Any]:
+        return self.options()
 
     def tells(self, *states: ServiceState) -> None:
         for state in states:
@@ -96,6 +100,21 @@ def test_what_is_told_last_is_kept_when_the_scheduler_ends(begin: Any, tmp_path:
     life.tells(told(1), told(2), told(3))
     life.keeper.finish(leads=True)
     assert steps(tmp_path) == [1, 2, 3]
+
+
+def test_what_is_told_while_all_is_written_is_kept_once(begin: Any, tmp_path: Path) -> None:
+    life = begin()
+
+    def options_while_the_training_goes_on() -> Mapping[str, Any]:
+        life.options = lambda: OPTIONS
+        life.curves.observe(told(2))
+        return OPTIONS
+
+    life.options = options_while_the_training_goes_on
+    life.tells(told(1))
+    life.keeper.wait_for_earlier()
+    life.keeper.finish(leads=True)
+    assert steps(tmp_path) == [1, 2]
 
 
 def test_the_curve_of_a_scheduler_that_was_killed_goes_on(begin: Any, tmp_path: Path) -> None:
