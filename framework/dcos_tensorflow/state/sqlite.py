@@ -106,11 +106,12 @@ class SqliteStore:
         was_led = False
         with self._translated():
             while not self._lock.try_acquire(holder := this_process(identity)):
+                # First of all: whoever is told that we wait may erase the service then.
+                with contextlib.suppress(errors.StateUnavailable):
+                    was_led = was_led or self._is_led()
                 now_leading = self._lock.read_holder()
                 if now_leading not in (leader, UNKNOWN_HOLDER):
                     on_waiting(leader := now_leading)
-                with contextlib.suppress(errors.StateUnavailable):
-                    was_led = was_led or self._is_led()
                 if deadline is not None and time.monotonic() >= deadline:
                     raise errors.LeadershipTaken(
                         self.service, self._lock.read_holder(), timeout_seconds or 0.0

@@ -62,7 +62,11 @@ def test_no_machine_is_forgotten_or_bought_twice_whenever_the_scheduler_is_kille
 
         def begun(name: str) -> SchedulerProcess:
             state = f"sqlite:///{tmp_path}/state.db"
-            return SchedulerProcess(name, tmp_path, options, cluster.master, state, environment={})
+            return SchedulerProcess(
+                *(name, tmp_path, options, cluster.master, state),
+                *("--machines-from", rack.command[0]),
+                environment={},
+            )
 
         def alive() -> list[str]:
             return [m["machine_id"] for m in rack.machines if m["state"] == "running"]

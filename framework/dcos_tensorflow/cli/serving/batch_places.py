@@ -12,7 +12,6 @@ from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.work_directory import expanded
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.workload_spec import BatchSpec
-from dcos_tensorflow.scheduler.secret_sources import AllowedSources, SecretError
 
 _MANIFEST, _OUTPUT = "batch.inputs.manifest", "batch.output"
 
@@ -33,6 +32,8 @@ def with_batch_places(spec: ServiceSpec, base: Path | None, *, local: bool) -> S
         path = folder / _path(listing, _MANIFEST)
         if not path.is_file():
             raise UsageError(f"{_MANIFEST}: there is no file {path}.")
+        from dcos_tensorflow.scheduler.secret_sources import AllowedSources, SecretError
+
         try:
             AllowedSources(directory=folder, everything=local).check_file(path)
         except SecretError:
