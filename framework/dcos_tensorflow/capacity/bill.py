@@ -158,7 +158,7 @@ def _amounts(use: MachineUse, tariff: Tariff, now: float) -> Amounts:
         idle_seconds=lived - busy,
         lost_seconds=lost,
         paid=_paid(use, tariff, now),
-        on_demand=_billed(lived - lost, tariff) * exact(use.on_demand_price) / _HOUR,
+        on_demand=tariff.billed(lived - lost) * exact(use.on_demand_price) / _HOUR,
     )
 
 
@@ -166,11 +166,6 @@ def _lived(use: MachineUse, now: float) -> Fraction:
     """Return for how many seconds a machine has been there."""
     until = now if use.ended_at is None else min(now, use.ended_at)
     return max(_NOTHING, exact(until) - exact(use.started_at))
-
-
-def _billed(seconds: Fraction, tariff: Tariff) -> int:
-    """Return for how many seconds so many are paid."""
-    return max(tariff.minimum, ceil(seconds / tariff.increment) * tariff.increment)
 
 
 def _is_free(use: MachineUse, tariff: Tariff) -> bool:
@@ -185,7 +180,7 @@ def _paid(use: MachineUse, tariff: Tariff, now: float) -> Fraction:
     if now < use.started_at or _is_free(use, tariff):
         return _NOTHING
     since = exact(use.started_at)
-    end = since + _billed(_lived(use, now), tariff)
+    end = since + tariff.billed(_lived(use, now))
     changes = sorted((exact(each.at), exact(each.price)) for each in use.prices)
     price = changes[0][1] if changes else exact(use.on_demand_price)
     paid = _NOTHING

@@ -7,7 +7,6 @@ ours unless a field says otherwise: times of two clocks are never compared.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
@@ -15,6 +14,7 @@ from fractions import Fraction
 
 from dcos_tensorflow.capacity.market import Market, Pool, exact
 from dcos_tensorflow.capacity.provider import Machine, Order
+from dcos_tensorflow.capacity.usage import BY_THE_SECOND, Tariff
 from dcos_tensorflow.records import dataclass
 
 HOUR = 3600.0
@@ -111,13 +111,10 @@ class OwnedMachine:
         """Return what it costs an hour now."""
         return self.prices[-1][1] if self.prices else 0.0
 
-    def cost(self, now: float, increment: float) -> float:
-        """Return what it has cost so far, from when it was written.
-
-        Of ``increment`` seconds each begun piece is paid whole.
-        """
+    def cost(self, now: float, tariff: Tariff) -> float:
+        """Return what it has cost so far, from when it was written."""
         lasted = max(0.0, (self.ended_at or now) - self.counted_at)
-        end = self.counted_at + math.ceil(lasted / increment) * increment
+        end = self.counted_at + tariff.billed(lasted)
         total = 0.0
         for number, (since, price) in enumerate(self.prices):
             begin = self.counted_at if number == 0 else since
@@ -207,11 +204,11 @@ class Entry:
         """Return the most that one of its machines costs an hour."""
         return max(pool.price for pool in self.pools)
 
-    def cost(self, now: float, increment: float) -> float:
+    def cost(self, now: float, tariff: Tariff) -> float:
         """Return what it has cost so far. What was ordered counts in full from then on."""
-        pieces = math.ceil(max(0.0, now - self.written_at) / increment)
-        ordered = self.expected * self.dearest * pieces * increment / HOUR
-        return ordered + sum(machine.cost(now, increment) for machine in self.machines)
+        seconds = tariff.billed(max(0.0, now - self.written_at))
+        ordered = self.expected * self.dearest * seconds / HOUR
+        return ordered + sum(machine.cost(now, tariff) for machine in self.machines)
 
     def order(self, owner: str) -> Order:
         """Return what the provider is asked: the same each time."""
@@ -289,10 +286,10 @@ class Ledger:
         """Return how many on-demand machines there are, or may come."""
         return sum(e.left for e in self.entries.values() if e.market is Market.ON_DEMAND)
 
-    def spent(self, now: float, increment: float = 1.0) -> float:
-        """Return what everything has cost so far; ``increment`` as in ``OwnedMachine.cost``."""
+    def spent(self, now: float, tariff: Tariff = BY_THE_SECOND) -> float:
+        """Return what everything has cost so far."""
         entries = self.entries.values()
-        return self.account.closed_cost + sum(entry.cost(now, increment) for entry in entries)
+        return self.account.closed_cost + sum(entry.cost(now, tariff) for entry in entries)
 
     def put(self, entry: Entry) -> Ledger:
         """Return the ledger with this purchase in place of what was known of it."""

@@ -212,7 +212,7 @@ def _owned(ledger: Ledger, sight: Sight, rules: Rules) -> Owned:
         instances=ledger.left,
         on_demand=ledger.on_demand(),
         price_per_hour=ledger.price_per_hour,
-        spent=ledger.spent(sight.now, rules.increment),
+        spent=ledger.spent(sight.now, rules.tariff),
     )
 
 
@@ -303,7 +303,7 @@ def _spent(ledger: Ledger, now: float, rules: Rules) -> str:
     budget = rules.limits.budget
     if budget is None or not ledger.left:
         return ""
-    spent = ledger.spent(now, rules.increment)
+    spent = ledger.spent(now, rules.tariff)
     if spent + ledger.price_per_hour * RESERVE_SECONDS / HOUR < budget:
         return ""
     return f"the budget of {budget:.2f} is spent: machines have cost {spent:.2f}"
@@ -316,6 +316,6 @@ def _folded(ledger: Ledger, now: float, rules: Rules) -> Ledger:
         return ledger
     oldest = sorted(over, key=lambda entry: entry.written_at)[: len(over) - ENTRIES_KEPT]
     gone = {entry.purchase_id for entry in oldest}
-    cost = ledger.account.closed_cost + sum(entry.cost(now, rules.increment) for entry in oldest)
+    cost = ledger.account.closed_cost + sum(entry.cost(now, rules.tariff) for entry in oldest)
     left = {key: entry for key, entry in ledger.entries.items() if key not in gone}
     return Ledger(replace(ledger.account, closed_cost=cost), left)

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from dcos_tensorflow.capacity.deadline import Fleet
-from dcos_tensorflow.capacity.ledger import HOUR
 from dcos_tensorflow.capacity.losses import Pause
 from dcos_tensorflow.capacity.market import Limits, Pool
 from dcos_tensorflow.capacity.mirror import Agents, Answer
 from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.capacity.provider import Machine
+from dcos_tensorflow.capacity.usage import BY_THE_HOUR, BY_THE_SECOND, Tariff
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.records import dataclass
 
@@ -38,9 +38,9 @@ class Rules:
     patience_seconds: float = 10.0
 
     @property
-    def increment(self) -> float:
-        """Return of how many seconds each begun piece is paid whole."""
-        return HOUR if self.by_the_hour else 1.0
+    def tariff(self) -> Tariff:
+        """Return how seconds become what is paid."""
+        return BY_THE_HOUR if self.by_the_hour else BY_THE_SECOND
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dcos_tensorflow.capacity import bill
-from dcos_tensorflow.capacity.ledger import HOUR, Entry, Ledger, OwnedMachine, Stage
+from dcos_tensorflow.capacity.ledger import Entry, Ledger, OwnedMachine, Stage
 from dcos_tensorflow.capacity.usage import Tariff
 from dcos_tensorflow.capacity.uses import uses_of
 
@@ -18,23 +18,19 @@ ENDED_SHOWN = 100
 
 
 def document(
-    ledger: Ledger, waits: Mapping[str, str], budget: float | None, increment: float, now: float
+    ledger: Ledger, waits: Mapping[str, str], budget: float | None, tariff: Tariff, now: float
 ) -> dict[str, Any]:
-    """Return everything as JSON-ready builtins; times are unix seconds, prices an hour's.
-
-    Of ``increment`` seconds each begun piece is paid whole.
-    """
-    tariff = Tariff() if increment < HOUR else Tariff(int(HOUR), int(HOUR), 0)
+    """Return everything as JSON-ready builtins; times are unix seconds, prices an hour's."""
     paid = bill.document(bill.bill(tuple(uses_of(ledger, now)), tariff, now))
     machines = [(e, m) for e in ledger.entries.values() for m in e.machines]
-    there = [_machine(e, m, increment, now) for e, m in machines if m.costs]
+    there = [_machine(e, m, tariff, now) for e, m in machines if m.costs]
     ended = sorted((each for each in machines if not each[1].costs), key=lambda p: p[1].ended_at)
     return {
         "machines": there,
-        "ended": [_machine(e, m, increment, now) for e, m in ended[-ENDED_SHOWN:]],
+        "ended": [_machine(e, m, tariff, now) for e, m in ended[-ENDED_SHOWN:]],
         "ordered": [_ordered(entry) for entry in ledger.entries.values() if entry.expected],
         "price_per_hour": round(float(ledger.price_per_hour), 6),
-        "spent": round(ledger.spent(now, increment), 6),
+        "spent": round(ledger.spent(now, tariff), 6),
         "budget": budget,
         "bill": paid,
         "waits": dict(waits),
@@ -55,7 +51,7 @@ def state_of(machine: OwnedMachine) -> str:
     return "busy" if machine.busy_since else "idle"
 
 
-def _machine(entry: Entry, machine: OwnedMachine, increment: float, now: float) -> dict[str, Any]:
+def _machine(entry: Entry, machine: OwnedMachine, tariff: Tariff, now: float) -> dict[str, Any]:
     return {
         "machine_id": machine.machine_id,
         "purchase_id": entry.purchase_id,
@@ -68,7 +64,7 @@ def _machine(entry: Entry, machine: OwnedMachine, increment: float, now: float) 
         "ordered_at": entry.written_at,
         "ended_at": machine.ended_at or None,
         "price_per_hour": machine.price,
-        "cost": round(machine.cost(now, increment), 6),
+        "cost": round(machine.cost(now, tariff), 6),
         "why": machine.reason or machine.why,
     }
 

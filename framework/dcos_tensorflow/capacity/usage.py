@@ -6,6 +6,9 @@ how long a machine lived is what its provider says, for that is billed.
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 from dcos_tensorflow.capacity.market import Market
 from dcos_tensorflow.records import dataclass
 
@@ -58,3 +61,11 @@ class Tariff:
     #: A spot machine that is taken back sooner costs nothing (EC2 User Guide, "Billing for
     #: interrupted Spot Instances"); seconds.
     free_when_interrupted_before: int = 3600
+
+    def billed(self, seconds: float | Fraction) -> int:
+        """Return for how many seconds a machine is paid that was there for so many."""
+        return max(self.minimum, math.ceil(seconds / self.increment) * self.increment)
+
+
+BY_THE_SECOND = Tariff()
+BY_THE_HOUR = Tariff(increment=3600, minimum=3600, free_when_interrupted_before=0)

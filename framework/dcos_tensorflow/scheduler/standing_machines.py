@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.capacity import status
-from dcos_tensorflow.capacity.ledger import HOUR, Ledger, OwnedMachine
+from dcos_tensorflow.capacity.ledger import Ledger, OwnedMachine
 from dcos_tensorflow.capacity.market import Market, Pool
 from dcos_tensorflow.capacity.mirror import Agents, Answer
 from dcos_tensorflow.capacity.planner import GangDemand
@@ -23,6 +23,7 @@ from dcos_tensorflow.capacity.provider import Machine, Order, Provider, Provider
 from dcos_tensorflow.capacity.reconcile import Round, reconcile
 from dcos_tensorflow.capacity.sight import Rules, Sight
 from dcos_tensorflow.capacity.trial import offer_of
+from dcos_tensorflow.capacity.usage import BY_THE_HOUR, BY_THE_SECOND
 from dcos_tensorflow.core.kept import codec, paths
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.agents import KnownAgent, names_of
@@ -244,8 +245,8 @@ def document(
     ledger: Ledger, spec: CapacitySpec, waits: Mapping[str, str], now: float
 ) -> dict[str, Any]:
     """Return how they stand, as ``/v1/capacity`` does for a service."""
-    increment = HOUR if spec.billing is Billing.HOUR else 1.0
-    return status.document(ledger, waits, spec.budget, increment, now)
+    tariff = BY_THE_HOUR if spec.billing is Billing.HOUR else BY_THE_SECOND
+    return status.document(ledger, waits, spec.budget, tariff, now)
 
 
 def _all_names(agents: Iterable[KnownAgent]) -> frozenset[str]:

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from dcos_tensorflow.capacity.bill import Amounts, Bill, bill, cents, document
 from dcos_tensorflow.capacity.market import Market
-from dcos_tensorflow.capacity.usage import MachineUse, PriceChange, Tariff
+from dcos_tensorflow.capacity.usage import BY_THE_HOUR, MachineUse, PriceChange, Tariff
 
 HOUR = 3600.0
 BEGAN = 1_700_000_000.0
 NOW = BEGAN + 100 * HOUR
 EC2 = Tariff()
-BY_THE_HOUR = Tariff(increment=3600, minimum=3600, free_when_interrupted_before=0)
 
 
 def use(

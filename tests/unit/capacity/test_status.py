@@ -11,7 +11,7 @@ from unit.capacity.simulated_market import Loop, MarketInMemory, gang
 
 def shown(loop: Loop) -> dict:  # type: ignore[type-arg]
     waits = dict(loop.rounds[-1].waits)
-    return document(loop.stored, waits, loop.rules.limits.budget, 1.0, loop.now)
+    return document(loop.stored, waits, loop.rules.limits.budget, loop.rules.tariff, loop.now)
 
 
 def a_loop(demand: int = 2, limits: Limits | None = None) -> Loop:
@@ -56,6 +56,20 @@ def test_what_all_costs_is_told_with_the_budget() -> None:
     assert 0.2 <= found["spent"] < 0.21
     first = next(status_lines(found, loop.now))
     assert first == "2 machines, 0.2 an hour; spent 0.20 of 5.00"
+
+
+def test_what_is_spent_is_never_less_than_the_bill_for_a_machine_of_seconds_either() -> None:
+    loop = a_loop()
+    loop.step(1.0)
+    loop.demands = ()
+    loop.end_job()
+    for _ in range(10):
+        loop.step(1.0)
+    found = shown(loop)
+    assert loop.stored.left == 0
+    assert loop.now - found["ended"][0]["ordered_at"] < 60
+    # A minute of each is paid.
+    assert found["spent"] == round(2 * 0.1 / 60, 6)
 
 
 def test_the_bill_has_what_was_saved() -> None:

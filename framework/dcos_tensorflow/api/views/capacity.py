@@ -22,10 +22,11 @@ def capacity(state: ServiceState) -> schemas.Capacity:
         raise ElementNotFound("capacity")
     # Whoever buys no machines does not import it.
     from dcos_tensorflow.capacity.status import document
+    from dcos_tensorflow.capacity.usage import BY_THE_HOUR, BY_THE_SECOND
     from dcos_tensorflow.scheduler.capacity_records import ledger_of
 
-    increment = 3600.0 if spec.billing is Billing.HOUR else 1.0
+    tariff = BY_THE_HOUR if spec.billing is Billing.HOUR else BY_THE_SECOND
     now = state.subscription.stepped_at
     ledger = ledger_of(state.capacity)
-    found = document(ledger, state.told.capacity, spec.budget, increment, now)
+    found = document(ledger, state.told.capacity, spec.budget, tariff, now)
     return cast("schemas.Capacity", found)
