@@ -194,6 +194,8 @@ class SlotRules(Rules):
         self, before: UnitTable, after: UnitTable, actions: Sequence[Action]
     ) -> None:
         told = [action.number for action in actions if isinstance(action, UnitEnded)]
+        if before is after and not told:
+            return
         decided = []
         for unit in after:
             old = before[unit.number] if unit.number < len(before) else None
@@ -388,6 +390,8 @@ class SlotHistory(History):
     faults_kind = SlotFaults
     #: There may be one slot for all units.
     calm_steps = 3000
+    #: How many units there may be.
+    totals: Sequence[int] = (0, 1, 5, 30, 60, PAGE + 10)
 
     def __init__(self, seed: int) -> None:
         #: Units that fail wherever they are run; where any does; what each attempt has left.
@@ -398,7 +402,7 @@ class SlotHistory(History):
         super().__init__(seed)
         spec = self.job.spec.units
         assert spec is not None
-        total = self.dice.choice([0, 1, 5, 30, 60, PAGE + 10])
+        total = self.dice.choice(self.totals)
         withholds = spec.kind is UnitKind.TRIAL
         lag = 2 * (spec.parallelism or 8) if withholds else total + 1
         #: A shard whose first attempt takes very long.
@@ -549,6 +553,9 @@ class SlotHistory(History):
 
 class ShapedHistory(SlotHistory):
     """The same with trials that differ in how many workers they have, and how large these are."""
+
+    #: Nearly each takes places of its own, which takes ten times as long as one process more.
+    totals = (0, 1, 5, 12, 24)
 
     def make_job(self) -> Job:
         """Return slots of trials; the largest is as large as any slot."""
