@@ -1,5 +1,21 @@
-"""``python -m dcos_tensorflow``: the same as the command ``dcos-tensorflow``."""
+"""The command ``dcos-tensorflow``, and ``python -m dcos_tensorflow``: what comes before imports."""
 
-from dcos_tensorflow.cli.main import main
+from __future__ import annotations
 
-main()
+import signal
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    interrupt = signal.getsignal(signal.SIGINT)
+    if interrupt is signal.default_int_handler:
+        # Ctrl-C ends what has done nothing yet without a word: Python's own would tell where.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from dcos_tensorflow.cli import main as command_line
+
+    signal.signal(signal.SIGINT, interrupt)
+    command_line.main()
+
+
+if __name__ == "__main__":
+    main()

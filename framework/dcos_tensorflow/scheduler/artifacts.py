@@ -7,6 +7,7 @@ that is there already is not packed again.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
@@ -30,6 +31,12 @@ def _publish(source: Path, directory: Path, stem: str) -> Path:
     return target
 
 
+@functools.cache
+def identities() -> tuple[str, str]:
+    """Return what the two runners are made of: a hash of each. Raises OSError, BundleError."""
+    return pack.identity(), pack.identity(storage=True)
+
+
 @dataclass(frozen=True)
 class Runners:
     """The task runner in a folder, and the one that brings boto3 along, packed or not."""
@@ -43,9 +50,10 @@ class Runners:
 
         Raises OSError, BundleError.
         """
+        plain, storage = identities()
         return cls(
-            directory / f"task-runner-{pack.identity()}.pyz",
-            directory / f"task-runner-storage-{pack.identity(storage=True)}.pyz",
+            directory / f"task-runner-{plain}.pyz",
+            directory / f"task-runner-storage-{storage}.pyz",
         )
 
     def publish(self, *, storage: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -60,3 +61,15 @@ def test_what_an_encoding_cannot_say_is_written_out(tmp_path: Path) -> None:
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     assert r"caf\xe9" in ended.stdout
+
+
+def test_ctrl_c_while_the_command_is_imported_says_nothing(tmp_path: Path) -> None:
+    # The first that it imports which is not Python's own.
+    (tmp_path / "click.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
+    )
+    line = [sys.executable, "-m", "dcos_tensorflow", "list"]
+    ended = subprocess.run(
+        line, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=50
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -44,13 +44,27 @@ from dcos_tensorflow.cli.serving.scheduler_settings import (
 from dcos_tensorflow.cli.serving.served_job import ServedJob
 from dcos_tensorflow.cli.serving.service_login import with_clusters_authority
 from dcos_tensorflow.core.counted import agreeing, counted
+from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.garbage import look_as_usual
 from dcos_tensorflow.local.background_process import StartedProcess
+from dcos_tensorflow.scheduler import artifacts
+from dcos_tensorflow.task.bundle import BundleError
 from dcos_tensorflow.task.shield import keep_memory_private
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options
+
+
+def prepare() -> None:
+    """Work out what is the same for all jobs, while nothing of this one is known yet."""
+    # What is wrong there is told by the scheduler.
+    with suppress(OSError, BundleError):
+        artifacts.identities()
+    codec.learn(ServiceSpec)
+    # What the first offer, and what keeps the run, would import in each other's way.
+    from dcos_tensorflow.api import views  # noqa: F401
+    from dcos_tensorflow.history import bucket  # noqa: F401
 
 
 def run(deployed: Deployment, begun: StartedProcess | None) -> int:

@@ -83,8 +83,9 @@ def _ready(request: RunRequest, *, beside: bool) -> Deployment:
     from dcos_tensorflow.cli.serving import deployment  # noqa: F401
 
     with Beside(ready) as call:
-        from dcos_tensorflow.cli.serving import foreground  # noqa: F401
+        from dcos_tensorflow.cli.serving import foreground
 
+        foreground.prepare()
         if not request.local:
             # What tasks of other machines fetch from is asked before they are launched.
             from dcos_tensorflow.api import app  # noqa: F401
