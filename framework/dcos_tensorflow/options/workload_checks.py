@@ -24,6 +24,7 @@ _PARAMETERS, _METHOD, _TRIALS = "sweep.parameters", "sweep.method", "sweep.max_t
 _TASKS = ("chief", "worker", "gpu_worker", "parameter_server")
 #: Each of them may need slots of its own.
 MOST_SHAPES = 64
+_SIZES = "different sizes of a trial, and a slot has one"
 #: What a payload has beside its parameters: its folder, what it measures.
 _BESIDE_PARAMETERS = 400
 
@@ -116,9 +117,9 @@ def _sweep(options: Options) -> Iterator[Finding]:
         yield Finding(_PARAMETERS, told, f"at most {most}: fewer or shorter ones", (_PARAMETERS,))
     for parameter in found:
         yield from _shaping(options, parameter)
-    shapes = prod(parameter.count() or 1 for parameter in found if option_of_role(parameter.name))
-    if shapes > MOST_SHAPES:
-        told = f"ask for {shapes} different sizes of a trial, and a slot has one"
+    counts = [parameter.count() or 1 for parameter in found if option_of_role(parameter.name)]
+    if max(counts, default=1) <= MOST_SHAPES < prod(counts):
+        told = f"ask for {prod(counts)} {_SIZES}"
         yield Finding(_PARAMETERS, told, f"at most {MOST_SHAPES}", (_PARAMETERS,))
     if sweep.method == "grid":
         yield from _grid(options, found)
@@ -137,9 +138,12 @@ def _shaping(options: Options, parameter: Parameter) -> Iterator[Finding]:
         allowed = ", ".join(f"{group}.{name}" for name in mine)
     elif not section.count and f"{group}.count" not in options.sweep.parameters:
         told, allowed = f"there is no {group}", f"{group}.count of 1 or more"
-    elif (values := parameter.values()) is None:
+    elif (count := parameter.count()) is None:
         told, allowed = "has no end of values", "a list of values, int or quantised"
+    elif count > MOST_SHAPES:
+        told, allowed = f"asks for {count} {_SIZES}", f"at most {MOST_SHAPES}"
     else:
+        values = parameter.values() or ()
         wrong = [value for value in values if not _may_be(section, option, value)]
         if wrong:
             told = f"{group}.{option} cannot be {document.shown(wrong[0])}"

@@ -46,23 +46,27 @@ class Parameter:
     choices: tuple[ParameterValue, ...] = ()
 
     def values(self) -> tuple[ParameterValue, ...] | None:
-        """Return all values that it may have; None where there is no end of them."""
+        """Return all values that it may have; None where there is no end of them.
+
+        There may be more of them than there is memory for: see ``count``.
+        """
         if self.kind is ParameterKind.CHOICE:
             return self.choices
         if self.kind is ParameterKind.INT:
             return tuple(range(int(self.low), int(self.high) + 1, int(self.step) or 1))
-        if not self.step:
+        count = self.count()
+        if count is None:
             return None
         # 0.1 is no number of binary digits: what is meant by 0.3 is 0.3, and not 3 times 0.1.
-        count = int((self.high - self.low) / self.step + 1e-9)
-        return tuple(float(f"{self.low + index * self.step:.12g}") for index in range(count + 1))
+        return tuple(float(f"{self.low + index * self.step:.12g}") for index in range(count))
 
     def count(self) -> int | None:
         """Return how many values it may have; None where there is no end of them."""
+        if self.kind is ParameterKind.CHOICE:
+            return len(self.choices)
         if self.kind is ParameterKind.INT:
             return (int(self.high) - int(self.low)) // (int(self.step) or 1) + 1
-        values = self.values()
-        return None if values is None else len(values)
+        return int((self.high - self.low) / self.step + 1e-9) + 1 if self.step else None
 
 
 class SearchMethod(StrEnum):
