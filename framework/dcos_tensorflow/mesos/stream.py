@@ -31,6 +31,8 @@ _MAX_LENGTH_LINE = len(f"{MAX_RECORD_BYTES}\n") + 1
 #: 4xx answers that ask for another try: Request Timeout, Too Many Requests (RFC 9110, RFC 6585).
 _TRY_AGAIN = frozenset({408, 429})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+#: Not of the random numbers that the code of whoever uses us in its own process may have seeded.
+_JITTER = random.Random().uniform
 
 
 class StreamEnded(Exception):
@@ -60,9 +62,15 @@ class Backoff:
     failover (AWS Architecture Blog, "Exponential Backoff And Jitter").
     """
 
-    def __init__(self, initial: float = 0.5, maximum: float = 15.0) -> None:
+    def __init__(
+        self,
+        initial: float = 0.5,
+        maximum: float = 15.0,
+        draw: Callable[[float, float], float] = _JITTER,
+    ) -> None:
         self.initial = initial
         self.maximum = maximum
+        self._draw = draw
         self._failures = 0
 
     def reset(self) -> None:
@@ -73,7 +81,7 @@ class Backoff:
         """Return the seconds to wait now, and count one more failure."""
         ceiling = min(self.maximum, self.initial * 2.0 ** min(self._failures, 32))
         self._failures += 1
-        return random.uniform(0.0, ceiling)
+        return self._draw(0.0, ceiling)
 
 
 class SubscriptionStream:

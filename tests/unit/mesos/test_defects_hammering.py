@@ -80,9 +80,8 @@ def test_18_of_two_schedulers_with_one_id_the_first_gives_way(master, stage, eve
     assert second.connected
 
 
-def test_the_back_off_grows_to_its_maximum_and_starts_afresh_after_a_reset(monkeypatch):
-    monkeypatch.setattr("random.uniform", lambda _low, high: high)
-    backoff = Backoff(0.5, 15.0)
+def test_the_back_off_grows_to_its_maximum_and_starts_afresh_after_a_reset():
+    backoff = Backoff(0.5, 15.0, draw=lambda _low, high: high)
     assert [backoff.next_delay() for _ in range(7)] == [0.5, 1, 2, 4, 8, 15, 15]
     backoff.reset()
     assert backoff.next_delay() == 0.5

@@ -113,7 +113,7 @@ def ports(app: App, offered: PortRanges) -> tuple[int, ...] | None:
     if any(port and port not in offered for port in own):
         return None
     others = [port for port in offered if port >= _FIRST_FREE_PORT and port not in own]
-    random.shuffle(others)
+    random.Random().shuffle(others)
     free = filter(is_free, others)
     found = tuple(port or next(free, 0) for port in own)
     return found if all(found) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import field
 from typing import Any, Callable
 
@@ -10,7 +9,7 @@ from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.errors import Problem
 from dcos_tensorflow.task.storage.location import S3Settings
 from dcos_tensorflow.task.storage.object_store import ObjectStore, connect
-from dcos_tensorflow.task.storage.retry import Backoff, Gate, Retrier
+from dcos_tensorflow.task.storage.retry import JITTER, Backoff, Gate, Retrier
 from dcos_tensorflow.task.storage.status import Arrival
 
 
@@ -29,7 +28,7 @@ class Connection:
     log: Callable[[str], None] = lambda text: None
     noticed: Callable[[Problem], None] = lambda problem: None
     arrival: Arrival = field(default_factory=Arrival)
-    draw: Callable[[], float] = random.random
+    draw: Callable[[], float] = JITTER
     client: Any = None
 
     def store(self, bucket: str) -> ObjectStore:

@@ -21,6 +21,9 @@ from dcos_tensorflow.task.storage.errors import (
 
 Result = TypeVar("Result")
 
+#: Not of the random numbers that the code of whoever uses us in its own process may have seeded.
+JITTER = random.Random().random
+
 
 @dataclass(frozen=True)
 class Backoff:
@@ -92,7 +95,7 @@ class Retrier:
         gate: Gate,
         backoff: Backoff = Backoff(),
         noticed: Callable[[Problem], None] = lambda problem: None,
-        draw: Callable[[], float] = random.random,
+        draw: Callable[[], float] = JITTER,
     ) -> None:
         self._gate = gate
         self._backoff = backoff
