@@ -66,6 +66,7 @@ class Backoff:
         self,
         initial: float = 0.5,
         maximum: float = 15.0,
+        *,
         draw: Callable[[float, float], float] = _JITTER,
     ) -> None:
         self.initial = initial
