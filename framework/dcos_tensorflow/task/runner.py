@@ -316,7 +316,7 @@ class Runner:
         )
 
     def _doing(self) -> str:
-        """Return what is being brought, where that is known."""
+        """Return what is being brought, or how much of what is kept, where that is known."""
         if self._packages is not None and not (self._packages.done and self._storage):
             return self._packages.doing
         return self._storage.doing if self._storage else ""

@@ -167,7 +167,8 @@ def _sentence(state: Lifecycle, missing_peers: Tuple[str, ...], doing: str) -> s
     if state.fetching:
         return doing or "Brings data and checkpoint to the sandbox"
     if state.keeping is not None:
-        return "The process has ended; its last checkpoint is published"
+        kept = "The process has ended; its last checkpoint is published"
+        return f"{kept}: {doing}" if doing else kept
     if state.phase is Phase.STOPPING:
         return f"Stopping: {_why_stopping(state)}"
     return _SENTENCES.get(state.phase, "")

@@ -180,8 +180,9 @@ class StorageWork:
 
     @property
     def doing(self) -> str:
-        """Return how much has come of what is brought; '' where nothing has."""
-        return self._storage.arriving()
+        """Return how much is there of what is brought, or of what is kept; '' for nothing."""
+        is_kept = self._keeping is not None and self._keeping[1] == self._newest_fetch
+        return self._storage.leaving() if is_kept else self._storage.arriving()
 
     def verdict(self) -> Optional[Verdict]:
         """Return why the process must end: a newer attempt has taken its place."""

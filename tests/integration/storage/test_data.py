@@ -11,7 +11,7 @@ import pytest
 from dcos_tensorflow.task.storage import objects
 from dcos_tensorflow.task.storage.data import fetch_data
 from dcos_tensorflow.task.storage.errors import StorageError
-from dcos_tensorflow.task.storage.status import Arrival
+from dcos_tensorflow.task.storage.status import Transfer
 from dcos_tensorflow.task.storage_spec import DataCache, DataItem
 from s3_server import Fault
 
@@ -56,7 +56,7 @@ def test_a_prefix_becomes_a_folder(engines, mnist, tmp_path):
 def test_how_much_has_come_is_told(engines, s3, tmp_path):
     told = []
 
-    class Watched(Arrival):
+    class Watched(Transfer):
         def add(self, count: int) -> None:
             super().add(count)
             told.append(self.told())

@@ -22,6 +22,23 @@ def test_a_checkpoint_is_published_and_restored(engines, job, fresh):
     assert (restored.source, restored.step, step_in(target)) == ("published", 10, 10)
 
 
+def test_how_much_of_a_checkpoint_is_published_is_told(engines, job, monkeypatch):
+    told, add = [], status.Transfer.add
+
+    def adds(transfer: status.Transfer, count: int) -> None:
+        add(transfer, count)
+        told.append(publisher.leaving())
+
+    monkeypatch.setattr(status.Transfer, "add", adds)
+    for number in range(2):
+        job.write(f"weights-{number}.bin", os.urandom(1_000_000))
+    publisher = engines.publisher(job.directory)
+    publisher.publish_once()
+    assert "100 % of 2.0 MB" in told
+    assert len({*told}) > 1
+    assert publisher.leaving() == ""
+
+
 def test_nothing_new_is_not_published_again(engines, s3, job):
     job.save(10)
     publisher = engines.publisher(job.directory)

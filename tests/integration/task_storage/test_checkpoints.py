@@ -90,6 +90,13 @@ def test_what_a_failed_process_left_is_published(start, s3):
     assert (status["checkpoint"]["step"], newest(s3)) == (10, 10)
 
 
+def test_how_much_of_the_last_checkpoint_is_published_is_told(start, s3):
+    s3.fault = lambda request: Fault(delay=5.0) if "manifests" in request.path else None
+    task = start(TRAIN_AND_END, checkpoints={"interval_seconds": 600})
+    told = "its last checkpoint is published: 100 % of "
+    task.wait_for_status(lambda status: told in status["summary"], told)
+
+
 def test_a_new_start_goes_on_with_the_state_in_the_sandbox(start, s3):
     task = start(TRAIN_AND_FAIL)
     task.wait_for_state("failed")

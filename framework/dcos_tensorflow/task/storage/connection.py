@@ -10,7 +10,7 @@ from dcos_tensorflow.task.storage.errors import Problem
 from dcos_tensorflow.task.storage.location import S3Settings
 from dcos_tensorflow.task.storage.object_store import ObjectStore, connect
 from dcos_tensorflow.task.storage.retry import JITTER, Backoff, Gate, Retrier
-from dcos_tensorflow.task.storage.status import Arrival
+from dcos_tensorflow.task.storage.status import Transfer
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Connection:
     backoff: Backoff = field(default_factory=Backoff)
     log: Callable[[str], None] = lambda text: None
     noticed: Callable[[Problem], None] = lambda problem: None
-    arrival: Arrival = field(default_factory=Arrival)
+    arrival: Transfer = field(default_factory=Transfer)
     draw: Callable[[], float] = JITTER
     client: Any = None
 

@@ -47,7 +47,7 @@ class Download:
     def run(self, entries: Sequence[FileEntry], folder: str) -> None:
         """Bring ``entries`` below ``folder``. Raises DamagedCheckpoint and StorageError."""
         try:
-            self._arrival.begin("a checkpoint", sum(entry.size for entry in entries))
+            self._arrival.begin("Brings a checkpoint", sum(entry.size for entry in entries))
             check_room(((os.path.join(folder, e.path), e.size) for e in entries), folder)
             run_all(self._jobs(entries, folder), self._settings.threads)
         except OSError as error:

@@ -59,7 +59,7 @@ class ObjectFetch:
         try:
             missing = [one for one in wanted if not os.path.exists(os.path.join(folder, one.path))]
             os.makedirs(folder, exist_ok=True)
-            self._connection.arrival.begin("data", sum(one.size for one in missing))
+            self._connection.arrival.begin("Brings data", sum(one.size for one in missing))
             parts = ((os.path.join(folder, f"{one.path}.part"), one.size) for one in missing)
             check_room(parts, folder)
             wrong = self._fetch(missing, folder)

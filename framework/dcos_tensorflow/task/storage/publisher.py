@@ -79,6 +79,11 @@ class Publisher(Uploading):
         self._dropped: Tuple[Published, ...] = ()
         self._looked: snapshot.Looked = {}
         self._restless_since: Optional[float] = None
+        self._departure = status.Transfer()
+
+    def leaving(self) -> str:
+        """Return how much of the checkpoint that is published is in S3; '' while nothing is."""
+        return self._departure.told()
 
     def publish_soon(self) -> None:
         """Have the thread look at once instead of at the end of its interval."""
@@ -246,6 +251,8 @@ class Publisher(Uploading):
             if known is not None and known[0] == fact and known[1].key in still:
                 unchanged[fact.path] = known[1]
         likely = {entry.path: entry for entry in newest.files} if newest else {}
+        to_go = (fact.size for path, fact in aside.facts.items() if path not in unchanged)
+        self._departure.begin("", sum(to_go))
         return CheckpointUpload(
             self._connection.store(self._plan.place.bucket),
             settings=self._connection.settings,
@@ -253,8 +260,12 @@ class Publisher(Uploading):
             sources={path: (aside.path(path), fact.size) for path, fact in aside.facts.items()},
             unchanged=unchanged,
             likely=likely,
-            on_bytes=self._board.add_bytes,
+            on_bytes=self._gone,
         )
+
+    def _gone(self, count: int) -> None:
+        self._board.add_bytes(count)
+        self._departure.add(count)
 
     def _transfer(self, pending: _Pending) -> Optional[Manifest]:
         """Upload what is pending; None when a file was changed meanwhile, so that it is void."""
@@ -283,6 +294,7 @@ class Publisher(Uploading):
         self._published = {entry.path: (facts[entry.path], entry) for entry in made.files}
         self._published_texts = dict(choice.texts)
         self._drop_pending(take_back=False)
+        self._departure.begin("", 0)
         warning = ""
         if choice.left_out:
             warning = f"left out, because it kept changing: {', '.join(choice.left_out[:5])}"

@@ -30,31 +30,35 @@ STATE_STOPPED = "stopped"
 _PERCENT = 5
 
 
-class Arrival:
-    """What is brought to this disk, and how much of it is here. Any thread may tell or ask."""
+class Transfer:
+    """What is brought to this disk, or from it, and how much of it is there.
+
+    Any thread may tell or ask.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._what, self._size, self._here = "", 0, 0
+        self._what, self._size, self._there = "", 0, 0
 
     def begin(self, what: str, size: int) -> None:
-        """Say what comes from now on; ``size`` in bytes."""
+        """Say what is on its way from now on, as a sentence begins; ``size`` in bytes."""
         with self._lock:
-            self._what, self._size, self._here = what, size, 0
+            self._what, self._size, self._there = what, size, 0
 
     def add(self, count: int) -> None:
-        """Count bytes that are here."""
+        """Count bytes that are there."""
         with self._lock:
-            self._here += count
+            self._there += count
 
     def told(self) -> str:
-        """Return it as a sentence; '' while nothing has come."""
+        """Return it, and how much; '' while there is nothing."""
         with self._lock:
-            if not self._here or not self._size:
+            if not self._there or not self._size:
                 return ""
             # What came damaged comes again.
-            percent = min(100, 100 * self._here // self._size) // _PERCENT * _PERCENT
-            return f"Brings {self._what}: {percent} % of {self._size / 1e6:,.1f} MB"
+            percent = min(100, 100 * self._there // self._size) // _PERCENT * _PERCENT
+            told = f"{percent} % of {self._size / 1e6:,.1f} MB"
+            return f"{self._what}: {told}" if self._what else told
 
 
 @dataclass(frozen=True)

@@ -235,6 +235,10 @@ class TaskStorage:
         """Return how much has come of what is brought; '' where nothing has."""
         return self._connection.arrival.told()
 
+    def leaving(self) -> str:
+        """Return how much of the checkpoint that is published is there; '' where nothing is."""
+        return self._publisher.leaving() if self._publisher is not None else ""
+
     def superseded(self) -> Optional[Problem]:
         """Return what tells that a newer attempt of this task publishes in its place."""
         problem = self._publisher.status().problem if self._publisher is not None else None
