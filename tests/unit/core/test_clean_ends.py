@@ -166,6 +166,20 @@ def test_a_server_that_ran_when_all_did_again_did_not_leave_because_of_a_failure
     assert [(i.task, i.collateral) for i in incidents(scheduler)] == [("worker-1", ())]
 
 
+def test_a_server_that_was_launched_because_of_a_failure_does_not_leave_because_of_it():
+    scheduler = a_job(SESSIONS)
+    for name in ("worker-0", "ps-0", "worker-1"):
+        scheduler.cluster.report(scheduler.cluster.id_of(name), TaskState.LOST)
+    # Offers come before anybody's clock has moved.
+    scheduler.drain()
+    scheduler.cluster.make_offers()
+    scheduler.drain()
+    (known,) = incidents(scheduler)
+    assert scheduler.state.tasks["ps-0"].launched_at == known.at
+    end(scheduler, "ps-0", 10)
+    assert incidents(scheduler) == [known]
+
+
 def test_a_server_that_has_ended_is_there_again_when_others_start_again():
     scheduler = a_job(SESSIONS)
     end(scheduler, "ps-0", 60)

@@ -156,6 +156,9 @@ def add_server(gang: GangDraft, server: TaskRecord) -> bool:
     incident = gang.job.incidents[-1] if gang.job.incidents else None
     if incident is None or not server.began_at <= incident.at <= server.changed_at:
         return False
+    if server.began_at == incident.at and server.name in (incident.task, *incident.collateral):
+        # It was launched anew in the step that lost it.
+        return False
     # While we heard nobody it may have ended at any time before we heard of it.
     known = gang.service.state.subscription
     began = (incident.at, known.registered_at, known.awake_since)
