@@ -14,7 +14,7 @@ from dcos_tensorflow.core.model.task import TRANSITIONS, TaskRecord, TaskState, 
 from dcos_tensorflow.core.recovery import causes
 from dcos_tensorflow.core.recovery.backoff import backoff_seconds, spread
 from dcos_tensorflow.core.recovery.causes import UNCHARGED_REASONS, cause_of, describe, exit_code
-from dcos_tensorflow.core.recovery.incidents import retries_used
+from dcos_tensorflow.core.recovery.charges import retries_used
 
 
 def ended(state=TaskState.FAILED, message="", reason="", **changes):

@@ -8,7 +8,7 @@ import pytest
 
 from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
-from dcos_tensorflow.core.recovery.incidents import loss_of
+from dcos_tensorflow.core.recovery.failure import loss_of
 from dcos_tensorflow.core.recovery.restart_table import Loss
 
 RAN = TaskRecord(

@@ -2,8 +2,7 @@
 
 Called by ``core.advance``. The first failure classifies an incident; members that end within
 seconds of it, with a start that had begun before it, are collateral and cost nothing (a peer's
-UnavailableError is exit code 1 like any error of the user's). What is nobody's fault is not
-charged; what never gets anywhere ends all the same.
+UnavailableError is exit code 1 like any error of the user's). What it costs, ``charges`` says.
 """
 
 from __future__ import annotations
@@ -11,43 +10,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.counted import agreeing, counted, they
+from dcos_tensorflow.core.counted import they
 from dcos_tensorflow.core.draft import GangDraft
-from dcos_tensorflow.core.model.job import (
-    COLLATERAL_NAMES,
-    ENDED_PHASES,
-    Incident,
-    JobPhase,
-    JobState,
-    Outcome,
-    Verdict,
-)
+from dcos_tensorflow.core.model.job import COLLATERAL_NAMES, Incident, JobPhase, JobState
 from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import (
-    MAIN,
-    RetrySpec,
-    ServiceSpec,
-    Strategy,
-    TaskRole,
-    split_task_name,
-)
+from dcos_tensorflow.core.model.spec import Strategy, TaskRole, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
-from dcos_tensorflow.core.model.units import UnitFailure
 from dcos_tensorflow.core.recovery import (
     avoidance,
     causes,
+    charges,
     clean_ends,
     evidence,
     own_errors,
     restarts,
-    slots,
-    units,
 )
-from dcos_tensorflow.core.recovery.backoff import backoff_seconds
-from dcos_tensorflow.core.recovery.causes import INVALID_OFFERS_REASON, Cause
+from dcos_tensorflow.core.recovery.causes import Cause
+from dcos_tensorflow.core.recovery.failure import Failure, loss_of
 from dcos_tensorflow.core.recovery.gang_queries import (
     known_step,
     newest_checkpoint,
@@ -55,52 +36,13 @@ from dcos_tensorflow.core.recovery.gang_queries import (
     strategy_of,
 )
 from dcos_tensorflow.core.recovery.restart_table import Loss, ends_with
-from dcos_tensorflow.records import dataclass
 
 #: Peers die of a failure within this time: MultiWorkerMirrored notices a silent loss after 6 to
 #: 11 s, a process death after 0.7 to 10 s (measured).
 COLLATERAL_SECONDS = 15.0
-#: A job whose steps are unknown has got somewhere when it ran for so long.
-FRUITFUL_SECONDS = 60.0
-#: So many incidents of a slot are kept at most: units have their own account of their failures.
-INCIDENTS_OF_A_SLOT = 20
 #: A parameter server keeps the variables of every chief it ever had (measured): with so much of
 #: its memory in use it is restarted together with the chief.
 PS_MEMORY_SHARE = 0.8
-
-
-@dataclass(frozen=True)
-class Failure:
-    """How one member failed."""
-
-    record: TaskRecord
-    cause: Cause
-    #: One sentence.
-    summary: str
-    exit_code: int | None
-    #: When the start began that failed: a failure before it is none of its.
-    began_at: float
-    #: The exception of the user's code that it was, as far as that is known yet.
-    error: OwnError | None = None
-
-    @classmethod
-    def of(cls, record: TaskRecord) -> Failure:
-        """Return how this attempt, or the start in it, failed."""
-        code = record.exit_code if record.process_failed else causes.exit_code(record.message)
-        cause, summary = causes.cause_of(record), causes.describe(record)
-        error = record.error if record.process_failed else None
-        return cls(record, cause, summary, code, record.began_at, error)
-
-    @classmethod
-    def before_it_was_held(cls, record: TaskRecord) -> Failure:
-        """Return how the start before failed, in a member that was then told to stop."""
-        cause, summary = causes.cause_of_start(record), causes.describe_start(record)
-        return cls(record, cause, summary, record.exit_code, record.launched_at, record.error)
-
-    @property
-    def is_effect(self) -> bool:
-        """Say whether it can only be the effect of another failure."""
-        return self.cause.kind == causes.PEER_LOST
 
 
 def handle(gang: GangDraft, down: Sequence[TaskRecord]) -> None:
@@ -260,7 +202,7 @@ def time_out(gang: GangDraft, late: TaskRecord, seconds: float) -> None:
     cause = Cause(causes.START_TIMED_OUT, charged=True)
     failure = replace(Failure.of(late), cause=cause, summary=summary)
     incident = Incident(late.name, late.task_id, gang.now, cause.kind, summary, charged=True)
-    if not _note(gang, incident, failure):
+    if not charges.note(gang, incident, failure):
         return
     gang.restart = replace(gang.restart, replacing=(*gang.restart.replacing, late.name))
     _begin_restart(gang, {late.name: Loss.STALLED}, "{summary}", summary)
@@ -288,7 +230,7 @@ def see_own_error(gang: GangDraft) -> None:
     if not why:
         return
     incident = gang.job.incidents[-1]
-    _fail(gang, f"{incident.told} ({why})", _exit_code(gang, incident))
+    charges.fail(gang, f"{incident.told} ({why})", _exit_code(gang, incident))
 
 
 def _exit_code(gang: GangDraft, incident: Incident) -> int:
@@ -297,34 +239,6 @@ def _exit_code(gang: GangDraft, incident: Incident) -> int:
         return 1
     code = causes.exit_code(record.message) if record.terminal else record.exit_code
     return code or 1
-
-
-def within_window(job: JobState, retry: RetrySpec, now: float) -> tuple[Incident, ...]:
-    """Return the incidents that still count, oldest first."""
-    return tuple(i for i in job.incidents if i.at > now - retry.window_seconds)
-
-
-def retries_used(job: JobState, retry: RetrySpec, now: float) -> int:
-    """Return how many of the incidents in the window were charged."""
-    return sum(1 for i in within_window(job, retry, now) if i.charged)
-
-
-def loss_of(record: TaskRecord) -> Loss:
-    """Return how a member was lost, as its peers see it."""
-    if _never_ran(record):
-        # Its peers know of nothing but of the end before.
-        return Loss.PROCESS
-    if record.state is TaskState.UNREACHABLE or record.state is TaskState.LOST:
-        return Loss.SILENT
-    if record.process_failed and record.exit_class == contract.EXIT_CLASS_STALLED:
-        return Loss.STALLED
-    return Loss.PROCESS
-
-
-def _never_ran(record: TaskRecord) -> bool:
-    """Say whether the user's process was never started in this container."""
-    refused = record.state is TaskState.LOST and record.reason == INVALID_OFFERS_REASON
-    return refused or (record.start == 1 and record.held)
 
 
 def _join(gang: GangDraft, failures: Sequence[Failure]) -> list[Failure]:
@@ -385,7 +299,7 @@ def _open(gang: GangDraft, failure: Failure) -> bool:
         kind=failure.cause.kind,
         summary=failure.summary,
         charged=failure.cause.charged,
-        step=_credible(known_step(gang.view)),
+        step=charges.credible(known_step(gang.view)),
         error=failure.error if failure.cause.charged else None,
         began_at=failure.began_at,
         checkpoint=newest_checkpoint(gang.view),
@@ -398,7 +312,7 @@ def _open(gang: GangDraft, failure: Failure) -> bool:
         )
         fruitless = max(gang.job.fruitless - 1, 0)
         gang.job = replace(gang.job, incidents=known[:-1], fruitless=fruitless)
-    return _note(gang, incident, failure)
+    return charges.note(gang, incident, failure)
 
 
 def _is_effect_of(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
@@ -421,136 +335,6 @@ def _is_open(gang: GangDraft, incident: Incident) -> bool:
     return record.terminal or record.had_failed_when_held
 
 
-def _note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
-    if gang.roster.is_of_slot:
-        return _note_in_slot(gang, incident, failure)
-    spec, now = gang.spec, gang.now
-    known = within_window(gang.job, spec.retry, now)
-    gang.job = replace(gang.job, incidents=(*known, incident))
-    _judge_progress(gang, incident)
-    permanent = failure.cause.permanent
-    end = "it can never run" if permanent else own_errors.why_not_again(gang.view)
-    end = end or _exhausted(spec, gang.job, incident, now)
-    gang.restart = replace(gang.restart, count=gang.restart.count + 1)
-    if not end:
-        before = gang.job.fruitless - int(not incident.charged)
-        failures = max(before, _charged_in_a_row(gang.job))
-        state = gang.service.state
-        seed = f"{state.instance}/{state.attempt}/{gang.restart.count - 1}"
-        wait = backoff_seconds(spec.retry, failures, seed)
-        gang.restart = replace(gang.restart, due_at=now + wait)
-        return True
-    code = failure.exit_code or (contract.EXIT_JOB_UNUSABLE if permanent else 1)
-    _fail(gang, f"{incident.summary} ({end})", code)
-    return False
-
-
-def _note_in_slot(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
-    """Note an incident of a slot: its unit has limits, and the slot goes on with another one.
-
-    What can never run, or never comes up, ends the whole work: the next unit would fare the same.
-    """
-    known = (*within_window(gang.job, gang.spec.retry, gang.now), incident)
-    kept = min(gang.spec.retry.limit + 2, INCIDENTS_OF_A_SLOT)
-    gang.job = replace(gang.job, incidents=known[-kept:])
-    _judge_progress(gang, incident)
-    main, never = gang.service.gang(MAIN), failure.cause.permanent
-    had_unit = gang.unit is not None or gang.gang.former_unit is not None
-    if incident.charged and had_unit:
-        told = UnitFailure(
-            agent_id=failure.record.agent_id,
-            kind=incident.kind,
-            summary=incident.summary,
-            at=incident.at,
-            exit_code=failure.exit_code,
-            error=incident.error,
-        )
-        units.fail(gang, told, permanent=never)
-    same = sum(1 for i in gang.job.incidents if i.charged and i.kind == incident.kind)
-    tried = same > gang.spec.retry.limit and not had_unit
-    fruitless = tried and not gang.service.state.units.has_decided
-    if (never or fruitless) and main.job.phase not in ENDED_PHASES:
-        why = "it can never run" if never else "it does not come up"
-        code = failure.exit_code or (contract.EXIT_JOB_UNUSABLE if never else 1)
-        verdict = Verdict(Outcome.FAILED, code, f"{incident.summary} ({why})")
-        slots.conclude(main, verdict)
-    _leave_bad_agent(gang, failure.record.agent_id)
-    in_a_row = max(gang.job.fruitless - int(not incident.charged), _charged_in_a_row(gang.job) - 1)
-    seed = f"{gang.service.state.instance}/{gang.name}/{gang.restart.count}"
-    wait = backoff_seconds(gang.spec.retry, in_a_row, seed)
-    due_at, times = gang.now + wait, gang.restart.count + 1
-    gang.restart = replace(gang.restart, count=times, due_at=due_at)
-    return True
-
-
-def _leave_bad_agent(gang: GangDraft, agent_id: str) -> None:
-    """Give up a slot's containers on an agent that failed units which ran well elsewhere."""
-    if agent_id in avoidance.agents(gang.service):
-        there = [r.name for r in gang.tasks.values() if r.agent_id == agent_id and not r.terminal]
-        replacing = tuple(dict.fromkeys((*gang.restart.replacing, *there)))
-        gang.restart = replace(gang.restart, replacing=replacing)
-
-
-def _fail(gang: GangDraft, summary: str, exit_code: int) -> None:
-    # Nobody is started again for the newest failure, nor was for those alike in the same start.
-    count = gang.restart.count - own_errors.in_newest_start(gang.job.incidents)
-    gang.restart = replace(gang.restart, count=max(count, 0))
-    verdict = Verdict(Outcome.FAILED, exit_code, summary)
-    gang.job = replace(gang.job, verdict=verdict, finished_at=gang.now)
-    gang.enter(JobPhase.ENDING, f"the job has failed: {summary}")
-
-
-def _ran_long(gang: GangDraft) -> bool:
-    """Say whether a job whose steps are unknown has got somewhere."""
-    running_for = gang.now - gang.job.phase_since
-    return gang.job.phase is JobPhase.RUNNING and running_for >= FRUITFUL_SECONDS
-
-
-def _judge_progress(gang: GangDraft, incident: Incident) -> None:
-    """Count the incidents in a row that the job got nowhere before; charged ones have a limit."""
-    job = gang.job
-    before = _credible(job.best_step)
-    if incident.step is not None:
-        fruitful = before is None or incident.step > before
-    else:
-        fruitful = _ran_long(gang)
-    best = max((s for s in (incident.step, before) if s is not None), default=None)
-    more = job.fruitless + int(not incident.charged)
-    gang.job = replace(job, fruitless=0 if fruitful else more, best_step=best)
-
-
-def _credible(step: int | None) -> int | None:
-    """Return a step if it can be one: older task runners and schedulers believed any number."""
-    return None if step is None or step > contract.MOST_STEPS else step
-
-
-def _exhausted(spec: ServiceSpec, job: JobState, incident: Incident, now: float) -> str:
-    """Return which limit the incidents have used up; empty when none."""
-    retry = spec.retry
-    counted = within_window(job, retry, now)
-    if incident.kind == causes.OUT_OF_MEMORY:
-        tries = sum(1 for i in counted if i.kind == causes.OUT_OF_MEMORY)
-        if tries > retry.out_of_memory_limit:
-            role = split_task_name(incident.task)[0].replace("-", "_")
-            return f"{_retries(retry.out_of_memory_limit)}; give it more memory: {role}.mem"
-    if incident.charged:
-        role_spec = spec.role(split_task_name(incident.task)[0])
-        limit = role_spec.retry_limit if role_spec is not None else None
-        if limit is not None and role_spec is not None:
-            same = [i for i in counted if split_task_name(i.task)[0] is role_spec.role]
-            if sum(1 for i in same if i.charged) > limit:
-                return f"{_retries(limit)} for the role {role_spec.role}"
-        if retries_used(job, retry, now) > retry.limit:
-            return _retries(retry.limit)
-    if job.fruitless > retry.fruitless_limit:
-        return f"{job.fruitless} times in a row the job got no further"
-    return ""
-
-
-def _retries(limit: int) -> str:
-    return f"{counted(limit, 'retry')} {agreeing(limit, 'are')} used up"
-
-
 def _count_against_agent(gang: GangDraft, failure: Failure) -> None:
     if failure.record.agent_id and failure.cause.agents_fault:
         avoidance.count(gang.service, failure.record.agent_id)
@@ -558,7 +342,7 @@ def _count_against_agent(gang: GangDraft, failure: Failure) -> None:
 
 def _restart(gang: GangDraft, losses: dict[str, Loss]) -> None:
     incident, retry = gang.job.incidents[-1], gang.spec.retry
-    used = retries_used(gang.job, retry, gang.now)
+    used = charges.retries_used(gang.job, retry, gang.now)
     cost = f"retry {used} of {retry.limit}" if incident.charged else "costs no retry"
     known = newest_checkpoint(gang.view) is not None
     place = " from the last checkpoint" if known else ""
@@ -579,15 +363,6 @@ def _begin_restart(
     who = "the gang starts again" if everybody else f"{they(names, 'start')} again"
     why = told.format(summary=summary, who=who, cost=cost)
     restarts.stop(gang, names, why, planned=False)
-
-
-def _charged_in_a_row(job: JobState) -> int:
-    count = 0
-    for incident in reversed(job.incidents):
-        if not incident.charged:
-            break
-        count += 1
-    return count
 
 
 def _full_parameter_servers(gang: GangDraft, chosen: Sequence[str]) -> tuple[str, ...]:

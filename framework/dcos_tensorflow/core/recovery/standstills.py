@@ -13,7 +13,7 @@ from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.recovery import causes, incidents
 from dcos_tensorflow.core.recovery.causes import Cause
 from dcos_tensorflow.core.recovery.clean_ends import IDLE_SECONDS, EndedServer, ended_servers
-from dcos_tensorflow.core.recovery.incidents import Failure
+from dcos_tensorflow.core.recovery.failure import Failure
 from dcos_tensorflow.core.recovery.restart_table import Loss
 from dcos_tensorflow.core.recovery.waits import is_a_failure, standstill
 
