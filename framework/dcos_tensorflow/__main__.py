@@ -7,13 +7,15 @@ import signal
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    interrupt = signal.getsignal(signal.SIGINT)
-    if interrupt is signal.default_int_handler:
+    # Who started us may have it ignored, and that stays.
+    is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_usual:
         # Ctrl-C ends what has done nothing yet without a word: Python's own would tell where.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from dcos_tensorflow.cli import main as command_line
 
-    signal.signal(signal.SIGINT, interrupt)
+    if is_usual:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     command_line.main()
 
 

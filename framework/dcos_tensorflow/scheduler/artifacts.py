@@ -33,7 +33,10 @@ def _publish(source: Path, directory: Path, stem: str) -> Path:
 
 @functools.cache
 def identities() -> tuple[str, str]:
-    """Return what the two runners are made of: a hash of each. Raises OSError, BundleError."""
+    """Return what the two runners are made of: a hash of each. Raises OSError, BundleError.
+
+    Kept until ``Runners.of`` has taken it: it may be worked out ahead.
+    """
     return pack.identity(), pack.identity(storage=True)
 
 
@@ -51,6 +54,8 @@ class Runners:
         Raises OSError, BundleError.
         """
         plain, storage = identities()
+        # A process may begin another service later, when the sources have changed.
+        identities.cache_clear()
         return cls(
             directory / f"task-runner-{plain}.pyz",
             directory / f"task-runner-storage-{storage}.pyz",

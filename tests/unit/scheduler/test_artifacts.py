@@ -20,6 +20,14 @@ def test_the_names_of_the_runners_are_known_before_they_are_packed(tmp_path: Pat
     assert runners == Runners.of(tmp_path)
 
 
+def test_a_second_service_of_a_process_has_the_runner_of_the_sources_as_they_are_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = Runners.of(tmp_path)
+    monkeypatch.setattr(pack, "identity", lambda storage=False: f"changed-{storage}")
+    assert Runners.of(tmp_path).plain != before.plain
+
+
 def test_a_runner_is_packed_once(tmp_path: Path) -> None:
     runners = Runners.of(tmp_path / "artifacts")
     runners.publish(storage=False)
