@@ -6,7 +6,7 @@ import http.client
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -144,6 +144,31 @@ def test_the_next_request_of_a_connection_has_its_own_time(api: str) -> None:
         client.request("POST", "/", b"body")
         assert client.getresponse().read() == b"body"
     client.close()
+
+
+def test_a_connection_may_rest_for_longer_than_a_request_may_take(
+    api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_connection, "REQUEST_SECONDS", 0.3)
+    client = http.client.HTTPConnection(api, timeout=30)
+    client.request("POST", "/", b"first")
+    assert client.getresponse().read() == b"first"
+    resting = client.sock
+    with connected(api) as silent:
+        assert is_ended(silent), "a later connection has run out of its time"
+    client.request("POST", "/", b"second")
+    assert client.getresponse().read() == b"second"
+    assert client.sock is resting
+    client.close()
+
+
+def test_clients_that_rest_hold_no_place_of_others(api: str) -> None:
+    with ExitStack() as stack:
+        for _ in range(5 * FEW):
+            client = stack.enter_context(closing(http.client.HTTPConnection(api, timeout=30)))
+            client.request("POST", "/", b"x")
+            client.getresponse().read()
+        assert health(api) == 200
 
 
 def test_whoever_takes_no_answer_holds_nobody_elses_place(much: str) -> None:

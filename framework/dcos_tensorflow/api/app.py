@@ -137,7 +137,7 @@ class _Api:
             "endpoints": lambda s, r: endpoints.endpoint_names(s),
             "endpoint": lambda s, r: endpoints.endpoint(s, _part(r, "name")),
             "framework_id": lambda s, r: configurations.framework_id(s),
-            "properties": lambda s, r: list(configurations.properties(s)),
+            "properties": lambda s, r: sorted(configurations.properties(s)),
             "property": lambda s, r: configurations.property_value(s, _part(r, "name")),
             "configurations": lambda s, r: configurations.configuration_ids(s, stored()),
             "target_id": lambda s, r: configurations.target_id(s),

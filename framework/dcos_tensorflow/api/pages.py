@@ -1,7 +1,7 @@
 """The dashboard's files, as a browser asks for them. Mounted by ``api.app``.
 
 They hold nothing of the service, and so need no token: whatever a page shows it asks the API for.
-The page at ``/`` is answered to who takes HTML alone. All its addresses are relative, so that it
+The page at ``/`` is for every client that takes HTML, or says nothing of what it takes. All its addresses are relative, so that it
 works under whatever prefix a proxy puts in front of it.
 """
 
@@ -22,7 +22,8 @@ def routes() -> list[BaseRoute]:
 
 
 def _page(request: Request) -> Response:
-    if "text/html" not in request.headers.get("accept", ""):
+    accept = request.headers.get("accept", "*/*")
+    if not any(kind in accept for kind in ("text/html", "*/*")):
         raise HTTPException(404)
     return _answer("index.html")
 

@@ -28,12 +28,17 @@ _REFERENCES = frozenset({"gcs_key_secret", "keytab_secret", "service_account_sec
 _CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 # Nobody's secret is what our own sentences put in the place of one: <token>, user:password.
 _USER_IN_URL = pattern(r"(?<=://)(?!\[?user:password@)[^/@\s\"']+(?=@)")
+_NAMED = r"(?:secret|passw(?:or)?d|passphrase|token|credential|signature|[_-]key)"
+_NO_PLACEHOLDER = r"(?!<(?:token|secret|password|redacted)>(?:[\s`.,;:)]|$)|%s)"
+_VALUE = r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s&;,\"'{\[}\]]+)"
+#: ``name=value``, ``"name": value`` as in JSON, ``--name value``, ``Bearer value``; ``name: value``
+#: where a line is that alone, as in YAML, or where nothing follows: else it is a sentence.
 _ASSIGNMENT = pattern(
-    r"((?:(?:secret|passw(?:or)?d|passphrase|token|credential|signature|[_-]key)\w{0,40}=)"
-    r"|bearer )"
-    r"(?!<(?:token|secret|password|redacted)>(?:[\s`.,;:)]|$))"
-    r"(\"[^\"]*\"|'[^']*'|[^\s&;,\"']+)",
-    re.IGNORECASE,
+    rf"(?P<name>(?:{_NAMED}\w{{0,40}}(?:=|[\"']\s?:\s?)|--[\w-]{{0,40}}?{_NAMED}[ \t]+|bearer ))"
+    rf"{_NO_PLACEHOLDER}{_VALUE}"
+    rf"|(?P<line>^[ \t-]*[\w-]{{0,40}}?{_NAMED}\w{{0,40}}[ \t]*:[ \t]+){_NO_PLACEHOLDER}.+$"
+    rf"|(?P<last>{_NAMED}\w{{0,40}}:[ \t]*){_NO_PLACEHOLDER}{_VALUE}(?=$|[,;)}}\]])",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 
@@ -101,13 +106,13 @@ def _is_filled(value: Any) -> bool:
 
 
 def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return ``text`` without the secrets in it: known ones, in URLs, in ``name=value`` pairs.
+    """Return ``text`` without the secrets in it: known ones, in URLs, behind the name of one.
 
     Text that is a JSON object (``job_context``) is redacted as one.
     """
     if text[:1] == "{" and text.rstrip()[-1:] == "}":
         try:
-            plain = read_json(text)
+            plain = read_json(text, object_pairs_hook=_each_name_once)
         except ValueError:
             pass
         else:
@@ -115,9 +120,17 @@ def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
             return text if cleaned == plain else json.dumps(cleaned)
     if "://" in text:
         text = _USER_IN_URL.sub(REDACTED, text)
-    if "=" in text or "earer " in text:
-        text = _ASSIGNMENT.sub(rf"\1{REDACTED}", text)
+    if any(mark in text for mark in ("=", ":", "--", "earer ")):
+        text = _ASSIGNMENT.sub(lambda found: f"{found[found.lastgroup]}{REDACTED}", text)
     return masked_text(text, secrets)
+
+
+def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object's members. Raises ValueError where a name hides what stood there before."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice")
+    return found
 
 
 def redact_part(text: str, before: str, secrets: Iterable[str] = ()) -> str:

@@ -115,7 +115,7 @@ def _status_of(record: Mapping[str, Any], state_dir: Path, *, answering: bool) -
 
 
 def credential_file(state_dir: Path) -> Path:
-    """Return the file with principal and secret: JSON, as Mesos' ``--credential`` takes it."""
+    """Return the file with principal and secret, as JSON that Mesos' ``--credential`` takes."""
     return Path(state_dir).resolve() / _CREDENTIAL
 
 

@@ -24,6 +24,10 @@ from dcos_tensorflow.network.server_tls import ServerTls
 #: The name in a request's scope of the ``asyncio.Event`` that says that the server ends: answers
 #: that have no end of their own end then.
 ENDING = "dcos_tensorflow.ending"
+#: So long a client may rest between two requests on one connection, as with others' servers. The
+#: clients of Mesos and DC/OS ask again every few seconds, and take the end of a connection for one
+#: of the service.
+REST_SECONDS = 75
 _START_SECONDS = 10.0
 #: From accept to ``connection_made`` (asyncio's selector_events: a task, then a call).
 _ACCEPT_TURNS = 3
@@ -90,6 +94,7 @@ class AsgiServer:
                 # Nobody may say that the request is another's: who asks is what the kernel says.
                 proxy_headers=False,
                 timeout_graceful_shutdown=self._grace_seconds,
+                timeout_keep_alive=REST_SECONDS,
             ),
             self._tls,
         )

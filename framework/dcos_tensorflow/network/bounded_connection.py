@@ -33,6 +33,9 @@ class BoundedConnection(H11Protocol):
         #: Until the request is whole, and until some of the answer is taken; None: nobody waits.
         self._late: asyncio.TimerHandle | None = None
         self._untaken: asyncio.TimerHandle | None = None
+        #: Since when the client has kept us waiting, by the loop's clock: for a request or its rest,
+        #: for the next request (uvicorn ends that rest), or to take an answer. None: it has not.
+        self._waiting_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request, and let another connection go where there are too many."""
@@ -40,18 +43,19 @@ class BoundedConnection(H11Protocol):
         self._await_request()
         if len(self.connections) > MOST_CONNECTIONS:
             waiting = [
-                (handle.when(), number, connection)
+                (connection._waiting_since, number, connection)
                 for number, connection in enumerate(self.connections)
                 if isinstance(connection, BoundedConnection)
-                for handle in (connection._late, connection._untaken)
-                if handle is not None
+                and connection._waiting_since is not None
             ]
             if waiting:
-                # One that waits has its time; who has the least of it left began first.
                 min(waiting, key=lambda one: one[:2])[-1]._give_up()
 
     def data_received(self, data: bytes) -> None:
         """Go on waiting as long as the request is not whole: more of it gives it no more time."""
+        if self._late is None:
+            # The client rested. From its first byte on a request has a time of its own.
+            self._waiting_since = None
         super().data_received(data)
         if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
             self._await_request()
@@ -61,6 +65,7 @@ class BoundedConnection(H11Protocol):
     def pause_writing(self) -> None:
         """Begin to wait for the answer to be taken."""
         super().pause_writing()
+        self._note_waiting()
         self._untaken = self._in_time(self._await_reader)
 
     def _await_reader(self) -> None:
@@ -78,14 +83,23 @@ class BoundedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """Begin to wait for the next request; what came of it already is part of it."""
+        """Let the client rest until its next request; what came of it already is part of it."""
         super().on_response_complete()
-        if not self.transport.is_closing() and self.conn.their_state is h11.IDLE:
+        if self.transport.is_closing() or self.conn.their_state is not h11.IDLE:
+            return
+        if self.conn.trailing_data[0]:
             self._await_request()
+        else:
+            self._note_waiting()
 
     def _await_request(self) -> None:
         if self._late is None:
+            self._note_waiting()
             self._late = self._in_time(self._await_request_still)
+
+    def _note_waiting(self) -> None:
+        if self._waiting_since is None:
+            self._waiting_since = self.loop.time()
 
     def _await_request_still(self) -> None:
         self._late = self._in_time(self._await_request_still)
@@ -106,11 +120,13 @@ class BoundedConnection(H11Protocol):
         if self._late is not None:
             self._late.cancel()
             self._late = None
+            self._waiting_since = None
 
     def _stop_waiting_for_reader(self) -> None:
         if self._untaken is not None:
             self._untaken.cancel()
             self._untaken = None
+            self._waiting_since = None
 
     def _give_up(self) -> None:
         self._stop_waiting()

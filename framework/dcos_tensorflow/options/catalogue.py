@@ -163,9 +163,9 @@ def nearest(path: Path) -> str:
     elsewhere = [other for other in (*options(), *groups()) if other and other[-1] == known]
     if len(elsewhere) == 1:
         return ".".join(elsewhere[0])
-    far = get_close_matches(
-        ".".join((*parent, known)), [".".join(o) for o in options()], n=1, cutoff=0.8
-    )
+    # A path is near where its own name is: that both are of one group makes them no nearer.
+    alike = [".".join(o) for o in options() if get_close_matches(known, [o[-1]], n=1, cutoff=0.6)]
+    far = get_close_matches(".".join((*parent, known)), alike, n=1, cutoff=0.8)
     return far[0] if far else ""
 
 

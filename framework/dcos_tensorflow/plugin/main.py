@@ -50,6 +50,9 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     if "--info" in given:
         print(INFO)
         return 0
+    if given[:1] == ["help"]:
+        # As the SDK's own client: help, or help of one command.
+        given = [*given[1:], "--help"]
     parsed = parser(f"dcos {module}").parse_args(given)
     argument: str = getattr(parsed, "service", None) or ""
     if argument and parsed.name and argument != parsed.name:

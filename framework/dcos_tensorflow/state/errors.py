@@ -1,7 +1,7 @@
 """What can go wrong with the state store, by what the caller can do about it.
 
 Raised by both backends and caught by the scheduler and the CLI. No text here ever carries a
-password: addresses are shown without their credentials.
+password; addresses are shown without their credentials.
 """
 
 from __future__ import annotations

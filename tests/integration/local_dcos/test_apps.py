@@ -211,6 +211,18 @@ def test_an_update_replaces_the_task_with_the_new_definition(bare: World) -> Non
     assert len(bare.get(f"{APPS}/app/versions")["versions"]) == 2
 
 
+def test_a_restart_keeps_the_version_before(bare: World) -> None:
+    create(bare, cmd="sleep 600")
+    before = bare.get(f"{APPS}/app/versions")["versions"]
+    assert bare.ask("POST", f"{APPS}/app/restart?force=true").status == 200
+    assert bare.get(f"{APPS}/app/versions")["versions"][1:] == before
+
+
+def test_marathon_answers_at_its_old_address_too(bare: World) -> None:
+    create(bare, cmd="sleep 600")
+    assert [app["id"] for app in bare.get("/marathon/v2/apps")["apps"]] == ["/app"]
+
+
 def test_scaling_leaves_the_running_task_alone(bare: World) -> None:
     create(bare, cmd="sleep 600")
     first = running(bare)["id"]

@@ -146,7 +146,6 @@ class TestErrors:
         ("method", "path", "status"),
         [
             ("GET", "/v1/nosuch", 404),
-            ("GET", "/", 404),
             ("GET", "/v1/plans/", 404),
             ("POST", "/v1/plans/deploy/kill", 404),
             ("POST", "/v1/pod/worker-0/kill", 404),

@@ -46,6 +46,10 @@ def test_who_takes_no_html_is_told_that_there_is_no_such_path(client: Any) -> No
     assert (answer.status_code, answer.json()["message"]) == (404, "no such path: GET /")
 
 
+def test_a_client_that_does_not_say_what_it_takes_is_given_the_page(client: Any) -> None:
+    assert client.get("/").headers["content-type"] == "text/html; charset=utf-8"
+
+
 def test_every_file_comes_with_headers_that_let_in_no_script_but_ours(client: Any) -> None:
     for name in files():
         answer = client.get(f"/dashboard/{name}")

@@ -8,6 +8,7 @@ from typing import Any
 from dcos_tensorflow.api.views.cluster import FULL_UP_TO
 from dcos_tensorflow.core.cluster.cluster_spec import server_definition, tf_config
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import Evidence
 from dcos_tensorflow.core.model.spec import TaskRole
@@ -164,6 +165,14 @@ class TestStorage:
         record = a_record("worker-0")
         report = {"state": "running", "storage": said}
         return a_state(JobPhase.RUNNING, [record], reports={record.task_id: report})
+
+    def test_why_tells_that_a_pod_is_paused(self, ask: Any) -> None:
+        paused = replace(running(), controls=Controls(paused_tasks=("worker-1",)))
+
+        told = ask("/v1/why", paused).json()["tasks"]
+
+        assert list(told) == ["worker-1"]
+        assert "pod resume worker-1" in told["worker-1"]["why"]
 
     def test_why_tells_what_is_not_kept_in_s3(self, ask: Any) -> None:
         problem = {"kind": "denied", "retryable": False, "summary": "put: 403", "hint": "allow it"}

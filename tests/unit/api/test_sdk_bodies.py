@@ -52,6 +52,17 @@ def test_what_is_not_there_is_the_sdks_plain_text(ask: Any, path: str) -> None:
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
 
 
+def test_a_plan_without_work_is_complete(ask: Any) -> None:
+    for name in ("decommission", "update"):
+        answer = ask(f"/v1/plans/{name}", running())
+        assert (answer.status_code, answer.json()["status"]) == (200, "COMPLETE")
+
+
+def test_properties_are_listed_in_order(ask: Any) -> None:
+    names = ask("/v1/state/properties", running()).json()
+    assert names == sorted(names)
+
+
 class TestPlans:
     def test_the_plans_are_listed(self, ask: Any) -> None:
         assert ask("/v1/plans", running()).json() == ["deploy", "recovery"]

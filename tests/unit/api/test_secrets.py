@@ -159,6 +159,27 @@ def test_text_that_only_looks_like_json_is_redacted_as_text() -> None:
     assert redact_text("{password=abc, x}") == f"{{password={REDACTED}, x}}"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("password: hunter2", f"password: {REDACTED}"),
+        ("db:\n  password: correct horse\n  user: me", f"db:\n  password: {REDACTED}\n  user: me"),
+        ("datasource.password: hunter2", f"datasource.password: {REDACTED}"),
+        ('sent {"api_token": "abc def"} to it', f'sent {{"api_token": {REDACTED}}} to it'),
+        ("{'password': 'abc'}", f"{{'password': {REDACTED}}}"),
+        ("train --token abc --lr 1", f"train --token {REDACTED} --lr 1"),
+    ],
+)
+def test_a_value_behind_the_name_of_a_secret_is_masked_however_it_is_written(
+    text: str, shown: str
+) -> None:
+    assert redact_text(text) == shown
+
+
+def test_a_name_that_stands_twice_in_json_hides_no_secret() -> None:
+    assert "hunter2" not in redact_text('{"password": "hunter2", "password": ""}')
+
+
 def test_no_default_of_an_option_is_a_secret() -> None:
     plain = {"service": {"name": "mnist", "job_url": "http://host/job.zip", "job_name": "train"}}
     shown = effective(load(plain))

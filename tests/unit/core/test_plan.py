@@ -10,7 +10,7 @@ import pytest
 
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
-from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.model.job import JobPhase, Outcome, Restart, Verdict
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import TaskRole, UpdateStrategy
 from dcos_tensorflow.core.model.task import TaskState
@@ -512,6 +512,29 @@ class TestUpdate:
         )
 
         assert statuses(plans(grown)["update"])["worker-2"] is Status.WAITING
+
+
+class TestRestartOfThePlan:
+    def restarted(self, plan: str) -> ServiceState:
+        restart = Restart(members=("worker-1",), planned=True, plan=plan)
+        state = a_state(JobPhase.STOPPING, gang(), job={"deployed": True})
+        main = state.only_gang
+        changed = replace(main, job=replace(main.job, restart=restart))
+        return replace(state, gangs={**state.gangs, main.name: changed})
+
+    def test_the_plan_that_an_operator_restarts_is_the_one_in_progress(self) -> None:
+        found = plans(self.restarted("deploy"))
+
+        assert statuses(found["deploy"])["worker-1"] is Status.PENDING
+        assert statuses(found["deploy"])["worker-0"] is Status.COMPLETE
+        assert found["deploy"].status is not Status.COMPLETE
+        assert found["recovery"].status is Status.COMPLETE
+
+    def test_any_other_restart_is_shown_as_a_recovery(self) -> None:
+        found = plans(self.restarted(""))
+
+        assert found["deploy"].status is Status.COMPLETE
+        assert found["recovery"].status is not Status.COMPLETE
 
 
 class TestDecommission:

@@ -175,7 +175,7 @@ class TestForceRestart:
     def test_a_step_restarts_its_task(self) -> None:
         ruling = ask(running(), PlanVerb.FORCE_RESTART, "deploy", "worker", "worker-1:[node]")
 
-        assert ruling.effects == Effects(restart=("worker-1",))
+        assert ruling.effects == Effects(restart=("worker-1",), plan="deploy")
 
     def test_a_phase_restarts_its_tasks(self) -> None:
         ruling = ask(running(), PlanVerb.FORCE_RESTART, phase="worker")

@@ -288,6 +288,13 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+def test_an_option_is_not_near_another_for_their_groups_sake(
+    problems: Callable[..., list[str]],
+) -> None:
+    (line,) = problems({"service": {"bogus": "x"}})
+    assert "did you mean" not in line
+
+
 @pytest.mark.parametrize("kind", MISTAKES)
 def test_a_mistake_is_refused_with_one_line_that_says_it_all(
     kind: str, problems: Callable[..., list[str]]

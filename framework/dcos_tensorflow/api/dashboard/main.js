@@ -185,7 +185,16 @@ function skip(event) {
 
 function turn() {
   const [view, argument = ""] = location.hash.slice(2).split("/");
-  know({ view: view || "overview", argument: decodeURIComponent(argument), said: "" });
+  know({ view: view || "overview", argument: decoded(argument), said: "" });
+}
+
+/** @param {string} part of an address, which a person may have typed */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 addEventListener("hashchange", turn);

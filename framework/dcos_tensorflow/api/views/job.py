@@ -132,7 +132,7 @@ def _wait(wait: Wait, now: float) -> schemas.Wait:
 def why(state: ServiceState) -> schemas.Why:
     """Return why the job is not further: in one sentence, per task and per offer.
 
-    ``tasks`` holds those whose step is not complete, ``waits`` those that wait though the job runs,
+    ``tasks`` holds those whose step is not complete or whose pod is paused, ``waits`` those that wait though the job runs,
     ``storage`` those that cannot reach what they keep in S3, ``machines`` those for which none is
     bought; ``offers.held`` those in hand,
     ``offers.handed_back`` the newest that did not help, newest first.
@@ -140,10 +140,12 @@ def why(state: ServiceState) -> schemas.Why:
     waiting: dict[str, schemas.Waiting] = {}
     misfits = state.only_gang.placing.misfits
     counts: Mapping[str, Mapping[str, int]] = {m.task: m.counts for m in misfits}
+    # A paused pod's step of a deployment that is over stays complete, as in the SDK.
+    paused = frozenset() if state.job.is_over else frozenset(state.controls.paused_tasks)
     for name, plan in plans(state.view()).items():
         for phase in plan.phases:
             for step in phase.steps:
-                if step.status is not Status.COMPLETE:
+                if step.status is not Status.COMPLETE or step.task in paused:
                     waiting[step.task or step.name] = {
                         "plan": name,
                         "status": step.status,

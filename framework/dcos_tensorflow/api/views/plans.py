@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dcos_tensorflow.api.errors import ElementNotFound
+from dcos_tensorflow.core.model.controls import DECOMMISSION, UPDATE
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.plans.elements import Phase, Plan, Status
+from dcos_tensorflow.core.plans.elements import Phase, Plan, PlanStrategy, Status
 from dcos_tensorflow.core.plans.plan import plans
 
 if TYPE_CHECKING:
@@ -27,9 +28,12 @@ def known(state: ServiceState) -> Mapping[str, Plan]:
 def plan_and_status(state: ServiceState, name: str) -> tuple[schemas.Plan, int]:
     """Return a plan's body and its HTTP status: 417 with errors, 200 complete, 202 otherwise.
 
+    A plan that has nothing to do, and is listed while it has, is complete: clients wait for that.
     Raises ElementNotFound.
     """
     plan = known(state).get(name)
+    if plan is None and name in (DECOMMISSION, UPDATE):
+        plan = Plan(name, PlanStrategy.PARALLEL, Status.COMPLETE)
     if plan is None:
         raise ElementNotFound(name)
     return plan_body(plan), _http_status(plan)

@@ -19,7 +19,7 @@ def show_page(
     else:
         say(url)
         if token:
-            complain(f"The page asks for {asks_for}: --token prints it.")
+            complain(f"The page asks for {asks_for}; to print it, add --token.")
     if in_browser:
         import webbrowser
 

@@ -172,6 +172,8 @@ class Restart:
     due_at: float = 0.0
     #: How many there were after failures.
     count: int = 0
+    #: The plan that an operator has restarted, where the restart is its work; empty for any other.
+    plan: str = ""
 
 
 @dataclass(frozen=True)

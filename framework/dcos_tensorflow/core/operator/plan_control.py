@@ -209,7 +209,8 @@ def _force_restart(view: GangView, target: _Target) -> Ruling:
     tasks = restartable(view, (step.task for _, step in target.steps))
     what = f": {', '.join(tasks)}" if tasks else "; nothing of it runs that could be restarted"
     why = f"{target.title} is started again{what}"
-    return Ruling(controls, Effects(restart=tasks), Answer.RECEIVED, why)
+    effects = Effects(restart=tasks, plan=target.plan.name)
+    return Ruling(controls, effects, Answer.RECEIVED, why)
 
 
 def _force_complete(view: GangView, target: _Target) -> Ruling:

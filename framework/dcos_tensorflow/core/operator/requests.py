@@ -67,11 +67,13 @@ def control(draft: Draft, command: events.PlanCommand | events.PodCommand) -> No
     draft.reasons.append(ruling.why)
     for name in ruling.effects.give_up:
         _give_up(draft, name)
-    _start_again(draft, ruling.effects.restart, in_new_container=False)
+    _start_again(draft, ruling.effects.restart, plan=ruling.effects.plan)
     _start_again(draft, ruling.effects.replace, in_new_container=True)
 
 
-def _start_again(draft: Draft, names: Iterable[str], *, in_new_container: bool) -> None:
+def _start_again(
+    draft: Draft, names: Iterable[str], *, plan: str = "", in_new_container: bool = False
+) -> None:
     members: dict[str, list[str]] = {}
     for name in names:
         found = draft.state.gang_wanting(name)
@@ -95,7 +97,7 @@ def _start_again(draft: Draft, names: Iterable[str], *, in_new_container: bool) 
             sidecars.restart_on_request(gang, record, in_new_container=in_new_container)
     for gang_name, mine in members.items():
         planned_changes.restart_on_request(
-            draft.gang(gang_name), mine, in_new_container=in_new_container
+            draft.gang(gang_name), mine, plan=plan, in_new_container=in_new_container
         )
 
 

@@ -21,6 +21,8 @@ class Effects:
 
     #: A new start of the process in its container, with the members that must restart with it.
     restart: tuple[str, ...] = ()
+    #: The plan whose verb restarts them, and which shows it; empty for a pod's.
+    plan: str = ""
     #: A new container.
     replace: tuple[str, ...] = ()
     #: Their end is not waited for any more.

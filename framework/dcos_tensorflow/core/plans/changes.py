@@ -12,6 +12,7 @@ from dcos_tensorflow.core.model.controls import RECOVERY, UPDATE, step_key, step
 from dcos_tensorflow.core.model.job import RESTARTING_PHASES
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES, RoleSpec, UpdateStrategy
+from dcos_tensorflow.core.plans import deploy
 from dcos_tensorflow.core.plans.deploy import deployed_standing, phase_of, step_of
 from dcos_tensorflow.core.plans.elements import Plan, PlanStrategy, Status, aggregate
 from dcos_tensorflow.core.plans.standing import Standing, on_its_way, where
@@ -28,7 +29,7 @@ _STRATEGIES = {
 def recovery_plan(view: GangView) -> Plan:
     """Return the plan of the restart under way; without phases when nothing restarts."""
     job = view.job
-    if not job.deployed or job.phase not in RESTARTING_PHASES:
+    if not job.deployed or job.phase not in RESTARTING_PHASES or deploy.restarts_again(view):
         return Plan(RECOVERY, PlanStrategy.PARALLEL, Status.COMPLETE)
     concerned = set(scope(view))
     steps = tuple(

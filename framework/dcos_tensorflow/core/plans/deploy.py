@@ -7,7 +7,7 @@ steps in it and never hold it up, nor the gang.
 from __future__ import annotations
 
 from dcos_tensorflow.core.model.controls import DEPLOY, UPDATE, step_name
-from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.job import RESTARTING_PHASES, JobPhase, Outcome
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES, MAIN, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
@@ -157,9 +157,17 @@ def _held_by(view: GangView, name: str) -> str | None:
     return f"the phase {', '.join(paused)}" if paused else None
 
 
+def restarts_again(view: GangView) -> bool:
+    """Say whether the plan was restarted by an operator, and the restart is under way."""
+    job = view.job
+    return job.restart.plan == DEPLOY and job.phase in RESTARTING_PHASES
+
+
 def _gang_is_deployed(view: GangView) -> bool:
     """Say whether the whole gang ran, or was not needed any more for the job to succeed."""
     job = view.job
+    if restarts_again(view):
+        return False
     succeeded = job.verdict is not None and job.verdict.outcome is Outcome.SUCCEEDED
     return job.deployed or succeeded or job.phase is JobPhase.FINISHING
 
@@ -167,7 +175,7 @@ def _gang_is_deployed(view: GangView) -> bool:
 def _member(view: GangView, name: str) -> Standing:
     """Return where a member of the gang stands in its first deployment."""
     job, record = view.job, view.tasks.get(name)
-    if _gang_is_deployed(view):
+    if _gang_is_deployed(view) or (job.deployed and name not in job.restart.members):
         return _deployed_member(view, name, record)
     if record is not None and record.state is TaskState.FINISHED:
         return Status.COMPLETE, _deployed_message(record)

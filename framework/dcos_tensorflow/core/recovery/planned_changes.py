@@ -51,8 +51,13 @@ def look(gang: GangDraft) -> None:
             return
 
 
-def restart_on_request(gang: GangDraft, names: Iterable[str], *, in_new_container: bool) -> None:
-    """Start these members again, in their containers or in new ones on other agents."""
+def restart_on_request(
+    gang: GangDraft, names: Iterable[str], *, plan: str, in_new_container: bool
+) -> None:
+    """Start these members again, in their containers or in new ones on other agents.
+
+    The ``plan`` shows it where its verb was what an operator has used.
+    """
     wanted = [n for n in names if n in gang.roster]
     records = contained(gang.view, wanted)
     if not records or gang.job.phase not in _STEERABLE:
@@ -64,6 +69,7 @@ def restart_on_request(gang: GangDraft, names: Iterable[str], *, in_new_containe
     else:
         again = f"{they(wanted, 'are')} started again on request"
         _restart(gang, [r.name for r in records], Loss.PROCESS, again)
+        gang.restart = replace(gang.restart, plan=plan)
 
 
 def take_along(gang: GangDraft) -> None:

@@ -52,6 +52,7 @@ def stop(gang: GangDraft, names: Iterable[str], why: str, *, planned: bool) -> N
         gang.restart,
         members=tuple(n for n in gang.roster.every if n in concerned),
         planned=planned and (gang.restart.planned or not under_way),
+        plan=gang.restart.plan if under_way and planned else "",
     )
     gang.enter(JobPhase.STOPPING, why)
     # A member whose start has failed holds nothing back: the order makes it ready at once.

@@ -136,7 +136,7 @@ class CosmosCalls:
 
     def _describe(self, request: Request, call: Call) -> Json:
         package = self._cosmos.package(request.text("packageName"), request.version())
-        return {"package": _reachable(shown(package), call)}
+        return _package_reachable({"package": shown(package)}, call)
 
     def _list_versions(self, request: Request, call: Call) -> Json:
         return {"results": self._cosmos.versions(request.text("packageName"))}
@@ -175,8 +175,7 @@ class CosmosCalls:
 
 
 def _described(services: ServiceChanges, request: Request, call: Call) -> Json:
-    found: Json = _reachable(services.describe(request.text("appId")), call)
-    return found
+    return _package_reachable(services.describe(request.text("appId")), call)
 
 
 def _updated(services: ServiceChanges, request: Request, call: Call) -> Json:
@@ -186,8 +185,7 @@ def _updated(services: ServiceChanges, request: Request, call: Call) -> Json:
         package_version=request.version(),
         replace=bool(request.optional("replace", bool, "true or false")),
     )
-    found: Json = _reachable(services.update(wanted), call)
-    return found
+    return _package_reachable(services.update(wanted), call)
 
 
 _SERVICE_VERBS = {"describe": _described, "update": _updated}
@@ -218,8 +216,16 @@ def _listed(found: list[Repository]) -> Json:
     return {"repositories": [one.to_json() for one in found]}
 
 
+def _package_reachable(answer: Json, call: Call) -> Json:
+    """Return ``answer`` with the URLs of its package's own files as URLs of this server.
+
+    The options beside it belong to the user: a client sends them back with its next update.
+    """
+    return {**answer, "package": _reachable(answer["package"], call)}
+
+
 def _reachable(value: Any, call: Call) -> Any:
-    """Return a document in which every ``file://`` URL is one of this server."""
+    """Return a package's document in which every ``file://`` URL is one of this server."""
     if isinstance(value, dict):
         return {name: _reachable(one, call) for name, one in value.items()}
     if isinstance(value, list):

@@ -363,7 +363,6 @@ class Marathon:
                 action,
                 definition=after,
                 config_version=before.config_version if same else version,
-                history=(*before.history, (before.version, before.definition))[-_KEPT_VERSIONS:],
                 last_scaling_at=version if scaled else before.last_scaling_at,
             )
 
@@ -419,9 +418,11 @@ class Marathon:
         return timestamp(now)
 
     def _deploy(self, before: AppRecord, version: str, action: str, **changed: Any) -> AppRecord:
-        """Put another version of an app, whose tasks are not to wait."""
+        """Put another version of an app, whose tasks are not to wait; the one before is kept."""
+        kept = (*before.history, (before.version, before.definition))[-_KEPT_VERSIONS:]
         deployment = Deployment(str(uuid.uuid4()), action, version)
-        changed |= {"version": version, "deployment": deployment, "delay": 0.0, "not_before": 0.0}
+        changed |= {"version": version, "deployment": deployment, "history": kept}
+        changed |= {"delay": 0.0, "not_before": 0.0}
         record = replace(before, **changed)
         self._put(record)
         return record

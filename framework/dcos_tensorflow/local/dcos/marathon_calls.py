@@ -1,4 +1,4 @@
-"""Marathon over HTTP, below ``/service/marathon``: what the ``dcos`` CLI and Cosmos use of it.
+"""Marathon over HTTP, below ``/service/marathon`` and ``/marathon``: what the ``dcos`` CLI and Cosmos use of it.
 
 ``application`` puts the table behind a server. What is not here is refused by name.
 """
@@ -17,7 +17,8 @@ from dcos_tensorflow.local.dcos.marathon import Marathon
 Json = dict[str, Any]
 
 _VERSION = "1.11.0"
-_BASE = "/service/marathon"
+#: The second is the alias that clusters have had since before there were services.
+_BASE = "(?:/service/marathon|/marathon)"
 _APP = f"{_BASE}/v2/apps/(.+?)"
 
 
