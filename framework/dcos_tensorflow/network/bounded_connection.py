@@ -33,8 +33,8 @@ class BoundedConnection(H11Protocol):
         #: Until the request is whole, and until some of the answer is taken; None: nobody waits.
         self._late: asyncio.TimerHandle | None = None
         self._untaken: asyncio.TimerHandle | None = None
-        #: Since when the client has kept us waiting, by the loop's clock: for a request or its rest,
-        #: for the next request (uvicorn ends that rest), or to take an answer. None: it has not.
+        #: Since when the client has kept us waiting, by the loop's clock: for a request, for the
+        #: next one (uvicorn ends that rest), or to take an answer. None: it has not.
         self._waiting_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -132,9 +132,9 @@ def _wait(wait: Wait, now: float) -> schemas.Wait:
 def why(state: ServiceState) -> schemas.Why:
     """Return why the job is not further: in one sentence, per task and per offer.
 
-    ``tasks`` holds those whose step is not complete or whose pod is paused, ``waits`` those that wait though the job runs,
-    ``storage`` those that cannot reach what they keep in S3, ``machines`` those for which none is
-    bought; ``offers.held`` those in hand,
+    ``tasks`` holds those whose step is not complete or whose pod is paused, ``waits`` those that
+    wait though the job runs, ``storage`` those that cannot reach what they keep in S3, ``machines``
+    those for which none is bought; ``offers.held`` those in hand,
     ``offers.handed_back`` the newest that did not help, newest first.
     """
     waiting: dict[str, schemas.Waiting] = {}

@@ -1,4 +1,4 @@
-"""Marathon over HTTP, below ``/service/marathon`` and ``/marathon``: what the ``dcos`` CLI and Cosmos use of it.
+"""Marathon over HTTP, below ``/service/marathon``: what the ``dcos`` CLI and Cosmos use of it.
 
 ``application`` puts the table behind a server. What is not here is refused by name.
 """
