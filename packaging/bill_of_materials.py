@@ -1,7 +1,8 @@
 """What the scheduler's artifact is made of: a CycloneDX document, and the licences in one file.
 
-Called by ``bundle.py`` for what it has copied. The same distributions give the same
-bytes: no time and no number that is drawn is in it.
+Called by ``bundle.py`` for what it has copied. The dashboard's libraries are of it, as npm's lock
+and their licences beside the dashboard tell. The same parts give the same bytes: no time and no
+number that is drawn is in it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ SBOM = "sbom.cdx.json"
 LICENCES = "LICENCES.txt"
 #: How files are called that hold a licence, or what has to be said with one.
 _NAMES = ("licen", "copying", "notice", "authors")
+_ROOT = Path(__file__).resolve().parent.parent
+_NPM_LOCK = _ROOT / "packaging" / "dashboard" / "package-lock.json"
+_NPM_LICENCES = _ROOT / "framework" / "dcos_tensorflow" / "api" / "dashboard" / "licences.txt"
 
 
 def write(folder: Path, distributions: Iterable[importlib.metadata.Distribution]) -> None:
@@ -27,10 +31,26 @@ def write(folder: Path, distributions: Iterable[importlib.metadata.Distribution]
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
-        "components": [_component(each) for each in found],
+        "components": [*(_component(each) for each in found), *_javascript()],
     }
     (folder / SBOM).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    (folder / LICENCES).write_text("\n".join(map(_licence_text, found)), encoding="utf-8")
+    texts = [*map(_licence_text, found), _NPM_LICENCES.read_text(encoding="utf-8")]
+    (folder / LICENCES).write_text("\n".join(texts), encoding="utf-8")
+
+
+def _javascript() -> Iterator[dict[str, Any]]:
+    """Yield the libraries that the dashboard brings along; those of its tests are no part of it."""
+    locked = json.loads(_NPM_LOCK.read_text(encoding="utf-8"))["packages"]
+    for name in sorted(locked[""]["dependencies"]):
+        package = locked[f"node_modules/{name}"]
+        yield {
+            "type": "library",
+            "bom-ref": f"npm:{name}@{package['version']}",
+            "name": name,
+            "version": package["version"],
+            "purl": f"pkg:npm/{name}@{package['version']}",
+            "licenses": [{"license": {"name": package["license"]}}],
+        }
 
 
 def _component(distribution: importlib.metadata.Distribution) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def a_person(home: Path, port: int, machine: Machine, address: str = "127.0.0.1"
     token.write_text(machine.path("/etc/dcos-tensorflow/api-token").read_text())
     token.chmod(0o600)
     found.environment["DCOS_TENSORFLOW_API"] = f"http://{address}:{port}"
-    found.environment["DCOS_TENSORFLOW_API_TOKEN_FILE"] = str(token)
+    found.environment["DCOS_TENSORFLOW_CLIENT_TOKEN_FILE"] = str(token)
     return found
 
 

@@ -60,7 +60,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
     token = tmp_path / "token"
     token.write_text(TOKEN)
     token.chmod(0o600)
-    monkeypatch.setenv("DCOS_TENSORFLOW_API_TOKEN_FILE", str(token))
+    monkeypatch.setenv("DCOS_TENSORFLOW_CLIENT_TOKEN_FILE", str(token))
     yield found
     found.end()
 
@@ -131,7 +131,7 @@ def test_a_token_that_is_missing_or_wrong_is_told_with_what_to_do(
     assert told.startswith("Error: The scheduler at http://127.0.0.1:")
     assert "refuses this token" in told
     assert "another" not in told
-    monkeypatch.delenv("DCOS_TENSORFLOW_API_TOKEN_FILE")
+    monkeypatch.delenv("DCOS_TENSORFLOW_CLIENT_TOKEN_FILE")
     assert run_command_line(["plan", "list"]) == 1
     assert "asks for its token: name the file" in capsys.readouterr().err
 

@@ -171,9 +171,8 @@ def test_describe_tells_what_the_user_gave_and_what_became_of_it(world: World) -
 def test_a_users_own_url_comes_back_as_it_was_given(world: World) -> None:
     world.install(name="tensorflow", job_url="file:///jobs/mine.zip")
     found = world.service("describe", {"appId": "tensorflow"})
-    given = [
-        found[part]["service"]["job_url"] for part in ("userProvidedOptions", "resolvedOptions")
-    ]
+    options = (found["userProvidedOptions"], found["resolvedOptions"])
+    given = [each["service"]["job_url"] for each in options]
     assert given == ["file:///jobs/mine.zip"] * 2
     body = {"appId": "tensorflow", "options": {"service": {"log_level": "debug"}}}
     assert world.service("update", body)["resolvedOptions"]["service"]["job_url"] == given[0]

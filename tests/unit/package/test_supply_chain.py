@@ -93,6 +93,10 @@ def test_the_bill_of_materials_names_every_part_with_its_licence(
         made.append([(tmp_path / name).read_bytes() for name in ("sbom.cdx.json", "LICENCES.txt")])
     assert made[0] == made[1]
     components = json.loads(made[0][0])["components"]
-    assert [each["name"] for each in components] == sorted(canonicalize_name(n) for n in names)
+    python = [each["name"] for each in components if each["purl"].startswith("pkg:pypi/")]
+    assert python == sorted(canonicalize_name(n) for n in names)
     assert all(each["licenses"][0]["license"]["name"] for each in components)
     assert b"Jos\xc3\xa9 Padilla" in made[0][1]
+    javascript = {each["name"] for each in components if each["purl"].startswith("pkg:npm/")}
+    assert javascript == {"htm", "preact", "uplot"}
+    assert b"Jason Miller" in made[0][1]

@@ -15,7 +15,8 @@ from dcos_tensorflow.cli.work_directory import expanded
 from dcos_tensorflow.records import dataclass
 
 API_VARIABLE = "DCOS_TENSORFLOW_API"
-TOKEN_FILE_VARIABLE = "DCOS_TENSORFLOW_API_TOKEN_FILE"
+#: Not the variable of ``--api-token-file`` of a scheduler: that one is the token of its own API.
+TOKEN_FILE_VARIABLE = "DCOS_TENSORFLOW_CLIENT_TOKEN_FILE"
 IN_CLEAR_VARIABLE = "DCOS_TENSORFLOW_API_TOKEN_IN_CLEAR"
 
 _FORMS = "http://HOST:PORT, or https://HOST[:PORT][/PATH] where a proxy speaks TLS for it"
