@@ -18,7 +18,7 @@ from dcos_tensorflow.mesos.agent_files import FilePart
 class StateSource(Protocol):
     """The service as the API sees it. All methods are called from any thread.
 
-    None blocks but ``read_file``, which asks an agent.
+    None blocks but ``read_file``, which asks an agent, and ``submit``, for a moment.
     """
 
     def state(self) -> ServiceState | None:
@@ -28,7 +28,10 @@ class StateSource(Protocol):
         """Return who leads the service while this scheduler is a standby; empty otherwise."""
 
     def submit(self, event: Event) -> None:
-        """Hand an event to the thread that owns the state."""
+        """Hand an event to the thread that owns the state, and wait until the state shows it.
+
+        Where that takes longer than a moment the event is still carried out.
+        """
 
     def configuration(self) -> Mapping[str, Any]:
         """Return the options in force as the user gave them; empty when they are not known."""

@@ -177,7 +177,7 @@ def _finished_meanwhile(gang: GangDraft) -> bool:
     gang.job = replace(
         gang.job,
         deadline=gang.now + grace,
-        restart=replace(gang.restart, members=()),
+        restart=replace(gang.restart, members=(), plan=""),
     )
     why = f"{listed(deciders)} finished with 0: the job has succeeded"
     gang.enter(JobPhase.FINISHING, why)
@@ -206,7 +206,7 @@ def _starting(gang: GangDraft) -> None:
     if restarts.out_of_sight(gang):
         return
     count = len(gang.roster.members.intersection(gang.tasks))
-    gang.job = replace(gang.job, deployed=True, restart=replace(gang.restart, members=()))
+    gang.job = replace(gang.job, deployed=True, restart=replace(gang.restart, members=(), plan=""))
     gang.enter(JobPhase.RUNNING, restarts.all_run(count))
 
 

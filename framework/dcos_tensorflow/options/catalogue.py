@@ -160,7 +160,9 @@ def nearest(path: Path) -> str:
     near = get_close_matches(known, siblings, n=1, cutoff=0.6)
     if near:
         return ".".join((*parent, near[0]))
-    elsewhere = [other for other in (*options(), *groups()) if other and other[-1] == known]
+    # One that lies deeper is another matter: service.security.kerberos.enabled is no chief.enabled.
+    names = (other for other in (*options(), *groups()) if len(other) <= len(path))
+    elsewhere = [other for other in names if other and other[-1] == known]
     if len(elsewhere) == 1:
         return ".".join(elsewhere[0])
     # A path is near where its own name is: that both are of one group makes them no nearer.

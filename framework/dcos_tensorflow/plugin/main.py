@@ -10,7 +10,7 @@ import argparse
 import os
 import signal
 import sys
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from dcos_tensorflow.plugin import commands
 from dcos_tensorflow.plugin.attached_cluster import with_cluster
@@ -50,10 +50,10 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     if "--info" in given:
         print(INFO)
         return 0
-    if given[:1] == ["help"]:
-        # As the SDK's own client: help, or help of one command.
-        given = [*given[1:], "--help"]
     parsed = parser(f"dcos {module}").parse_args(given)
+    if parsed.command is None:
+        # Which prints the help and ends.
+        parser(f"dcos {module}").parse_args([*parsed.of, "--help"])
     argument: str = getattr(parsed, "service", None) or ""
     if argument and parsed.name and argument != parsed.name:
         which = f"Which service is meant, {argument} or {parsed.name}?"
@@ -87,6 +87,9 @@ def parser(program: str) -> argparse.ArgumentParser:
     whole.set_defaults(name="", verbose=False)
     whole.add_argument("--info", action="store_true", help="say in one line what this is")
     tree = _below(whole)
+    # As in the SDK's own client.
+    asked = _add(tree, "help", "what the commands are, or one of them", None)
+    asked.add_argument("of", nargs="*", metavar="COMMAND")
     _alone(_add(tree, "describe", "the options that the service runs with", commands.describe))
     where = _add(tree, "endpoints", "where the tasks can be reached", commands.endpoints)
     where.add_argument("endpoint", nargs="?")
@@ -232,7 +235,7 @@ def _alone(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 
 def _add(
-    tree: Any, name: str, meaning: str, command: Callable[..., None]
+    tree: Any, name: str, meaning: str, command: Optional[Callable[..., None]]
 ) -> argparse.ArgumentParser:
     added: argparse.ArgumentParser = tree.add_parser(name, help=meaning)
     added.set_defaults(command=command)

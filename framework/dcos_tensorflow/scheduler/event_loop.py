@@ -56,7 +56,9 @@ class EventLoop:
         *,
         tick_seconds: float,
         clock: Callable[[], float] = steady_time,
+        first: Sequence[Event] = (),
     ) -> None:
+        """``first`` are events that will be asked to be carried out: they are owed from now on."""
         self._state = state
         #: What is shown while the store takes nothing; None when it does.
         self._held_up: ServiceState | None = None
@@ -76,6 +78,8 @@ class EventLoop:
         self._erased = False
         self._stopping = threading.Event()
         self._changed = threading.Condition()
+        #: What was asked for and no step has taken yet, by the identity of the event.
+        self._asked: dict[int, Event] = {id(event): event for event in first}
         #: What others wait for.
         self._awaited: list[Callable[[ServiceState], bool]] = []
         self._thread = threading.Thread(target=self._run, name="event-loop", daemon=True)
@@ -103,6 +107,23 @@ class EventLoop:
     def submit(self, event: Event) -> None:
         """Queue an event. Any thread."""
         self._inbox.put(event)
+
+    def carry_out(self, event: Event, seconds: float) -> bool:
+        """Queue an event and wait until the state shows what became of it.
+
+        False where that takes longer than ``seconds``; it is queued all the same. Any thread but
+        the loop's own.
+        """
+        with self._changed:
+            self._asked[id(event)] = event
+            self._inbox.put(event)
+            return self._changed.wait_for(
+                lambda: self.exit is not None or not self.owes(event), seconds
+            )
+
+    def owes(self, event: Event) -> bool:
+        """Say whether no step has taken an event yet that is to be carried out."""
+        return id(event) in self._asked
 
     def watch(self, callback: Callable[[Decision], None]) -> None:
         """Call ``callback`` in the loop's thread after every step that said something."""
@@ -172,8 +193,17 @@ class EventLoop:
                 log.exception("step failed on %s", dict(kinds) or "a tick")
                 self.leave(EXIT_SOFTWARE, f"internal error: {type(error).__name__}: {error}")
             finally:
+                self._answer(events)
                 self._turned_at = None
                 TURN_ID.set("")
+
+    def _answer(self, events: Sequence[Event]) -> None:
+        """Wake those whose events a step has taken."""
+        if self._asked:
+            with self._changed:
+                taken = [self._asked.pop(id(event), None) for event in events]
+                if any(event is not None for event in taken):
+                    self._changed.notify_all()
 
     def _handle(self, events: Sequence[Event]) -> None:
         began, now, before = time.monotonic(), self._clock(), self._state

@@ -79,6 +79,8 @@ EXIT_UNINSTALLING = 11
 
 #: Questions to the master and to agents at once: many agents may be lost together and not answer.
 _QUESTIONS_AT_ONCE = 16
+#: So long a client of the API waits for its order to show; a store that is away holds it up longer.
+_CARRIED_OUT_SECONDS = 3.0
 
 #: What Mesos tells a scheduler whose framework another one has subscribed (master.cpp).
 _REPLACED = "failed over"
@@ -157,6 +159,8 @@ class Scheduler:
         self._api: Api | None = None
         self._task_runners: Runners | None = None
         self._loop: EventLoop | None = None
+        #: What the state says nothing of before the loop has carried it out.
+        self._first: tuple[Event, ...] = ()
         self._gateway: MesosGateway | None = None
         self._subscription: Subscription | None = None
         self._lease: Lease | None = None
@@ -174,15 +178,20 @@ class Scheduler:
         """Return the newest state; None while the scheduler is not the leader yet."""
         if self._loop is None:
             return None
-        state = self._loop.state
-        # Before an uninstall has begun the plan of the job may be complete: Cosmos would take it
-        # for the plan of the uninstall, and delete the app.
-        begun = state.uninstall.asked or not self.config.uninstall
-        return state if begun else None
+        # What this scheduler was started for is part of what it shows. Before an update has begun
+        # the plan of the job is complete; before an uninstall has, Cosmos would take it for that of
+        # the uninstall, and delete the app.
+        if any(map(self._loop.owes, self._first)):
+            return None
+        return self._loop.state
 
     def submit(self, event: Event) -> None:
         """Hand an event to the loop. Raises SchedulerError before ``start``."""
         self._running_loop().submit(event)
+
+    def carry_out(self, event: Event) -> None:
+        """Do the same, and wait a moment until the state shows it. Not for the loop's thread."""
+        self._running_loop().carry_out(event, _CARRIED_OUT_SECONDS)
 
     def change_configuration(self, options: Path | Mapping[str, Any] | str) -> ServiceSpec:
         """Return what the service would be with these options. Nothing changes yet.
@@ -354,8 +363,13 @@ class Scheduler:
             self._options.note(self.spec, self._given)
         if not (config.uninstall or beginning.state.uninstall.asked):
             self._check_secrets(beginning.state)
+        self._first = beginning.events
         self._loop = EventLoop(
-            beginning.state, self._store, self._perform, tick_seconds=config.tick_seconds
+            beginning.state,
+            self._store,
+            self._perform,
+            tick_seconds=config.tick_seconds,
+            first=beginning.events,
         )
         for measurer in self._measurers:
             self._loop.measure(measurer)
@@ -397,7 +411,7 @@ class Scheduler:
         if beginning.subscribe:
             self._subscription.begin(beginning.state.spec, beginning.state.framework_id)
         for event in beginning.events:
-            self._loop.submit(event)
+            self._loop.carry_out(event, _CARRIED_OUT_SECONDS)
 
     def stop(self) -> None:
         """End this process's part. Every task is left alone."""

@@ -442,6 +442,14 @@ def updating(**changes: Any) -> ServiceState:
     return a_state(JobPhase.RUNNING, records, job=job, spec=a_spec(**changes), controls=controls)
 
 
+def of_update(state: ServiceState) -> ServiceState:
+    """Return the state in which the restart under way is an update's."""
+    main = state.only_gang
+    restart = replace(main.job.restart, members=("worker-0", "worker-1"), plan="update")
+    changed = replace(main, job=replace(main.job, restart=restart))
+    return replace(state, gangs={**state.gangs, main.name: changed})
+
+
 class TestUpdate:
     def test_there_is_none_while_everything_runs_as_it_should(self) -> None:
         assert "update" not in plans(running())
@@ -466,7 +474,13 @@ class TestUpdate:
         target = configuration_id(state.spec)
         state = with_job(with_records(state, *ended), phase=JobPhase.PLACING, canary=target)
 
-        assert plans(state)["deploy"].status is not Status.COMPLETE
+        assert plans(of_update(state))["deploy"].status is not Status.COMPLETE
+
+    def test_it_goes_on_until_what_was_launched_for_it_runs(self) -> None:
+        launched = a_record("worker-1", TaskState.STAGING)
+        state = a_state(JobPhase.STAGING, [*gang()[:2], launched], job={"deployed": True})
+
+        assert plans(of_update(state))["deploy"].status is not Status.COMPLETE
 
     def test_before_the_first_deployment_deploy_shows_itself(self) -> None:
         state = updating(job={"deployed": False})

@@ -105,6 +105,7 @@ def _info(state: ServiceState, record: TaskRecord) -> dict[str, Any]:
         "taskId": {"value": record.task_id},
         "slaveId": {"value": record.agent_id},
         "resources": _resources(state, role, record),
+        "discovery": {"visibility": "CLUSTER", "name": record.name},
         "labels": {
             "labels": [
                 {"key": contract.LABEL_FRAMEWORK_ID, "value": state.framework_id},

@@ -172,7 +172,8 @@ class Restart:
     due_at: float = 0.0
     #: How many there were after failures.
     count: int = 0
-    #: The plan that an operator has restarted, where the restart is its work; empty for any other.
+    #: The plan whose work it is, where that is one that an operator has restarted, or an update;
+    #: empty for any other restart.
     plan: str = ""
 
 

@@ -23,6 +23,7 @@ from dcos_tensorflow.core.counted import counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Accept, LaunchTask
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.model.controls import UPDATE
 from dcos_tensorflow.core.model.gang import Placing
 from dcos_tensorflow.core.model.job import JobPhase, Membership, Update
 from dcos_tensorflow.core.model.service_state import OfferUse
@@ -103,7 +104,9 @@ def _note_launched(gang: GangDraft, members: set[str], names: Iterable[str]) -> 
         )
     )
     replacing = tuple(n for n in known.restart.replacing if n not in members)
-    gang.restart = replace(gang.restart, replacing=replacing)
+    joined = not members.isdisjoint(known.membership.joining)
+    plan = UPDATE if joined else known.restart.plan
+    gang.restart = replace(gang.restart, replacing=replacing, plan=plan)
     updating = tuple(n for n in known.update.updating if n not in launched)
     update = Update(canary=known.update.canary, updating=updating)
     gang.job = replace(gang.job, update=update)

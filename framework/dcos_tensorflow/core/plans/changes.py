@@ -58,11 +58,9 @@ def is_updating(view: GangView) -> bool:
         return True
     if _membership_waits(view):
         return True
-    # Those that go over have no container for a while, and without one they are not outdated.
-    replacing = (
-        job.restart.planned and bool(job.restart.replacing) and job.phase in RESTARTING_PHASES
-    )
-    return replacing and job.verdict is None and update_order.canary_is_out(view)
+    # Those that go over, or join, are not outdated from their launch on, and do not run yet.
+    on_the_way = job.restart.plan == UPDATE and job.phase in RESTARTING_PHASES
+    return on_the_way and job.verdict is None
 
 
 def _membership_waits(view: GangView) -> bool:

@@ -176,6 +176,7 @@ def _change_members(gang: GangDraft) -> None:
     what = they(removed, "leave")
     if chosen:
         restarts.stop(gang, chosen, what, planned=True)
+        gang.restart = replace(gang.restart, plan=UPDATE)
     else:
         renewed = restarts.renew_epoch(gang)
         gang.say(what)
@@ -215,3 +216,4 @@ def _update(gang: GangDraft) -> None:
     told = f"{they(names, 'get')} {'a new container' if len(names) == 1 else 'new containers'}"
     why = f"{told} for the changed options{along if others else ''}"
     restarts.stop(gang, chosen, why, planned=True)
+    gang.restart = replace(gang.restart, plan=UPDATE)

@@ -115,7 +115,7 @@ def _next(gang: GangDraft, why: str) -> None:
     if at_once and units.take(gang):
         for record in members:
             gang.put(replace(record, start=record.start + 1, held=False, ordered_at=gang.now))
-        gang.restart = replace(gang.restart, members=(), planned=False, restore_step=None)
+        gang.restart = replace(gang.restart, members=(), planned=False, restore_step=None, plan="")
         # A slot that runs goes on running: to note of each unit that it has begun costs a commit.
         gang.job = replace(gang.job, phase_since=gang.now)
         gang.say(f"{why}; the next one starts")
