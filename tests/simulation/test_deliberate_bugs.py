@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from evaluator_history import EvaluatorHistory
 from history import FaultyScheduler, History
 from history_jobs import SMALL, Job
+from renewal_history import RenewalHistory
 from simulate import broken_rule
 from single_incident import SingleIncident
 from slot_history import MOST_ATTEMPTS, SlotHistory
@@ -26,9 +27,10 @@ from waiting_history import WaitingHistory
 from dcos_tensorflow.core import absorb, advance, contract
 from dcos_tensorflow.core.kept import writes
 from dcos_tensorflow.core.model import events, task_table
-from dcos_tensorflow.core.model.actions import Accept, Acknowledge
+from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Write
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import RoleSpec, Strategy, TaskRole, UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.units import UnitTable
 from dcos_tensorflow.core.offers import desk, reservations
@@ -45,6 +47,7 @@ from dcos_tensorflow.core.recovery import (
     units,
     waits,
 )
+from dcos_tensorflow.scheduler import beginning
 from simulated_mesos import Cluster
 
 SEEDS = 1000
@@ -105,6 +108,19 @@ def test_forgetting_a_reservation_before_it_is_given_back_is_found(monkeypatch):
     monkeypatch.setattr(reservations, "_give_back", lambda draft, offer: None)
     monkeypatch.setattr(reservations, "_forget", forget)
     assert broken_seed(VolumeHistory) is not None
+
+
+def test_beginning_a_run_from_scratch_is_found(monkeypatch):
+    def from_scratch(store, spec, stored, values):
+        first = ServiceState.of_one_gang(spec, stored.instance, stored.settings)
+        state = replace(first, framework_id=stored.framework_id, run=stored.run + 1)
+        folders = ("Tasks/", "Configurations/", "Options/", "Gangs/", "Units/", "Plans")
+        removed = [Write(path, None) for path in values if path.startswith(folders)]
+        store.commit([*removed, *writes.first_writes(state)])
+        return beginning.Beginning(state)
+
+    monkeypatch.setattr(beginning, "_renewed", from_scratch)
+    assert broken_seed(RenewalHistory) is not None
 
 
 def test_sending_an_accept_again_is_found(monkeypatch):

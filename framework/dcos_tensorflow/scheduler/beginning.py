@@ -29,8 +29,10 @@ from dcos_tensorflow.core.model.events import ConfigurationChanged, Event, Unins
 from dcos_tensorflow.core.model.job import Incident, JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.operator import renewal
 from dcos_tensorflow.core.operator.requests import refusal
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.scheduler.capacity_records import for_next_run
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
@@ -115,11 +117,16 @@ def begin(
         return _new(store, first)
     same = configuration_id(stored.spec) == configuration_id(spec)
     done = stored.job.phase is JobPhase.DONE
+    why = refused
     if done and (fresh or not same) and not refused:
-        return _renewed(store, spec, stored, values)
+        why = renewal.refusal(stored, spec)
+        if not why:
+            return _renewed(store, spec, stored, values)
+        if fresh:
+            raise NothingInForce(f"the service cannot begin another run: {why}")
     live = len(stored.live_tasks)
     log.info("carrying on: the job is %s, %d tasks live", stored.job.phase, live)
-    why = "" if same else refused or refusal(stored, spec)
+    why = "" if same else why or refusal(stored, spec)
     if why:
         log.error("these options are refused, those before stay in force: %s", why)
         stored = replace(stored, told=replace(stored.told, refused_configuration=why))
@@ -170,25 +177,30 @@ def _first_state(spec: ServiceSpec, settings: LaunchSettings, former: FormerLife
 def _new(store: StateStore, state: ServiceState) -> Beginning:
     empty = replace(state, framework_id="", abandoned={})
     store.commit([*first_writes(state), *writes_between(empty, state)])
-    return Beginning(state)
+    return Beginning(_kept(store, state.settings))
 
 
 def _renewed(
     store: StateStore, spec: ServiceSpec, stored: ServiceState, values: Mapping[str, bytes]
 ) -> Beginning:
-    """Replace a job that is done by a new one; the framework id is kept."""
-    state = replace(
-        ServiceState.of_one_gang(spec, str(uuid.uuid4()), stored.settings),
-        framework_id=stored.framework_id,
-        run=stored.run + 1,
-        # What has outlived the job before is ended.
-        abandoned={record.task_id: record.agent_id for record in stored.live_tasks},
-    )
+    """Let the next run of a service begin; what the service owns is kept, here and there."""
+    state = renewal.renewed(stored, spec)
+    state = replace(state, capacity=for_next_run(state.capacity))
     folders = (paths.TASKS, paths.CONFIGURATIONS, paths.OPTIONS, paths.GANGS, paths.UNITS)
     old = [p for p in values if p.partition("/")[0] in folders or p == paths.CONTROLS]
     kept = {write.path for write in first_writes(state)}
     removed = [Write(path, None) for path in old if path not in kept]
-    told = writes_between(replace(state, abandoned={}), state)
-    store.commit([*removed, *first_writes(state), *told])
+    owned = replace(state, abandoned=stored.abandoned, capacity=stored.capacity)
+    store.commit([*removed, *first_writes(state), *writes_between(owned, state)])
     log.info("the job before is done (%s); a new one begins", stored.job.why)
-    return Beginning(state)
+    return Beginning(_kept(store, stored.settings))
+
+
+def _kept(store: StateStore, settings: LaunchSettings) -> ServiceState:
+    """Return the state that was just stored as the next process would read it.
+
+    So memory and store hold the same from the first moment on, whatever a state is made of.
+    """
+    kept = restore(store.load(), settings, steady_time())
+    assert kept is not None, "its target was committed"
+    return kept

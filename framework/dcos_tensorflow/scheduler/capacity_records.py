@@ -5,12 +5,26 @@ Used by ``scheduler.capacity``, and by the API for what it shows.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dcos_tensorflow.capacity.ledger import Account, Entry, Ledger
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.model.capacity import CapacityRecord, CapacityRecords
 
 #: Where what is true of all purchases is; a purchase is at its id.
 ACCOUNT = "account"
+
+
+def for_next_run(records: CapacityRecords) -> CapacityRecords:
+    """Return the records as the next run of a service has them.
+
+    All that was bought and spent is still the service's; a deadline in seconds counts from the run.
+    """
+    account = records.get(ACCOUNT)
+    if account is None or not account.body.get("began_at"):
+        return records
+    body = {**account.body, "began_at": 0.0}
+    return {**records, ACCOUNT: replace(account, body=body)}
 
 
 def ledger_of(records: CapacityRecords) -> Ledger:

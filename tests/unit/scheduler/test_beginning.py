@@ -12,6 +12,8 @@ from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Kill, Reconcile
+from dcos_tensorflow.core.model.capacity import CapacityRecord
+from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
     Registered,
@@ -27,9 +29,11 @@ from dcos_tensorflow.core.model.service_state import (
 )
 from dcos_tensorflow.core.model.spec import RetrySpec, ServiceSpec
 from dcos_tensorflow.core.model.task import TaskState, mesos_task_id
+from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler.beginning import NothingInForce, UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.clock import steady_time
+from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife
 from dcos_tensorflow.state.paths import erase_order
 from sample_states import a_record, with_job, with_records
 from scheduled_jobs import command_job
@@ -107,6 +111,91 @@ def test_a_job_that_is_done_is_followed_by_a_new_one_of_the_same_framework(store
     stored(store, phase=JobPhase.DONE)
     state = begin(store, spec, SETTINGS, fresh=fresh).state
     assert (state.job, state.framework_id, state.spec) == (JobState(), "f-1", spec)
+
+
+VOLUMES = replace(
+    SPEC,
+    roles=tuple(replace(role, volume=VolumeSpec(100.0, "tf")) for role in SPEC.roles),
+)
+
+
+def owning(store: Values, spec: ServiceSpec = VOLUMES) -> ServiceState:
+    """Let the store hold a service whose job is done, with all that a service may own."""
+    before = stored(store, spec, phase=JobPhase.DONE)
+    name = spec.task_names()[0]
+    after = replace(
+        before,
+        attempt=7,
+        reservations={"r-1": Reservation("r-1", "f-1", name, "t-1", "agent-1", "node1", "*")},
+        capacity={
+            "p-1": CapacityRecord(machines=2, body={"purchase_id": "p-1"}),
+            "account": CapacityRecord(body={"purchases": 1, "began_at": 5.0}),
+        },
+        abandoned={"old-attempt": "agent-2"},
+        agent_failures={"agent-3": (1.0,)},
+    )
+    store.commit(writes_between(before, after))
+    return after
+
+
+def test_what_a_service_owns_outlives_each_of_its_runs(store):
+    before = owning(store)
+    state = begin(store, VOLUMES, SETTINGS, fresh=True).state
+    assert state.run == before.run + 1
+    for part in ("instance", "framework_id", "attempt", "reservations", "abandoned"):
+        assert getattr(state, part) == getattr(before, part), part
+    assert state.agent_failures == before.agent_failures
+    assert state.capacity["p-1"] == before.capacity["p-1"]
+
+
+def test_a_deadline_counts_from_the_run(store):
+    owning(store)
+    state = begin(store, VOLUMES, SETTINGS, fresh=True).state
+    assert state.capacity["account"].body == {"purchases": 1, "began_at": 0.0}
+
+
+def test_another_volume_is_refused_while_the_runs_before_have_left_one(store):
+    owning(store)
+    before = dict(store.values)
+    with pytest.raises(NothingInForce, match="volume"):
+        begin(store, SPEC, SETTINGS, fresh=True)
+    assert store.values == before
+
+
+def test_another_provider_is_refused_while_machines_of_the_runs_before_are_left(store):
+    bought = replace(SPEC, capacity=CapacitySpec(CommandSpec(("rack",))))
+    owning(store, bought)
+    with pytest.raises(NothingInForce, match="provider"):
+        begin(
+            store,
+            replace(SPEC, capacity=CapacitySpec(CommandSpec(("other",)))),
+            SETTINGS,
+            fresh=True,
+        )
+
+
+def test_a_daemon_stays_with_options_whose_followers_it_cannot_have(store):
+    owning(store)
+    beginning = begin(store, SPEC, SETTINGS)
+    assert beginning.state.spec == VOLUMES
+    assert "volume" in beginning.state.told.refused_configuration
+
+
+@pytest.mark.parametrize("start", ["new", "carried on", "renewed", "refused", "state lost"])
+def test_memory_and_store_are_the_same_after_any_start(store, start):
+    found = NO_FORMER_LIFE
+    if start in ("renewed", "refused"):
+        owning(store)
+    elif start == "carried on":
+        stored(store, phase=JobPhase.RUNNING)
+    elif start == "state lost":
+        found = FormerLife("f-9", {"task": "agent"})
+    spec = {"renewed": VOLUMES, "refused": replace(VOLUMES, user="other")}.get(start, SPEC)
+    state = begin(
+        store, spec, SETTINGS, fresh=start == "renewed", find_former_life=lambda: found
+    ).state
+    kept = restore(store.values, SETTINGS, time.time())
+    assert writes_between(kept, state) == ()
 
 
 def test_pauses_end_with_the_job_that_they_were_for(store):

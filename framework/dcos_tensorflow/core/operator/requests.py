@@ -129,7 +129,7 @@ def refusal(state: ServiceState, spec: ServiceSpec) -> str:
                 f"{what} cannot be changed from {before!r} to {after!r} while the service exists;"
                 " install another one"
             )
-    wrong = illegal_mix(spec) or _changed_volume(state.spec, spec) or _lost_provider(state, spec)
+    wrong = illegal_mix(spec) or changed_volume(state.spec, spec) or lost_provider(state, spec)
     if wrong:
         return wrong
     if _kind(state.spec) is not _kind(spec):
@@ -164,7 +164,7 @@ def _is_joined_or_left(before: ServiceSpec, after: ServiceSpec) -> bool:
     return unnamed and pair == {Strategy.INDEPENDENT, Strategy.MULTI_WORKER}
 
 
-def _changed_volume(before: ServiceSpec, after: ServiceSpec) -> str:
+def changed_volume(before: ServiceSpec, after: ServiceSpec) -> str:
     """Return why volumes cannot change so; a task that has one would lose its data."""
     for role in after.roles:
         earlier = next((r for r in before.roles if r.role is role.role), None)
@@ -176,7 +176,7 @@ def _changed_volume(before: ServiceSpec, after: ServiceSpec) -> str:
     return ""
 
 
-def _lost_provider(state: ServiceState, after: ServiceSpec) -> str:
+def lost_provider(state: ServiceState, after: ServiceSpec) -> str:
     """Return why machines cannot be had from elsewhere: nobody would end those that are there."""
     left = machines_left(state.capacity)
     before = state.spec.capacity
