@@ -30,7 +30,8 @@ class Send:
         """The master takes the framework's subscription."""
 
         def act(service: Service) -> None:
-            if not service.scheduler.beginning.subscribe:
+            begun = service.scheduler.beginning
+            if begun.uninstall and not begun.state.framework_id:
                 raise Unmet("this scheduler has nothing to ask of Mesos, and does not subscribe")
             service.cluster.subscribe()
 

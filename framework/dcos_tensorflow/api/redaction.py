@@ -121,7 +121,7 @@ def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
     if "://" in text:
         text = _USER_IN_URL.sub(REDACTED, text)
     if any(mark in text for mark in ("=", ":", "--", "earer ")):
-        text = _ASSIGNMENT.sub(lambda found: f"{found[found.lastgroup]}{REDACTED}", text)
+        text = _ASSIGNMENT.sub(lambda found: f"{found[found.lastgroup or 0]}{REDACTED}", text)
     return masked_text(text, secrets)
 
 

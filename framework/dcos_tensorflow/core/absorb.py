@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import (
@@ -21,7 +21,7 @@ from dcos_tensorflow.core.model.actions import (
     Exit,
     Resubscribe,
 )
-from dcos_tensorflow.core.model.job import ENDED_PHASES
+from dcos_tensorflow.core.model.job import ENDED_PHASES, Incident
 from dcos_tensorflow.core.model.own_error import own_error_of
 from dcos_tensorflow.core.model.report import Report, may_be_taken_back, taken_back_at
 from dcos_tensorflow.core.model.service_state import Evidence, Removal, Stray
@@ -79,6 +79,24 @@ def _disconnected(draft: Draft, event: events.Disconnected) -> None:
     draft.drop_all_offers()
     was = "disconnected from the master" if known.registered else "not connected to a master"
     draft.reasons.append(f"{was}: {event.why}")
+
+
+def _former_life(draft: Draft, event: events.FormerLifeFound) -> None:
+    """Take over a framework whose state was lost; what it runs is killed first (rule 5)."""
+    tasks = len(event.tasks)
+    what = (
+        f"the state of this service was lost; Mesos knew it as the framework"
+        f" {event.framework_id}, which goes on: {counted(tasks, 'task')} of it"
+        f" {agreeing(tasks, 'are')} ended, and the job starts again from its last checkpoint"
+    )
+    state = draft.state
+    abandoned = {**state.abandoned, **event.tasks}
+    draft.state = replace(state, framework_id=event.framework_id, abandoned=abandoned)
+    for gang in draft.gangs():
+        lost = Incident(gang.roster.decider, "", draft.now, "state lost", what, charged=False)
+        gang.job = replace(gang.job, incidents=(*gang.job.incidents, lost))
+        gang.explain(what)
+    draft.reasons.append(what)
 
 
 def _refused(draft: Draft, event: events.FrameworkRefused) -> None:
@@ -365,6 +383,7 @@ def _capacity(draft: Draft, event: events.CapacityNoted) -> None:
 _MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
     events.Registered: _registered,
     events.Disconnected: _disconnected,
+    events.FormerLifeFound: _former_life,
     events.FrameworkRefused: _refused,
     events.CallFailed: _call_failed,
     events.OffersReceived: _offers,

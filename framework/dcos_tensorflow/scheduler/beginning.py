@@ -9,10 +9,9 @@ from __future__ import annotations
 import logging
 import secrets
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 
-from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.kept import paths
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.kept.restore import (
@@ -26,15 +25,13 @@ from dcos_tensorflow.core.kept.restore import (
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.events import ConfigurationChanged, Event, UninstallRequested
-from dcos_tensorflow.core.model.job import Incident, JobPhase
+from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.operator import renewal
 from dcos_tensorflow.core.operator.requests import refusal
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.scheduler.capacity_records import for_next_run
 from dcos_tensorflow.scheduler.clock import steady_time
-from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
 from dcos_tensorflow.state.store import StateStore
 
@@ -56,14 +53,16 @@ class NothingInForce(Exception):
 
 @dataclass(frozen=True)
 class Beginning:
-    """The state to begin with, what to tell the core first, and whether Mesos is needed at all.
+    """The state to begin with, what to tell the core first, and whether it is to uninstall it.
 
     ``configurations`` are all that are stored, by id, ``options`` those that they were made of.
     """
 
     state: ServiceState
     events: tuple[Event, ...] = ()
-    subscribe: bool = True
+    uninstall: bool = False
+    #: Whether Mesos may know the service although its framework id is not stored.
+    asks: bool = False
     configurations: Mapping[str, ServiceSpec] = field(default_factory=dict)
     options: OptionsDocuments = field(default_factory=OptionsDocuments)
 
@@ -78,15 +77,14 @@ def begin(
     uninstall: bool = False,
     finish_uninstall: bool = False,
     first_run: int = 1,
-    find_former_life: Callable[[], FormerLife] = lambda: NO_FORMER_LIFE,
 ) -> Beginning:
     """Return what to begin with. ``fresh`` replaces a job that is done by a new one.
 
-    Where nothing is stored, ``find_former_life`` says whether that is so because the state was
-    lost. A job that is not done goes on; where ``spec`` is another than the stored one, the core is
-    told and takes it for the target. Where it cannot be had, the stored one stays in force, and the
-    state says so from its first moment on: whoever asks how far the update is must not be told that
-    it is complete. ``refused`` says why ``spec`` cannot be had whatever is stored; of options that
+    Whether nothing is stored because the state was lost only the master can tell: it is asked
+    before the first subscription. A job that is not done goes on; where ``spec`` is another than
+    the stored one, the core is told and takes it for the target. Where it cannot be had, the
+    stored one stays in force, and the state says so from its first moment on: an update that is
+    refused must not look complete. ``refused`` says why ``spec`` cannot be had whatever is stored; of options that
     cannot be read it has the name alone. ``first_run`` is the
     number of a new service's first run. With ``finish_uninstall`` an uninstall that has begun is
     gone on with as if ``uninstall`` were said. Raises UninstallGoesOn, NothingInForce,
@@ -110,7 +108,7 @@ def begin(
         raise StateUnreadable(foreign)
     if refused and stored is None and not uninstall:
         raise NothingInForce(refused)
-    first = stored or replace(_first_state(spec, settings, find_former_life()), run=first_run)
+    first = stored or replace(_first_state(spec, settings), run=first_run)
     if uninstall:
         return _uninstalling(first, known=stored is not None)
     if stored is None:
@@ -133,6 +131,7 @@ def begin(
     beginning = Beginning(
         stored,
         () if same or why else (ConfigurationChanged(spec),),
+        asks=not stored.framework_id,
         configurations=_configurations(values),
     )
     beginning.options.load(values)
@@ -148,36 +147,21 @@ def _configurations(values: Mapping[str, bytes]) -> dict[str, ServiceSpec]:
 
 
 def _uninstalling(state: ServiceState, *, known: bool) -> Beginning:
-    """Begin or go on with an uninstall; without a framework there is nothing to ask Mesos for."""
+    """Begin or go on with an uninstall."""
     if not known:
         name = state.spec.name
         log.info("nothing is stored of the service %s; whatever is left is erased", name)
-    return Beginning(state, (UninstallRequested(_UNINSTALL),), bool(state.framework_id))
+    return Beginning(state, (UninstallRequested(_UNINSTALL),), uninstall=True, asks=not known)
 
 
-def _first_state(spec: ServiceSpec, settings: LaunchSettings, former: FormerLife) -> ServiceState:
+def _first_state(spec: ServiceSpec, settings: LaunchSettings) -> ServiceState:
     settings = replace(settings, token_key=secrets.token_hex(32))
-    state = ServiceState.of_one_gang(spec, str(uuid.uuid4()), settings)
-    if not former.framework_id:
-        return state
-    tasks = len(former.tasks)
-    what = (
-        f"the state of this service was lost; Mesos knew it as the framework"
-        f" {former.framework_id}, which goes on: {counted(tasks, 'task')} of it"
-        f" {agreeing(tasks, 'are')} ended, and the job starts again from its last checkpoint"
-    )
-    lost = Incident(spec.decider, "", steady_time(), "state lost", what, charged=False)
-    gangs = {
-        name: replace(gang, job=replace(gang.job, incidents=(lost,), why=what))
-        for name, gang in state.gangs.items()
-    }
-    return replace(state, framework_id=former.framework_id, abandoned=former.tasks, gangs=gangs)
+    return ServiceState.of_one_gang(spec, str(uuid.uuid4()), settings)
 
 
 def _new(store: StateStore, state: ServiceState) -> Beginning:
-    empty = replace(state, framework_id="", abandoned={})
-    store.commit([*first_writes(state), *writes_between(empty, state)])
-    return Beginning(_kept(store, state.settings))
+    store.commit(first_writes(state))
+    return Beginning(_kept(store, state.settings), asks=True)
 
 
 def _renewed(
@@ -185,7 +169,11 @@ def _renewed(
 ) -> Beginning:
     """Let the next run of a service begin; what the service owns is kept, here and there."""
     state = renewal.renewed(stored, spec)
-    state = replace(state, capacity=for_next_run(state.capacity))
+    if state.capacity:
+        # Nothing of machines is imported where none were ever bought.
+        from dcos_tensorflow.scheduler.capacity_records import for_next_run
+
+        state = replace(state, capacity=for_next_run(state.capacity))
     folders = (paths.TASKS, paths.CONFIGURATIONS, paths.OPTIONS, paths.GANGS, paths.UNITS)
     old = [p for p in values if p.partition("/")[0] in folders or p == paths.CONTROLS]
     kept = {write.path for write in first_writes(state)}
@@ -193,7 +181,7 @@ def _renewed(
     owned = replace(state, abandoned=stored.abandoned, capacity=stored.capacity)
     store.commit([*removed, *first_writes(state), *writes_between(owned, state)])
     log.info("the job before is done (%s); a new one begins", stored.job.why)
-    return Beginning(_kept(store, stored.settings))
+    return Beginning(_kept(store, stored.settings), asks=not stored.framework_id)
 
 
 def _kept(store: StateStore, settings: LaunchSettings) -> ServiceState:

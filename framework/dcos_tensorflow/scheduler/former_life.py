@@ -1,6 +1,6 @@
 """A service whose state was lost: what Mesos still knows of it, so that it is not fought.
 
-Used by ``scheduler.Scheduler`` before a service begins of which the state store holds nothing.
+Used by ``scheduler.Scheduler`` before the first subscription of a service that has no framework id.
 Every framework of ours carries a label that stands for its service's name and its place in the
 state store. Only one scheduler leads at that place, so a framework with that label which another
 process subscribed is this service's own former life: its id is taken over, and its tasks are given
@@ -17,7 +17,7 @@ import logging
 import queue
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dcos_tensorflow.mesos.address import Address, parse_masters
@@ -29,9 +29,8 @@ from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
 log = logging.getLogger(__name__)
 
 LABEL = "dcos-tensorflow-service"
-#: How long the master is waited for. Longer, and whoever starts a service without a master would
-#: not be told what it waits for.
-_PATIENCE_SECONDS = 3.0
+#: For so long the masters are asked before it is told what is waited for.
+_PATIENCE_SECONDS = 1.0
 _RETRY_SECONDS = 0.2
 
 
@@ -61,23 +60,31 @@ def labels(service: str, state_url: str) -> Mapping[str, str]:
     return {LABEL: hashlib.sha256(f"{service}\n{where}".encode()).hexdigest()[:32]}
 
 
-def find(masters: str, https: bool, access: HttpAccess, wanted: Mapping[str, str]) -> FormerLife:
+def find(
+    masters: str,
+    https: bool,
+    access: HttpAccess,
+    wanted: Mapping[str, str],
+    waiting: Callable[[str], bool] = lambda why: True,
+) -> FormerLife | None:
     """Return the newest framework with these labels, NO_FORMER_LIFE when there is none.
 
-    A master that does not answer within seconds, or does not let us look, is not waited for.
+    The masters are asked until one answers: a service that begins without the answer may train
+    beside its own former life. ``waiting`` is told now and then why there is none, and says whether
+    to go on; None when it does not. A master that does not let us look is not asked again.
     """
-    deadline = time.monotonic() + _PATIENCE_SECONDS
     trouble = "no master is known"
-    for master in leading_masters(masters, https, deadline):
-        try:
-            return _newest(access.get(master, "/frameworks"), wanted)
-        except AgentRefused as error:
-            trouble = str(error)
-            break
-        except AgentFilesError as error:
-            trouble = str(error)
-    log.warning("whether the service has run before cannot be told: %s", trouble)
-    return NO_FORMER_LIFE
+    while True:
+        for master in leading_masters(masters, https, time.monotonic() + _PATIENCE_SECONDS):
+            try:
+                return _newest(access.get(master, "/frameworks"), wanted)
+            except AgentRefused as error:
+                log.warning("whether the service has run before cannot be told: %s", error)
+                return NO_FORMER_LIFE
+            except AgentFilesError as error:
+                trouble = str(error)
+        if not waiting(f"whether the service has run before is not known yet: {trouble}"):
+            return None
 
 
 def leading_masters(masters: str, https: bool, deadline: float) -> Iterator[Address]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,7 +33,13 @@ from dcos_tensorflow.core.model.actions import (
     Write,
 )
 from dcos_tensorflow.core.model.agents import KnownAgent
-from dcos_tensorflow.core.model.events import Event, FrameworkRefused, RunnerReported
+from dcos_tensorflow.core.model.events import (
+    Disconnected,
+    Event,
+    FormerLifeFound,
+    FrameworkRefused,
+    RunnerReported,
+)
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
@@ -44,7 +51,7 @@ from dcos_tensorflow.network.zookeeper_address import is_open
 from dcos_tensorflow.options.errors import OptionProblem, OptionsError
 from dcos_tensorflow.scheduler import artifacts, batch_inputs, former_life, object_stores
 from dcos_tensorflow.scheduler.artifacts import Runners
-from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
+from dcos_tensorflow.scheduler.beginning import Beginning, UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
 from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
@@ -158,6 +165,9 @@ class Scheduler:
         self._leadership: Leadership | None = None
         self._api: Api | None = None
         self._task_runners: Runners | None = None
+        self._stopping = threading.Event()
+        #: Asks the master for a former life of the service; None where none is asked for.
+        self._asking: threading.Thread | None = None
         self._loop: EventLoop | None = None
         #: What the state says nothing of before the loop has carried it out.
         self._first: tuple[Event, ...] = ()
@@ -354,9 +364,6 @@ class Scheduler:
             uninstall=config.uninstall,
             finish_uninstall=config.finish_uninstall,
             first_run=config.first_run,
-            find_former_life=lambda: former_life.find(
-                config.master, gateway.config.scheme == "https", gateway.access, self._labels()
-            ),
         )
         self._configurations, self._options = beginning.configurations, beginning.options
         if self._given and not self._refused:
@@ -408,13 +415,56 @@ class Scheduler:
         self._lease.start()
         self._runners.start()
         units.begin()
-        if beginning.subscribe:
-            self._subscription.begin(beginning.state.spec, beginning.state.framework_id)
-        for event in beginning.events:
-            self._loop.carry_out(event, _CARRIED_OUT_SECONDS)
+        if not beginning.asks:
+            self._subscribe(beginning.state.framework_id, beginning)
+        else:
+            self._asking = threading.Thread(
+                target=self._subscribe_first, args=(beginning,), name="former-life", daemon=True
+            )
+            self._asking.start()
+        if not beginning.uninstall:
+            for event in beginning.events:
+                self._loop.carry_out(event, _CARRIED_OUT_SECONDS)
+
+    def _subscribe(self, framework_id: str, beginning: Beginning) -> None:
+        """Subscribe, where Mesos is needed at all; let an uninstall begin, now that it is known."""
+        assert self._subscription is not None
+        # Without a framework an uninstall has nothing to ask Mesos for.
+        if framework_id or not beginning.uninstall:
+            self._subscription.begin(beginning.state.spec, framework_id)
+        if beginning.uninstall:
+            for event in beginning.events:
+                self._running_loop().carry_out(event, _CARRIED_OUT_SECONDS)
+
+    def _subscribe_first(self, beginning: Beginning) -> None:
+        """Subscribe once it is known whether Mesos knows a former life of this service."""
+        gateway, loop = self._gateway, self._running_loop()
+        assert gateway is not None
+
+        def waiting(why: str) -> bool:
+            loop.submit(Disconnected(why))
+            # An uninstall of a service of which nothing is known places nothing: it does not wait.
+            return not (self._stopping.is_set() or beginning.uninstall)
+
+        former = former_life.find(
+            self.config.master,
+            gateway.config.scheme == "https",
+            gateway.access,
+            self._labels(),
+            waiting,
+        )
+        if self._stopping.is_set():
+            return
+        framework_id = former.framework_id if former is not None else ""
+        if former is not None and framework_id:
+            loop.carry_out(FormerLifeFound(framework_id, former.tasks), _CARRIED_OUT_SECONDS)
+        self._subscribe(framework_id, beginning)
 
     def stop(self) -> None:
         """End this process's part. Every task is left alone."""
+        self._stopping.set()
+        if self._asking is not None:
+            self._asking.join()
         for part in (
             self._gateway,
             self._runners,

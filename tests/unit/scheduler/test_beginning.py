@@ -33,7 +33,6 @@ from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler.beginning import NothingInForce, UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.clock import steady_time
-from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife
 from dcos_tensorflow.state.paths import erase_order
 from sample_states import a_record, with_job, with_records
 from scheduled_jobs import command_job
@@ -83,6 +82,14 @@ def test_a_new_service_is_written_before_anything_else(store):
     assert restore(store.values, SETTINGS, time.time()).spec == SPEC
 
 
+def test_the_master_is_asked_for_a_former_life_of_each_service_without_a_framework_id(store):
+    assert begin(store, SPEC, SETTINGS).asks
+    assert begin(store, SPEC, SETTINGS).asks, "a crash before the answer asks again"
+    known = Values()
+    stored(known, framework_id="f-1")
+    assert not begin(known, SPEC, SETTINGS).asks
+
+
 def test_every_service_has_a_key_of_its_own(store):
     other = begin(Values(), SPEC, SETTINGS).state.settings.token_key
     assert begin(store, SPEC, SETTINGS).state.settings.token_key != other
@@ -91,7 +98,7 @@ def test_every_service_has_a_key_of_its_own(store):
 def test_a_job_with_the_same_options_goes_on(store):
     before = stored(store, phase=JobPhase.RUNNING)
     beginning = begin(store, SPEC, SETTINGS)
-    assert (beginning.state.job, beginning.events, beginning.subscribe) == (before.job, (), True)
+    assert (beginning.state.job, beginning.events, beginning.uninstall) == (before.job, (), False)
 
 
 def test_other_options_for_a_job_that_runs_are_the_cores_to_judge(store):
@@ -181,19 +188,14 @@ def test_a_daemon_stays_with_options_whose_followers_it_cannot_have(store):
     assert "volume" in beginning.state.told.refused_configuration
 
 
-@pytest.mark.parametrize("start", ["new", "carried on", "renewed", "refused", "state lost"])
+@pytest.mark.parametrize("start", ["new", "carried on", "renewed", "refused"])
 def test_memory_and_store_are_the_same_after_any_start(store, start):
-    found = NO_FORMER_LIFE
     if start in ("renewed", "refused"):
         owning(store)
     elif start == "carried on":
         stored(store, phase=JobPhase.RUNNING)
-    elif start == "state lost":
-        found = FormerLife("f-9", {"task": "agent"})
     spec = {"renewed": VOLUMES, "refused": replace(VOLUMES, user="other")}.get(start, SPEC)
-    state = begin(
-        store, spec, SETTINGS, fresh=start == "renewed", find_former_life=lambda: found
-    ).state
+    state = begin(store, spec, SETTINGS, fresh=start == "renewed").state
     kept = restore(store.values, SETTINGS, time.time())
     assert writes_between(kept, state) == ()
 
@@ -242,17 +244,17 @@ def test_an_uninstall_is_asked_of_the_core(store):
     beginning = begin(store, OTHER, SETTINGS, fresh=True, uninstall=True)
     assert beginning.state.spec == SPEC
     assert [type(event) for event in beginning.events] == [UninstallRequested]
-    assert beginning.subscribe
+    assert (beginning.uninstall, beginning.asks) == (True, False)
 
 
 def test_an_uninstall_without_a_framework_asks_nothing_of_mesos(store):
     stored(store, framework_id="")
-    assert not begin(store, SPEC, SETTINGS, uninstall=True).subscribe
+    assert not begin(store, SPEC, SETTINGS, uninstall=True).asks
 
 
 def test_an_uninstall_of_nothing_writes_nothing_of_a_new_service(store):
     beginning = begin(store, SPEC, SETTINGS, uninstall=True)
-    assert (beginning.subscribe, store.values) == (False, {})
+    assert (beginning.uninstall, beginning.asks, store.values) == (True, True, {})
 
 
 def test_an_erase_that_was_cut_short_makes_no_new_service(store):
@@ -263,7 +265,7 @@ def test_an_erase_that_was_cut_short_makes_no_new_service(store):
         del store.values[path]
         with pytest.raises(UninstallGoesOn):
             begin(store, SPEC, SETTINGS)
-    assert not begin(store, SPEC, SETTINGS, uninstall=True).subscribe
+    assert begin(store, SPEC, SETTINGS, uninstall=True).uninstall
 
 
 def test_a_job_record_that_cannot_be_read_is_told_with_its_path(store):

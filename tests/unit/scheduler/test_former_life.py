@@ -34,7 +34,7 @@ def framework(identifier: str, labelled: Any = OURS, since: float = 1.0, **more:
     return {"id": identifier, "registered_time": since, "labels": found, **more}
 
 
-def look(*answers: Any) -> FormerLife:
+def look(*answers: Any) -> FormerLife | None:
     return find("h:5050", False, Master(*answers), OURS)
 
 
@@ -60,16 +60,34 @@ def test_tasks_on_agents_that_do_not_answer_are_tasks_too() -> None:
 
 
 def test_the_newest_of_several_is_taken() -> None:
-    assert look([framework("F-1"), framework("F-2", since=2.0)]).framework_id == "F-2"
+    assert look([framework("F-1"), framework("F-2", since=2.0)]) == FormerLife("F-2", {})
 
 
 def test_a_master_that_does_not_answer_at_once_is_asked_again() -> None:
-    assert look(AgentUnreachable("not yet"), [framework("F-1")]).framework_id == "F-1"
+    assert look(AgentUnreachable("not yet"), [framework("F-1")]) == FormerLife("F-1", {})
 
 
-def test_a_master_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_master_is_asked_until_it_answers_and_it_is_told_why_it_has_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(former_life, "_PATIENCE_SECONDS", 0.05)
-    assert look(AgentUnreachable("down")) == NO_FORMER_LIFE
+    master, told = Master(AgentUnreachable("down")), []
+
+    def waiting(why: str) -> bool:
+        told.append(why)
+        if len(told) == 3:
+            master._answers = [[framework("F-1")]]
+        return True
+
+    assert find("h:5050", False, master, OURS, waiting) == FormerLife("F-1", {})
+    assert len(told) == 3
+    assert "down" in told[0]
+
+
+def test_a_scheduler_that_ends_asks_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(former_life, "_PATIENCE_SECONDS", 0.05)
+    master = Master(AgentUnreachable("down"))
+    assert find("h:5050", False, master, OURS, lambda why: False) is None
 
 
 def test_a_master_that_does_not_let_us_look_is_not_asked_again() -> None:

@@ -39,6 +39,15 @@ class Disconnected:
 
 
 @dataclass(frozen=True)
+class FormerLifeFound:
+    """Mesos knows the service, of which nothing was stored, as this framework; before any
+    subscription. ``tasks`` maps the ids of its tasks to those of their agents."""
+
+    framework_id: str
+    tasks: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class FrameworkRefused:
     """The master will not have us: an ERROR event or a 4xx to SUBSCRIBE. Never retried blindly."""
 
@@ -284,6 +293,7 @@ class Tick:
 Event = (
     Registered
     | Disconnected
+    | FormerLifeFound
     | FrameworkRefused
     | OffersReceived
     | OfferRescinded
