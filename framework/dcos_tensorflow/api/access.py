@@ -142,12 +142,15 @@ class Access:
         given = _given(request)
         if given is None:
             raise Refused(Refusal(401, self._no_token()))
-        if self._failures.any:
+        caller = self._known(given)
+        if caller is None and self._failures.any:
             wait = self._failures.wait_seconds(_peer(request))
             if wait:
                 why = "too many wrong tokens came from this address: wait, then say the right one"
                 raise Refused(Refusal(429, why, wait_seconds=math.ceil(wait)))
-        caller = self._caller(given)
+        if caller is None and self._logins is not None:
+            # Others are asked for their keys: a peer that guesses has to wait for that.
+            caller = self._logins.caller(given)
         if caller is None:
             self._failures.note(_peer(request))
             why = f"this is not its token; {self._no_token()}"
@@ -166,13 +169,15 @@ class Access:
             return _NO_TOKEN
         return f"{_NO_TOKEN}, or to be asked by way of {' or '.join(self._trusted.names)}"
 
-    def _caller(self, given: str) -> Caller | None:
+    def _known(self, given: str) -> Caller | None:
+        """Return whose token it is. The right one counts whatever others of its address have said:
+
+        it is random and long, so that not the number of tries protects it.
+        """
         sent = given.encode("latin-1", "replace")
         # All of them are compared, whichever it is: the time tells nothing.
         found = [caller for text, caller in self._tokens if hmac.compare_digest(sent, text)]
-        if found:
-            return found[0]
-        return self._logins.caller(given) if self._logins is not None else None
+        return found[0] if found else None
 
 
 def is_foreign(request: Request, *, asks: bool) -> bool:

@@ -246,6 +246,13 @@ SETTINGS: tuple[Setting, ...] = (
         of_uninstall=False,
     ),
     Setting(
+        "lend_storage",
+        _switch,
+        "read and write for options in S3 with what boto3 finds for the scheduler itself",
+        False,
+        of_uninstall=False,
+    ),
+    Setting(
         "machines_from",
         _users,
         "where options may have machines bought: ec2, programs by their paths, commas between",
@@ -312,7 +319,7 @@ RUN_SETTINGS = (
         "client_key",
     ),
     *("verify", "api_host", "api_port", "api_token_file", "advertise", "secrets_dir"),
-    *("task_secrets_dir", "task_secret_env", "machines_from"),
+    *("task_secrets_dir", "task_secret_env", "lend_storage", "machines_from"),
     *("service_account_file", "published_defaults"),
 )
 _RUN_VARIABLES = frozenset(s.variable for s in SETTINGS if s.name in RUN_SETTINGS or s.secret)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dcos_tensorflow import trees
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.history.points import Point, points_in
 from dcos_tensorflow.history.record import Record, known
@@ -115,7 +115,7 @@ def number_of(name: str) -> int | None:
 def remove_oldest(history: Path, most: int = MOST_RUNS) -> None:
     """Remove all runs of a service but the newest."""
     for run in runs_in(history)[most:]:
-        shutil.rmtree(run.path, ignore_errors=True)
+        trees.remove(run.path, ignore_errors=True)
 
 
 def make(folder: Path) -> None:

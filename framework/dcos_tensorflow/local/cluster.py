@@ -8,13 +8,13 @@ notice and end their tasks.
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from dcos_tensorflow import trees
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.agent.agent import Agent
 from dcos_tensorflow.local.agent.agent_config import for_apps, identity
@@ -125,7 +125,7 @@ class EmbeddedCluster:
         port = int(server.server_address[1])
         its_identity = identity(link, config, port, self._work_dir / "agents" / str(link), role)
         # Those of a cluster that was killed together with its executors.
-        shutil.rmtree(secret_files.place(its_identity.work_dir), ignore_errors=True)
+        trees.remove(secret_files.place(its_identity.work_dir), ignore_errors=True)
         agent = Agent(
             its_identity,
             self.timing,
@@ -233,7 +233,7 @@ class EmbeddedCluster:
         elif isinstance(effect, messages.DestroyExecutor):
             self.host.destroy(effect.container_id)
         elif isinstance(effect, messages.RemoveDirectory):
-            shutil.rmtree(effect.path, ignore_errors=True)
+            trees.remove(effect.path, ignore_errors=True)
 
     def _start_executor(self, agent: Agent, effect: messages.StartExecutor) -> None:
         now = self.now()

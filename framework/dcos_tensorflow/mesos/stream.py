@@ -28,8 +28,10 @@ DEFAULT_HEARTBEAT_SECONDS = 15.0
 #: A record longer than this is a desynchronised stream, not an event.
 MAX_RECORD_BYTES = 1 << 30
 _MAX_LENGTH_LINE = len(f"{MAX_RECORD_BYTES}\n") + 1
-#: 4xx answers that ask for another try: Request Timeout, Too Many Requests (RFC 9110, RFC 6585).
-_TRY_AGAIN = frozenset({408, 429})
+#: 4xx answers that ask for another try: Request Timeout, Too Many Requests (RFC 9110, RFC 6585),
+#: and Not Found, which a master answers before its routes are up (Mesos' own library tries again as
+#: well: src/scheduler/scheduler.cpp).
+_TRY_AGAIN = frozenset({404, 408, 429})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Not of the random numbers that the code of whoever uses us in its own process may have seeded.
 _JITTER = random.Random().uniform

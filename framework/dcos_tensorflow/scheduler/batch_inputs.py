@@ -16,6 +16,7 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.workload_spec import OUTPUT_INDEX, BatchSpec
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler import object_stores
+from dcos_tensorflow.scheduler.secret_sources import NOTHING_ALLOWED, AllowedSources
 from dcos_tensorflow.workloads.producer import WorkloadError
 
 if TYPE_CHECKING:
@@ -40,11 +41,15 @@ class Inputs:
 NO_INPUTS = Inputs()
 
 
-def look(spec: ServiceSpec, credentials: Mapping[str, str]) -> Inputs:
+def look(
+    spec: ServiceSpec,
+    credentials: Mapping[str, str],
+    allowed: AllowedSources = NOTHING_ALLOWED,
+) -> Inputs:
     """Return what a service's batch finds; nothing for another service.
 
-    ``credentials`` are variables as boto3 reads them; none: boto3 finds its own. Raises
-    WorkloadError and InputsAway.
+    ``credentials`` are variables as boto3 reads them; ``allowed`` says whether, with none, boto3
+    may find the scheduler's own. Raises WorkloadError and InputsAway.
     """
     work = spec.workload
     if not isinstance(work, BatchSpec):
@@ -53,7 +58,9 @@ def look(spec: ServiceSpec, credentials: Mapping[str, str]) -> Inputs:
 
     def store(bucket: str) -> ObjectStore:
         if bucket not in connected:
-            connected[bucket] = _asked(lambda: object_stores.connected(spec, credentials, bucket))
+            connected[bucket] = _asked(
+                lambda: object_stores.connected(spec, credentials, bucket, allowed)
+            )
         return connected[bucket]
 
     listed = _listed(work.listing, store) if work.listing else ()

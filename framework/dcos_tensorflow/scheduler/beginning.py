@@ -84,9 +84,9 @@ def begin(
     before the first subscription. A job that is not done goes on; where ``spec`` is another than
     the stored one, the core is told and takes it for the target. Where it cannot be had, the
     stored one stays in force, and the state says so from its first moment on: an update that is
-    refused must not look complete. ``refused`` says why ``spec`` cannot be had whatever is stored; of options that
-    cannot be read it has the name alone. ``first_run`` is the
-    number of a new service's first run. With ``finish_uninstall`` an uninstall that has begun is
+    refused must not look complete. ``refused`` says why ``spec`` cannot be had whatever is stored;
+    of options that cannot be read it has the name alone. ``first_run`` is the number of a new
+    service's first run. With ``finish_uninstall`` an uninstall that has begun is
     gone on with as if ``uninstall`` were said. Raises UninstallGoesOn, NothingInForce,
     StateUnreadable, StateError.
     """

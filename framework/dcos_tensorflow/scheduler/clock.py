@@ -12,13 +12,16 @@ import time
 from collections.abc import Callable
 
 
-def _passed() -> float:
-    """Return seconds since the machine has started, those in which it slept included."""
+def passed() -> float:
+    """Return seconds since the machine has started, those in which it slept included.
+
+    The one clock for what must be over in time: a session at a store ends while we sleep.
+    """
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def steady(
-    wall: Callable[[], float] = time.time, passed: Callable[[], float] = _passed
+    wall: Callable[[], float] = time.time, passed: Callable[[], float] = passed
 ) -> Callable[[], float]:
     """Return a clock that shows ``wall`` as it is now, and from then on what has passed."""
     began = wall() - passed()

@@ -42,8 +42,8 @@ class S3Credentials:
 class CredentialsReader:
     """Follows references. ``environ`` is the scheduler's own environment.
 
-    Of that nothing but the variables of a key is read, whatever prefix the options name; of files
-    what is ``allowed``.
+    Of that nothing but the variables of a key is read, whatever prefix the options name, and of
+    these and of files what is ``allowed``.
     """
 
     def __init__(self, environ: Mapping[str, str], allowed: AllowedSources) -> None:
@@ -56,6 +56,9 @@ class CredentialsReader:
         if reference.file:
             self._allowed.check_file(Path(reference.file))
             return _of(_from_file(Path(reference.file), reference.profile), str(reference))
+        for name in (*_NEEDED, _TOKEN):
+            if reference.env + name in self._environ:
+                self._allowed.check_variable(reference.env + name)
         values = {name: self._environ.get(reference.env + name, "") for name in (*_NEEDED, _TOKEN)}
         return _of(values, str(reference))
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 
+from dcos_tensorflow.scheduler.clock import passed
 from dcos_tensorflow.state.errors import StateError, StateUnavailable
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class Lease:
         self,
         confirm: Callable[[], None],
         session_seconds: float,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = passed,
     ) -> None:
         self._confirm = confirm
         self._seconds = min(session_seconds / 2, _LONGEST_SECONDS)

@@ -242,7 +242,8 @@ class Scheduler:
 
     def object_store(self, spec: ServiceSpec, bucket: str) -> ObjectStore:
         """Return a bucket of S3 as the tasks of a service reach it. Raises StorageError."""
-        return object_stores.connected(spec, self._s3_credentials(spec), bucket)
+        credentials = self._s3_credentials(spec)
+        return object_stores.connected(spec, credentials, bucket, self.config.task_secrets)
 
     def configurations(self) -> Mapping[str, ServiceSpec]:
         """Return every configuration that the state store holds, by id."""
@@ -625,7 +626,8 @@ class Scheduler:
             self._units.reported(event)
 
     def _look_at_inputs(self, state: ServiceState) -> batch_inputs.Inputs:
-        return batch_inputs.look(state.spec, self._s3_credentials(state.spec))
+        credentials = self._s3_credentials(state.spec)
+        return batch_inputs.look(state.spec, credentials, self.config.task_secrets)
 
     def _s3_credentials(self, spec: ServiceSpec) -> Mapping[str, str]:
         reference = spec.storage.s3.credentials

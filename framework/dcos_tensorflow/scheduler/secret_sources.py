@@ -34,6 +34,8 @@ class AllowedSources:
     variables: frozenset[str] = frozenset()
     #: Files below it; None for none.
     directory: Path | None = None
+    #: What boto3 finds for the scheduler itself, for what is read and written in S3 on its side.
+    own_s3: bool = False
     #: Whatever is not the scheduler's own: its tasks run as its user on its machine.
     everything: bool = False
 
@@ -45,6 +47,24 @@ class AllowedSources:
             raise SecretError(
                 f"the scheduler's variable {name} may reach no task: its operator allows that by "
                 f"--task-secret-env {name}"
+            )
+
+    def check_own_s3(self, endpoint: str) -> None:
+        """Raise SecretError where S3 may not be asked with what the scheduler itself has.
+
+        An ``endpoint`` that options name gets it in no case: it could be anywhere.
+        """
+        if self.everything:
+            return
+        if endpoint:
+            raise SecretError(
+                f"S3 at {endpoint} is asked with no credentials but those that options name: set"
+                " s3.credentials"
+            )
+        if not self.own_s3:
+            raise SecretError(
+                "options may not have S3 asked with what the scheduler itself may read: set"
+                " s3.credentials, or its operator allows that by --lend-storage"
             )
 
     def check_file(self, path: Path) -> None:

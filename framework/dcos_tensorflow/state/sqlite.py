@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import os
 import sqlite3
 import threading
@@ -145,8 +146,14 @@ class SqliteStore:
     def _open(self) -> sqlite3.Connection:
         if not self.path.parent.is_dir():
             raise errors.StateError(self._missing_directory())
+        # SQLite would take it for a new database. A lock file says that a service has led here.
+        locks = self.path.parent.glob(f"{glob.escape(self.path.name)}.*.lock")
+        if self.path.is_file() and not self.path.stat().st_size and any(locks):
+            raise errors.StateCorrupt(
+                self._corrupt("the file is empty, and services had begun there")
+            )
         with contextlib.suppress(OSError):  # SQLite says better than we what is wrong with it.
-            os.close(os.open(self.path, os.O_RDONLY | os.O_CREAT, 0o600))
+            os.close(os.open(self.path, os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0o600))
         with self._translated():
             database = sqlite3.connect(
                 self.path,

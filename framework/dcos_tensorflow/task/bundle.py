@@ -11,11 +11,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import shutil
 import sys
 import zipfile
 from typing import Any, Dict, Optional, Tuple
 
+from dcos_tensorflow import trees
 from dcos_tensorflow.job_code.modules import JobUnusable
 
 #: In the archive: where the libraries are, and what is said of them.
@@ -101,5 +101,5 @@ def _unpacked(archive: str, index: Dict[str, Any], sandbox: str) -> str:
             "give the task more disk, or a sandbox that it may write to",
         ) from error
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        trees.remove(partial, ignore_errors=True)
     return folder

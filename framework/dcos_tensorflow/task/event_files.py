@@ -15,6 +15,7 @@ import struct
 from itertools import islice
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
+from dcos_tensorflow import trees
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import summaries
 from dcos_tensorflow.task.process_table import open_files
@@ -52,7 +53,7 @@ def event_files_below(directories: Iterable[str]) -> Tuple[str, ...]:
     found = (
         os.path.join(place, name)
         for directory in dict.fromkeys(map(os.path.realpath, directories))
-        for place, _, names in os.walk(directory)
+        for place, _, names in trees.walk(directory)
         for name in names
     )
     return tuple(dict.fromkeys(p for p in islice(found, MAX_FILES) if NAME_PART in p))

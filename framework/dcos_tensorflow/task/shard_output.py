@@ -12,6 +12,7 @@ import errno
 import os
 from typing import Callable, Optional
 
+from dcos_tensorflow import trees
 from dcos_tensorflow.task.environment import is_url
 from dcos_tensorflow.task.job_files import open_regular
 
@@ -131,6 +132,4 @@ def _remove(folder: str) -> None:
     except FileNotFoundError:
         return
     except OSError:
-        import shutil
-
-        shutil.rmtree(folder, ignore_errors=True)
+        trees.remove(folder, ignore_errors=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from typing import Callable, List, Tuple
 
+from dcos_tensorflow import trees
 from dcos_tensorflow.records import dataclass
 
 _PARTIAL = ".partial"
@@ -87,11 +87,11 @@ class Copies:
             os.replace(whole + _PARTIAL, whole)
             return
         if os.path.isdir(whole):
-            shutil.rmtree(whole)
+            trees.remove(whole)
         try:
             make(whole)
         except BaseException:
-            shutil.rmtree(whole, ignore_errors=True)
+            trees.remove(whole, ignore_errors=True)
             raise
         with open(os.path.join(whole, self.sign), "w", encoding="utf-8"):
             # That it is there says everything.
@@ -146,7 +146,7 @@ class Copies:
             if self.sign and os.path.exists(os.path.join(path, self.sign)):
                 # First: what is cut in the middle of its removal must not pass for whole.
                 os.unlink(os.path.join(path, self.sign))
-            shutil.rmtree(path, ignore_errors=True)
+            trees.remove(path, ignore_errors=True)
             return True
         finally:
             os.close(lock)
@@ -163,6 +163,6 @@ def _try_lock(descriptor: int, kind: int) -> bool:
 def _size_of(folder: str) -> int:
     return sum(
         os.lstat(os.path.join(where, name)).st_size
-        for where, _, names in os.walk(folder)
+        for where, _, names in trees.walk(folder)
         for name in names
     )

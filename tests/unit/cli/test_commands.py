@@ -16,7 +16,8 @@ from dcos_tensorflow.cli.main import cli, run_command_line
 from dcos_tensorflow.plugin.main import parser
 
 #: Versions of a package are known to a cluster's package manager only.
-OF_PACKAGES = {"update package-versions"}
+#: Commands of the SDK's client, or words that mean a flag here.
+OF_PACKAGES = {"update package-versions", "help"}
 
 HEAVY = ("numpy", "pydantic", "rich", "starlette", "uvicorn", "kazoo", "pymesos", "boto3", "ssl")
 

@@ -41,6 +41,16 @@ def test_variables_are_found_by_their_prefix() -> None:
     assert found == {**VARIABLES, "AWS_SESSION_TOKEN": TOKEN}
 
 
+def test_the_schedulers_own_key_is_not_lent_by_the_name_of_its_variables() -> None:
+    own = {**VARIABLES, "AWS_SESSION_TOKEN": TOKEN}
+    reader = CredentialsReader(own, AllowedSources())
+    assert reader.variables(CredentialsReference(env="AWS_")) == {}
+    allowed = CredentialsReader(own, AllowedSources(frozenset(VARIABLES)))
+    assert allowed.variables(CredentialsReference(env="AWS_")) == {}, "the token is not allowed"
+    whole = CredentialsReader(own, AllowedSources(frozenset(own)))
+    assert whole.variables(CredentialsReference(env="AWS_")) == own
+
+
 def test_a_credentials_file_has_profiles(file: Path) -> None:
     file.write_text(INI.replace("default", "training") + "[default]\naws_access_key_id = x\n")
     reference = CredentialsReference(file=str(file), profile="training")

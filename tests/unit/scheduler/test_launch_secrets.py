@@ -114,7 +114,9 @@ def test_only_launches_that_refer_to_credentials_get_some() -> None:
     keys = {"AWS_ACCESS_KEY_ID": "the-id", "AWS_SECRET_ACCESS_KEY": "the-secret"}
     (launch,) = accept().launches
     referring = dataclasses.replace(launch, credentials=CredentialsReference(env="AWS_"))
-    action = LaunchSecrets(keys).complete(Accept(("o",), "a", (launch, referring), 5.0))
+    allowed = AllowedSources(frozenset(keys))
+    secrets = LaunchSecrets(keys, allowed=allowed)
+    action = secrets.complete(Accept(("o",), "a", (launch, referring), 5.0))
     assert isinstance(action, Accept)
     assert [each.secret_env for each in action.launches] == [{}, keys]
 

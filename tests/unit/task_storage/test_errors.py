@@ -80,6 +80,12 @@ def test_a_lost_connection_is_tried_again(error):
     assert (problem.kind, problem.retryable) == ("connection", True)
 
 
+def test_redirects_without_end_are_permanent_and_told_by_what_was_asked():
+    problem = storage_error(RecursionError("maximum recursion depth"), "look at s3://b/k").problem
+    assert not problem.retryable
+    assert "s3://b/k" in problem.summary
+
+
 def test_missing_credentials_are_permanent():
     assert storage_error(boto.NoCredentialsError(), "x").problem.kind == "credentials"
 

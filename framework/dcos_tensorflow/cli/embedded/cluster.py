@@ -7,7 +7,6 @@ it could do that, the next run of the service finds the cluster there and carrie
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
+from dcos_tensorflow import trees
 from dcos_tensorflow.cli.embedded.fitting import check_fits, fits, overcommitted
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents, ports_of
 from dcos_tensorflow.cli.errors import CliError, UsageError
@@ -191,7 +191,7 @@ def _set_aside(cluster: Path) -> None:
     """Keep the sandboxes of the last run, and no older ones: they would fill the disk."""
     current, previous = cluster / "work", cluster / "previous"
     if current.is_dir():
-        shutil.rmtree(previous, ignore_errors=True)
+        trees.remove(previous, ignore_errors=True)
         current.rename(previous)
 
 

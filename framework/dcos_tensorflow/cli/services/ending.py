@@ -12,9 +12,11 @@ import logging
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dcos_tensorflow import trees
 from dcos_tensorflow.cli.errors import EXIT_FAILED
 from dcos_tensorflow.cli.services.registry import write_private
 from dcos_tensorflow.cli.services.sandbox_links import link
@@ -46,6 +48,8 @@ _NAMED_FILES = 6
 _RESUME = "--resume"
 #: What trains, takes longer.
 _IDLE_SECONDS = 60.0
+#: So many folders are looked into for what TensorBoard could show.
+_MOST_FOLDERS = 200
 _IDLE = "It told no step and left nothing: look whether the code that trains is called."
 
 
@@ -390,7 +394,9 @@ def _tensorboard(spec: ServiceSpec, directory: ServiceDirectory) -> str:
     TensorFlow 2.21 brings no TensorBoard.
     """
     logs = Path(spec.job.shared_filesystem or spec.job.checkpoint_dir or directory.checkpoints)
-    if not logs.is_absolute() or next(logs.rglob("events.out.tfevents.*"), None) is None:
+    # A file system that many share is not looked through to its end.
+    found = islice(trees.walk(logs), _MOST_FOLDERS) if logs.is_absolute() else ()
+    if not any("events.out.tfevents." in name for _, _, names in found for name in names):
         return ""
     for role in spec.roles:
         python = Path(role.python)

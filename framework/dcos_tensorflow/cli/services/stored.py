@@ -7,13 +7,13 @@ Used by ``run`` to say what is going to happen, and to remove old checkpoints sa
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from dcos_tensorflow import trees
 from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.cli.services import registry
 from dcos_tensorflow.cli.wording import sentence
@@ -103,7 +103,7 @@ def remove_checkpoints(url: str, service: str, checkpoints: Path, work: WorkDire
                 " checkpoints are kept."
             )
         if checkpoints.exists():
-            shutil.rmtree(checkpoints)
+            trees.remove(checkpoints)
         checkpoints.mkdir(mode=0o700)
 
 

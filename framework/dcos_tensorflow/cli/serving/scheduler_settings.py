@@ -55,6 +55,7 @@ def scheduler_config(
         task_secrets=AllowedSources(
             _listed(settings["task_secret_env"]),
             Path(settings["task_secrets_dir"]) if settings["task_secrets_dir"] else None,
+            own_s3=settings["lend_storage"],
             # On the embedded cluster tasks are processes of this user.
             everything=local,
         ),

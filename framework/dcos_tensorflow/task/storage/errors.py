@@ -187,6 +187,10 @@ def storage_error(error: BaseException, what: str) -> StorageError:
     if names & _CONNECTION or "SSLError" in names:
         summary = f"{what}: no answer ({type(error).__name__})"
         return StorageError(Problem("connection", True, summary, "is the endpoint reachable?"))
+    if "RecursionError" in names:
+        # botocore follows a redirect, or a refusal, to the bucket's region, and asks again for it.
+        said = f"{what}: the endpoint refuses or redirects each question for the bucket's region"
+        return StorageError(Problem("refused", False, said, "is the region right?"))
     if isinstance(error, OSError):
         return StorageError(_local(error, what))
     summary = f"{what}: {type(error).__name__}"

@@ -195,7 +195,11 @@ class ObjectStore:
                 yield Listed(item["Key"], item["Size"], item["ETag"])
             if not answer.get("IsTruncated"):
                 return
-            more = {"ContinuationToken": answer["NextContinuationToken"]}
+            token = answer["NextContinuationToken"]
+            if token == more.get("ContinuationToken"):
+                said = f"list {self._uri(prefix)}: the listing has no end: it repeats its place"
+                raise StorageError(Problem("refused", False, said, "see the endpoint's own log"))
+            more = {"ContinuationToken": token}
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete objects; those that are gone already do not matter."""

@@ -15,6 +15,7 @@ import time
 import zipfile
 from typing import Dict, Iterator, Mapping, Optional, Tuple
 
+from dcos_tensorflow import trees
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.job_files import open_regular
@@ -148,7 +149,7 @@ class SetAside:
 
     def discard(self) -> None:
         """Remove the folder."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        trees.remove(self.folder, ignore_errors=True)
 
 
 def set_aside(directory: str, name: str, choice: Choice) -> Optional[SetAside]:
@@ -160,7 +161,7 @@ def set_aside(directory: str, name: str, choice: Choice) -> Optional[SetAside]:
     folder = os.path.join(directory, PUBLISH_PREFIX + name)
     aside: Optional[SetAside] = None
     try:
-        shutil.rmtree(folder, ignore_errors=True)
+        trees.remove(folder, ignore_errors=True)
         os.makedirs(folder)
         facts = {}
         for fact in choice.files:
@@ -181,7 +182,7 @@ def set_aside(directory: str, name: str, choice: Choice) -> Optional[SetAside]:
         raise storage_error(error, "set a checkpoint aside") from error
     finally:
         if aside is None:
-            shutil.rmtree(folder, ignore_errors=True)
+            trees.remove(folder, ignore_errors=True)
 
 
 def discard_left_behind(directory: str) -> None:
@@ -190,7 +191,7 @@ def discard_left_behind(directory: str) -> None:
         return
     for name in os.listdir(directory):
         if name.startswith(PUBLISH_PREFIX):
-            shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
+            trees.remove(os.path.join(directory, name), ignore_errors=True)
 
 
 def _same(directory: str, choice: Choice, facts: Mapping[str, FileFacts]) -> bool:
