@@ -22,7 +22,12 @@ from dcos_tensorflow.core.step import Decision, step
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.inbox import Inbox
 from dcos_tensorflow.scheduler.turn import TURN_ID, Turn
-from dcos_tensorflow.state.errors import StateAccessDenied, StateError, StateUnavailable
+from dcos_tensorflow.state.errors import (
+    StateAccessDenied,
+    StateError,
+    StateTooLarge,
+    StateUnavailable,
+)
 from dcos_tensorflow.state.store import StateStore
 
 T = TypeVar("T")
@@ -33,6 +38,9 @@ EXIT_SOFTWARE = 70
 EXIT_STATE = 8
 _FIRST_RETRY_SECONDS = 0.2
 _MAX_RETRY_SECONDS = 5.0
+#: So long it is told that something could not be stored, once something else is.
+_TOLD_SECONDS = 60.0
+_TOO_LARGE = "what was to be kept is too large to be stored, and was left out: {}"
 _WAITING = "what runs goes on, nothing else happens until the state can be stored again: {}"
 
 
@@ -62,6 +70,8 @@ class EventLoop:
         self._state = state
         #: What is shown while the store takes nothing; None when it does.
         self._held_up: ServiceState | None = None
+        #: What the store has refused, and when on the monotonic clock; empty when it has not.
+        self._refused = ("", 0.0)
         self._store = store
         self._perform = perform
         self._tick_seconds = tick_seconds
@@ -89,9 +99,11 @@ class EventLoop:
     def state(self) -> ServiceState:
         """Return the newest state; immutable, so any thread may read it.
 
-        While the store takes nothing it is the last one that was stored, and says why.
+        While the store takes nothing it is the last one that was stored, and says why. So it does
+        for a while where something was too large to be stored.
         """
-        return self._held_up or self._state
+        refused, _ = self._refused
+        return self._held_up or (self._state.held_up(refused) if refused else self._state)
 
     @property
     def waiting(self) -> int:
@@ -206,12 +218,30 @@ class EventLoop:
                     self._changed.notify_all()
 
     def _handle(self, events: Sequence[Event]) -> None:
+        """Take events together; one that leads to what no store takes is left out, with no effect.
+
+        Nothing of it was committed, so nothing is done: no machine is bought, no update is
+        acknowledged. Those that told it tell it again.
+        """
+        try:
+            self._take(events)
+        except StateTooLarge as error:
+            if len(events) > 1:
+                for event in events:
+                    self._handle((event,))
+                return
+            log.error("%s is left out: %s", type(events[0]).__name__, error)
+            self._refused = (_TOO_LARGE.format(error), time.monotonic())
+
+    def _take(self, events: Sequence[Event]) -> None:
         began, now, before = time.monotonic(), self._clock(), self._state
         decision = step(before, events, now)
         writes, decided = decision.writes, time.monotonic()
         if writes and not self._erased and not self._stored(lambda: self._store.commit(writes)):
             return
         committed = time.monotonic()
+        if writes and committed - self._refused[1] > _TOLD_SECONDS:
+            self._refused = ("", 0.0)
         if not _erases(decision):
             self._state = decision.state
         for action in decision.actions:

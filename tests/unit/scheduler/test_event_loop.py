@@ -9,7 +9,8 @@ import pytest
 
 from dcos_tensorflow.api.views import job as job_view
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Kill, Teardown
+from dcos_tensorflow.core.model.actions import Accept, Acknowledge, CapacityKept, Kill, Teardown
+from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.task import TaskState
@@ -22,6 +23,7 @@ from dcos_tensorflow.state.errors import (
     FencedOut,
     StateAccessDenied,
     StateStorageFull,
+    StateTooLarge,
     StateUnavailable,
 )
 from simulated_mesos import Cluster
@@ -142,6 +144,29 @@ def test_a_store_that_takes_nothing_ends_nothing_and_says_what_it_waits_for(
     recorder.wait_for(Accept)
     assert "the disk is full" not in loop.state.only_gang.why
     assert loop.exit is None
+
+
+def test_what_is_too_large_to_be_stored_is_left_out_and_ends_nothing(loop, recorder):
+    recorder.failures = [StateTooLarge("Capacity/p-1 has 2000000 bytes")]
+    loop.submit(events.CapacityNoted(1, {"p-1": CapacityRecord(machines=1)}))
+    loop.start()
+    eventually(lambda: "Capacity/p-1" in job_view.why(loop.state)["why"])
+    loop.submit(events.Registered("f", "m"))
+    loop.submit(offers())
+    recorder.wait_for(Accept)
+    assert loop.exit is None
+    assert not any(isinstance(call, CapacityKept) for call in recorder.calls), "nothing is bought"
+    assert "p-1" not in loop.state.capacity
+
+
+def test_of_events_together_only_what_is_too_large_is_left_out(loop, recorder):
+    recorder.failures = [StateTooLarge("both"), StateTooLarge("Capacity/p-1")]
+    loop.submit(events.CapacityNoted(1, {"p-1": CapacityRecord(machines=1)}))
+    loop.submit(events.CapacityNoted(2, {"p-2": CapacityRecord(machines=1)}))
+    loop.start()
+    recorder.wait_for(CapacityKept)
+    kept = [call.number for call in recorder.calls if isinstance(call, CapacityKept)]
+    assert (kept, set(loop.state.capacity)) == ([2], {"p-2"})
 
 
 def test_a_fenced_out_leader_leaves_and_acts_no_more(loop, recorder):
