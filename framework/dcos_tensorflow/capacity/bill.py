@@ -12,12 +12,13 @@ Amounts are fractions, so that no order of adding changes a sum. They are rounde
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
+from dcos_tensorflow.capacity.ledger import ClosedUse
 from dcos_tensorflow.capacity.market import Market, exact
 from dcos_tensorflow.capacity.usage import MachineUse, Tariff
 from dcos_tensorflow.records import dataclass
@@ -75,8 +76,28 @@ class Bill:
     over_time: tuple[Moment, ...]
 
 
-def bill(uses: Sequence[MachineUse], tariff: Tariff, now: float, *, moments: int = 200) -> Bill:
-    """Return the bill of these machines until ``now`` (unix seconds).
+def closed(lines: Sequence[BillLine]) -> tuple[ClosedUse, ...]:
+    """Return the lines of a bill as they are kept when their machines are no longer listed."""
+    return tuple(
+        ClosedUse(
+            line.instance_type,
+            line.market,
+            line.amounts.machines,
+            *(str(getattr(line.amounts, f.name)) for f in fields(Amounts)[1:]),
+        )
+        for line in lines
+    )
+
+
+def bill(
+    uses: Sequence[MachineUse],
+    tariff: Tariff,
+    now: float,
+    *,
+    before: Sequence[ClosedUse] = (),
+    moments: int = 200,
+) -> Bill:
+    """Return the bill of these machines until ``now`` (unix seconds), and of those ``before``.
 
     One that starts after ``now`` is not on it. One that ends before its start, as a clock that was
     set back leaves it, was there for no second, and costs the minimum. ``moments`` is about how
@@ -84,6 +105,10 @@ def bill(uses: Sequence[MachineUse], tariff: Tariff, now: float, *, moments: int
     """
     uses = [use for use in uses if use.started_at <= now]
     found: dict[tuple[str, str], BillLine] = {}
+    for each in before:
+        key = each.instance_type, "" if each.market is Market.SPOT else each.market
+        found[key] = BillLine(each.instance_type, each.market, _amounts_of(each))
+    paid_before = sum((line.amounts.paid for line in found.values()), _NOTHING)
     for use in uses:
         key = use.instance_type, "" if use.market is Market.SPOT else use.market
         known = found.get(key, BillLine(use.instance_type, use.market, Amounts()))
@@ -91,7 +116,17 @@ def bill(uses: Sequence[MachineUse], tariff: Tariff, now: float, *, moments: int
         found[key] = BillLine(use.instance_type, use.market, amounts)
     lines = tuple(found[key] for key in sorted(found))
     total = sum((line.amounts for line in lines), Amounts())
-    return Bill(lines, total, tuple(_over_time(uses, tariff, now, moments)))
+    known_moments = _over_time(uses, tariff, now, moments)
+    return Bill(
+        lines,
+        total,
+        tuple(replace(each, paid=each.paid + paid_before) for each in known_moments),
+    )
+
+
+def _amounts_of(known: ClosedUse) -> Amounts:
+    parts = (Fraction(getattr(known, f.name)) for f in fields(Amounts)[1:])
+    return Amounts(known.machines, *parts)
 
 
 def cents(amounts: Sequence[Fraction]) -> tuple[Decimal, list[Decimal]]:

@@ -240,6 +240,23 @@ class Backoff:
 
 
 @dataclass(frozen=True)
+class ClosedUse:
+    """What machines of one type and market came to that are not listed one by one any more.
+
+    Sums are exact: fractions, as text.
+    """
+
+    instance_type: str
+    market: Market
+    machines: int
+    seconds: str
+    idle_seconds: str
+    lost_seconds: str
+    paid: str
+    on_demand: str
+
+
+@dataclass(frozen=True)
 class Account:
     """What is true of all purchases together."""
 
@@ -247,6 +264,8 @@ class Account:
     purchases: int = 0
     #: What those have cost that are not listed one by one any more.
     closed_cost: float = 0.0
+    #: The same as it stands on the bill, by type and market.
+    closed: tuple[ClosedUse, ...] = ()
     #: When somebody first waited for a machine: a deadline in seconds counts from there.
     began_at: float = 0.0
     #: Of asking what there is, and of giving back ...

@@ -18,7 +18,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 
-from dcos_tensorflow.capacity import exchange, mirror
+from dcos_tensorflow.capacity import bill, exchange, mirror
 from dcos_tensorflow.capacity.leavers import asked_back, closed, with_leavers
 from dcos_tensorflow.capacity.ledger import (
     HOUR,
@@ -35,6 +35,7 @@ from dcos_tensorflow.capacity.planner import Owned, Plan, beyond, plan
 from dcos_tensorflow.capacity.provider import Order
 from dcos_tensorflow.capacity.sight import Rules, Sight
 from dcos_tensorflow.capacity.trial import offer_of
+from dcos_tensorflow.capacity.uses import uses_of
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.records import dataclass
 
@@ -318,4 +319,7 @@ def _folded(ledger: Ledger, now: float, rules: Rules) -> Ledger:
     gone = {entry.purchase_id for entry in oldest}
     cost = ledger.account.closed_cost + sum(entry.cost(now, rules.tariff) for entry in oldest)
     left = {key: entry for key, entry in ledger.entries.items() if key not in gone}
-    return Ledger(replace(ledger.account, closed_cost=cost), left)
+    folded = Ledger(entries={entry.purchase_id: entry for entry in oldest})
+    account = ledger.account
+    told = bill.bill(tuple(uses_of(folded, now)), rules.tariff, now, before=account.closed)
+    return Ledger(replace(account, closed_cost=cost, closed=bill.closed(told.lines)), left)

@@ -21,7 +21,9 @@ def document(
     ledger: Ledger, waits: Mapping[str, str], budget: float | None, tariff: Tariff, now: float
 ) -> dict[str, Any]:
     """Return everything as JSON-ready builtins; times are unix seconds, prices an hour's."""
-    paid = bill.document(bill.bill(tuple(uses_of(ledger, now)), tariff, now))
+    paid = bill.document(
+        bill.bill(tuple(uses_of(ledger, now)), tariff, now, before=ledger.account.closed)
+    )
     machines = [(e, m) for e in ledger.entries.values() for m in e.machines]
     there = [_machine(e, m, tariff, now) for e, m in machines if m.costs]
     ended = sorted((each for each in machines if not each[1].costs), key=lambda p: p[1].ended_at)

@@ -7,11 +7,14 @@ from itertools import pairwise
 
 import pytest
 
-from dcos_tensorflow.capacity.ledger import Stage
+from dcos_tensorflow.capacity import status
+from dcos_tensorflow.capacity.ledger import Account, Stage
 from dcos_tensorflow.capacity.market import Limits
 from dcos_tensorflow.capacity.mirror import UNSEEN_SECONDS, Answer
 from dcos_tensorflow.capacity.provider import Bought, Denied, MachineState, ProviderError, Throttled
 from dcos_tensorflow.capacity.sight import Rules
+from dcos_tensorflow.capacity.usage import BY_THE_SECOND
+from dcos_tensorflow.core.kept import codec
 from unit.capacity.simulated_market import KEPT, OWNER, SPOT, Loop, MarketInMemory, gang
 
 
@@ -411,6 +414,11 @@ def test_many_purchases_that_are_over_become_a_sum(monkeypatch: pytest.MonkeyPat
     assert len(loop.stored.entries) <= 3
     assert loop.stored.account.closed_cost > 0
     assert loop.stored.account.purchases == 5
+    account = loop.stored.account
+    assert sum(line.machines for line in account.closed) + len(loop.stored.entries) == 5
+    stored = codec.from_plain(Account, codec.to_plain(account), "account")
+    told = status.document(loop.stored.with_account(stored), {}, None, BY_THE_SECOND, loop.now)
+    assert told["bill"]["total"]["machines"] == 5, "the bill forgets nothing that was folded"
 
 
 # -- several pools for one order -------------------------------------------------------------------
