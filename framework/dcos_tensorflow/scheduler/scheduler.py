@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -118,7 +119,8 @@ class Scheduler:
 
     ``refused`` says why the options cannot be had, whatever is stored; ``spec`` may then have the
     service's name alone. ``job`` is a packed local job, or None when the options name a URL;
-    ``data`` is input data that lay beside the options, packed.
+    ``data`` is input data that lay beside the options, packed. ``archives`` is told whether the
+    options are in force once that is known, and returns both as they are in force.
     ``serve_api`` starts the HTTP API for this scheduler (``api.server``); it is given, not
     imported, because imports point downwards only. ``spec_of`` makes a ServiceSpec of changed
     options as that was made which is in force, and is given this one; it raises OptionsError.
@@ -134,6 +136,7 @@ class Scheduler:
         refused: str = "",
         job: Path | None = None,
         data: Path | None = None,
+        archives: Callable[[bool], tuple[Path | None, Path | None]] | None = None,
         serve_api: Callable[[Scheduler], Api] | None = None,
         spec_of: Callable[[Options, ServiceSpec], ServiceSpec] | None = None,
         given: Mapping[str, Any] | None = None,
@@ -144,6 +147,7 @@ class Scheduler:
         self._refused = refused
         self._job = job
         self._data = data
+        self._archives = archives
         self._serve_api = serve_api
         self._spec_of = spec_of or _plain_spec
         self._secrets = LaunchSecrets(
@@ -359,13 +363,14 @@ class Scheduler:
         beginning = begin(
             self._store,
             self.spec,
-            self._settings(),
+            self._settings(self._job, self._data),
             refused=self._refused or self._not_to_be_had(self.spec),
             fresh=config.fresh,
             uninstall=config.uninstall,
             finish_uninstall=config.finish_uninstall,
             first_run=config.first_run,
         )
+        beginning = self._with_archives(beginning)
         self._configurations, self._options = beginning.configurations, beginning.options
         if self._given and not self._refused:
             self._options.note(self.spec, self._given)
@@ -666,7 +671,22 @@ class Scheduler:
             verify=config.verify,
         )
 
-    def _settings(self) -> LaunchSettings:
+    def _with_archives(self, beginning: Beginning) -> Beginning:
+        """Return what to begin with, with the code and data of the options that are in force.
+
+        Only now are those of before replaced: this process leads, and knows what is refused.
+        """
+        if self._archives is None:
+            return beginning
+        refused = bool(beginning.state.told.refused_configuration)
+        job, data = self._archives(not refused)
+        if not refused:
+            return beginning
+        key = beginning.state.settings.token_key
+        settings = replace(self._settings(job, data), token_key=key)
+        return replace(beginning, state=replace(beginning.state, settings=settings))
+
+    def _settings(self, job: Path | None, data: Path | None) -> LaunchSettings:
         directory = self.config.artifacts_dir
         try:
             self._task_runners = runners = Runners.of(directory)
@@ -679,7 +699,7 @@ class Scheduler:
         if self.config.artifacts == ArtifactDelivery.HTTP and url is None:
             raise SchedulerError(EXIT_API, "tasks fetch their runner from the API, which is off")
         archives = {}
-        for stem, archive in (("job", self._job), ("data", self._data)):
+        for stem, archive in (("job", job), ("data", data)):
             if archive is not None:
                 file = artifacts.publish_archive(archive, directory, stem)
                 self._artifacts[file.name] = file

@@ -10,7 +10,7 @@ import pytest
 from dcos_tensorflow.cli.embedded import interpreters
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.serving import preparation
-from dcos_tensorflow.cli.serving.preparation import prepare, respecified
+from dcos_tensorflow.cli.serving.preparation import archives_in_force, prepare, respecified
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.spec import PackagesSpec
 from dcos_tensorflow.options import OptionsError, effective, load
@@ -98,6 +98,41 @@ def test_a_module_without_main_cannot_be_called(options, directory, function_job
     (tmp_path / "code" / "mnist.py").write_text("print(1)\n")
     with pytest.raises(UsageError, match=r"has no main\(server, log_dir, context\)"):
         prepare(options(**function_job, job_contract="function"), directory, {}, local=True)
+
+
+def test_code_of_before_is_replaced_only_by_a_leader_whose_options_are_in_force(
+    options, directory, function_job, tmp_path
+):
+    first = prepare(options(**function_job), directory, {}, local=True)
+    kept, _ = archives_in_force(first, directory, True)
+    before = kept.read_bytes()
+    (tmp_path / "code" / "mnist.py").write_text("def main(server, log_dir, context): pass  # new\n")
+    refused = prepare(options(**function_job), directory, {}, local=True)
+    assert kept.read_bytes() == before, "nothing is replaced before the right to it is held"
+    assert archives_in_force(refused, directory, False) == (kept, None)
+    assert kept.read_bytes() == before
+    taken = prepare(options(**function_job), directory, {}, local=True)
+    assert archives_in_force(taken, directory, True) == (kept, None)
+    assert kept.read_bytes() != before
+    assert [path.name for path in directory.artifacts.glob("*.zip")] == [kept.name]
+
+
+def test_what_a_process_that_is_gone_has_packed_is_removed(options, directory, function_job):
+    directory.prepare()
+    left = directory.artifacts / "999999999.packed-job.zip"
+    left.touch()
+    prepare(options(**function_job), directory, {}, local=True)
+    assert not left.exists()
+
+
+def test_an_archive_of_the_users_is_kept_as_it_was(options, directory, function_job, tmp_path):
+    packed = prepare(options(**function_job), directory, {}, local=True).archive
+    own = tmp_path / "own.zip"
+    own.write_bytes(packed.read_bytes())
+    asked = options(job_url=str(own), job_name="mnist", job_contract="function")
+    kept, _ = archives_in_force(prepare(asked, directory, {}, local=True), directory, True)
+    assert kept.read_bytes() == own.read_bytes()
+    assert own.exists()
 
 
 def test_a_module_in_a_zip_is_looked_for_too(options, directory, function_job, tmp_path):
@@ -348,7 +383,9 @@ def test_options_that_would_bring_parameter_servers_to_a_plain_script_are_refuse
 def test_an_update_goes_by_the_code_that_was_packed(directory, tmp_path):
     code = script(tmp_path, PLAIN)
     alone = with_servers(tmp_path, code, parameter_server={"count": 0})
-    running = prepare(alone, directory, {}, local=True).spec
+    prepared = prepare(alone, directory, {}, local=True)
+    archives_in_force(prepared, directory, True)
+    running = prepared.spec
     script(tmp_path, "def half(edited\n")
     assert respecified(alone, directory, {}, running, local=True).roles == running.roles
 

@@ -7,6 +7,7 @@ kept, and that no container is used. Whatever was settled is told in a note.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -69,17 +70,53 @@ _PACKED_DATA = "packed-data.zip"
 def prepare(
     options: Options, directory: ServiceDirectory, environ: Mapping[str, str], *, local: bool
 ) -> PreparedJob:
-    """Return what to run, with local code packed into ``directory``. Raises as ``settled`` does."""
+    """Return what to run, with local code packed into ``directory``. Raises as ``settled`` does.
+
+    What runs there may be another's: it is packed beside what is kept, which ``archives_in_force``
+    replaces once this process has the right to.
+    """
     found, source = settled(options, directory, environ, local=local)
     directory.prepare()
     archive = None
     if source is not None:
         apart = (directory.work, *(one.source for one in found.local_data))
-        archive = pack(source, directory.artifacts / _PACKED_JOB, apart=apart)
+        archive = pack(source, _beside(directory.artifacts / _PACKED_JOB), apart=apart)
     data = None
     if found.local_data and not local:
-        data = pack_data(found.local_data, directory.artifacts / _PACKED_DATA)
+        data = pack_data(found.local_data, _beside(directory.artifacts / _PACKED_DATA))
     return replace(found, archive=archive, data=data)
+
+
+def _beside(kept: Path) -> Path:
+    """Return where this process packs what may replace ``kept``; what others left there goes."""
+    for left in kept.parent.glob(f"*.{kept.name}"):
+        if not Path("/proc", left.name.partition(".")[0]).exists():
+            left.unlink(missing_ok=True)
+    return kept.with_name(f"{os.getpid()}.{kept.name}")
+
+
+def archives_in_force(
+    prepared: PreparedJob, directory: ServiceDirectory, in_force: bool
+) -> tuple[Path | None, Path | None]:
+    """Return the packed code and data of the options in force, None where there are none.
+
+    Called by the leader of the service alone. Where the options of ``prepared`` are ``in_force``
+    what was packed for them is kept from now on; else it is removed, and what was kept stays.
+    """
+    found = []
+    for packed, name in ((prepared.archive, _PACKED_JOB), (prepared.data, _PACKED_DATA)):
+        kept = directory.artifacts / name
+        own = packed is not None and packed == _beside(kept)
+        if in_force and packed is None:
+            kept.unlink(missing_ok=True)
+        elif in_force and packed is not None and packed != kept:
+            # An archive of the user's is copied: it may change.
+            mine = packed if own else Path(shutil.copyfile(packed, _beside(kept)))
+            mine.replace(kept)
+        elif own and packed is not None:
+            packed.unlink(missing_ok=True)
+        found.append(kept if kept.is_file() else None)
+    return found[0], found[1]
 
 
 def settled(

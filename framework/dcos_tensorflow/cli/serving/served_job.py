@@ -11,6 +11,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +133,9 @@ class ServedJob:
         published_defaults: bool = False,
         folder: Path | None = None,
     ) -> None:
+        # What reads options comes with a scheduler, and with no other command.
+        from dcos_tensorflow.cli.serving.preparation import archives_in_force
+
         self._local = local
         self._check_cluster = check_cluster
         self.directory = directory
@@ -147,6 +151,7 @@ class ServedJob:
             refused=one_sentence(problem) if problem is not None else "",
             job=prepared.archive,
             data=prepared.data,
+            archives=partial(archives_in_force, prepared, directory),
             serve_api=self._serve_api,
             spec_of=spec_of,
             given=configuration,
