@@ -20,6 +20,10 @@ UNSEEN_SECONDS = 120.0
 #: Waits after a provider's failure, and after a pool's; both double up to the last (seconds).
 PROVIDER_BACKOFF = (5.0, 600.0)
 POOL_BACKOFF = (60.0, 1800.0)
+#: So many changes of price are kept of one purchase, and of each of its machines at the least: some
+#: 200 kB as they are stored, of a value that may have 1 MB.
+_PRICES_OF_PURCHASE = 5000
+_FEWEST_PRICES = 8
 
 
 @dataclass(frozen=True)
@@ -233,6 +237,19 @@ def _rested(machine: OwnedMachine, now: float) -> OwnedMachine:
     return replace(machine, busy_since=0.0, busy_seconds=busy)
 
 
+def _bounded(prices: tuple[tuple[float, float], ...], most: int) -> tuple[tuple[float, float], ...]:
+    """Return at most so many: the oldest two changes become one, which costs the same in all.
+
+    What it cost at first stays: from when on that is paid only the bill knows.
+    """
+    if len(prices) <= most:
+        return prices
+    (began, first), (changed, second), (until, _) = prices[1:4]
+    lasted = until - began
+    whole = first * (changed - began) + second * (until - changed)
+    return (prices[0], (began, whole / lasted if lasted > 0 else second), *prices[3:])
+
+
 def prices_seen(ledger: Ledger, pools: Iterable[Pool], now: float) -> Ledger:
     """Return the ledger with what machines cost from now on."""
     prices: Mapping[tuple[str, str, str], float] = {
@@ -241,6 +258,8 @@ def prices_seen(ledger: Ledger, pools: Iterable[Pool], now: float) -> Ledger:
     for entry, machine in tuple(ledger.machines()):
         price = prices.get((machine.instance_type, machine.zone, entry.market))
         if price is not None and price != machine.price:
-            changed = replace(machine, prices=(*machine.prices, (now, price)))
+            most = max(_FEWEST_PRICES, _PRICES_OF_PURCHASE // len(entry.machines))
+            prices_kept = _bounded((*machine.prices, (now, price)), most)
+            changed = replace(machine, prices=prices_kept)
             ledger = ledger.put(ledger.entries[entry.purchase_id].put(changed))
     return ledger
