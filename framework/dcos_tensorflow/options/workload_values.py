@@ -15,7 +15,12 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from dcos_tensorflow.core.model.workload_spec import OUTPUT_INDEX, Parameter, ParameterKind
+from dcos_tensorflow.core.model.workload_spec import (
+    MOST_SHARDS,
+    OUTPUT_INDEX,
+    Parameter,
+    ParameterKind,
+)
 from dcos_tensorflow.options import document
 from dcos_tensorflow.options.storage_values import bucket_flaw, is_s3
 from dcos_tensorflow.options.values import (
@@ -193,11 +198,9 @@ def _shard_range(value: object) -> object:
         )
     if size < 1:
         raise problem(f"a shard cannot have {size}")
-    if (end - begin) / size > MAXIMUM_COUNT:
-        fewest = -(-(end - begin) // MAXIMUM_COUNT)
-        raise problem(
-            f"makes more than {MAXIMUM_COUNT} shards", document.shown([begin, end, fewest])
-        )
+    if (end - begin) / size > MOST_SHARDS:
+        fewest = -(-(end - begin) // MOST_SHARDS)
+        raise problem(f"makes more than {MOST_SHARDS} shards", document.shown([begin, end, fewest]))
     return numbers
 
 

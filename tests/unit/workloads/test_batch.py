@@ -36,6 +36,13 @@ def names(units: Sequence[Any]) -> list[str]:
     return [shard["prefix"] + name for shard in shards for name in shard["names"]]
 
 
+def test_more_listed_inputs_than_a_batch_may_have_shards_are_refused_with_what_would_do() -> None:
+    many = ["x"] * 250_000
+    with pytest.raises(WorkloadError, match=r"batch\.per_shard of at least 3"):
+        producer_of(listed(1, MANIFEST), inputs=many)
+    assert producer_of(listed(3, MANIFEST), inputs=many).total == 83_334
+
+
 def test_a_range_is_cut_into_shards_and_the_last_one_is_what_is_left() -> None:
     batch = producer_of(a_batch(5, 26, 10))
     found = batch.next(0, 99)

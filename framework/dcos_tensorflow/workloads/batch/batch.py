@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.model.workload_spec import MAX_PAYLOAD, BatchSpec, output_of
+from dcos_tensorflow.core.model.workload_spec import MAX_PAYLOAD, MOST_SHARDS, BatchSpec, output_of
 from dcos_tensorflow.workloads.producer import (
     Given,
     KeptUnit,
@@ -61,6 +61,11 @@ class Batch(Producer):
         if self._units:
             self._go_on_behind(self._units[-1].payload["shard"])
         left = len(inputs) - self._offset if spec.listing else spec.end - self._begin
+        if -(-left // spec.per_shard) > MOST_SHARDS:
+            raise WorkloadError(
+                f"batch.inputs: {len(inputs)} inputs are more than {MOST_SHARDS} shards of"
+                f" {spec.per_shard}; batch.per_shard of at least {-(-left // MOST_SHARDS)} would do"
+            )
         shards = range(self._first, self._first + -(-max(0, left) // spec.per_shard))
         there = set(existing)
         self._missing = [index for index in shards if output_of(spec, index) not in there]
