@@ -18,6 +18,7 @@ import queue
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
+from http.client import HTTPException
 from typing import Any
 
 from dcos_tensorflow.mesos.address import Address, parse_masters
@@ -71,24 +72,42 @@ def find(
 
     The masters are asked until one answers: a service that begins without the answer may train
     beside its own former life. ``waiting`` is told now and then why there is none, and says whether
-    to go on; None when it does not. A master that does not let us look is not asked again.
+    to go on; None when it does not. A master that does not let us look, or answers with something
+    else, is not asked again.
     """
-    trouble = "no master is known"
     while True:
-        for master in leading_masters(masters, https, time.monotonic() + _PATIENCE_SECONDS):
+        trouble = ["no master is known"]
+        answered = False
+        until = time.monotonic() + _PATIENCE_SECONDS
+        for master in leading_masters(masters, https, until, trouble.append):
             try:
                 return _newest(access.get(master, "/frameworks"), wanted)
             except AgentRefused as error:
                 log.warning("whether the service has run before cannot be told: %s", error)
                 return NO_FORMER_LIFE
             except AgentFilesError as error:
-                trouble = str(error)
-        if not waiting(f"whether the service has run before is not known yet: {trouble}"):
+                away = error.__cause__
+                answered = not isinstance(away, OSError | HTTPException)
+                said = (away.strerror or away) if isinstance(away, OSError) else error
+                trouble.append(f"{master}: {said}")
+        if answered:
+            # One that answers, and not with that, will not.
+            log.warning("whether the service has run before cannot be told: %s", trouble[-1])
+            return NO_FORMER_LIFE
+        if not waiting(trouble[-1]):
             return None
 
 
-def leading_masters(masters: str, https: bool, deadline: float) -> Iterator[Address]:
-    """Yield the masters to ask, again and again, until the time is up."""
+def leading_masters(
+    masters: str,
+    https: bool,
+    deadline: float,
+    on_trouble: Callable[[str], None] = lambda why: None,
+) -> Iterator[Address]:
+    """Yield the masters to ask, again and again, until the time is up.
+
+    ``on_trouble`` is told why ZooKeeper names none.
+    """
     where = parse_masters(masters, https)
     if not isinstance(where, ZooKeeperAddress):
         while time.monotonic() < deadline:
@@ -99,7 +118,7 @@ def leading_masters(masters: str, https: bool, deadline: float) -> Iterator[Addr
     from dcos_tensorflow.mesos.detector import ZooKeeperDetector
 
     leaders: queue.SimpleQueue[Address | None] = queue.SimpleQueue()
-    detector = ZooKeeperDetector(where, leaders.put, https)
+    detector = ZooKeeperDetector(where, leaders.put, https, on_trouble=on_trouble)
     detector.start()
     leader: Address | None = None
     try:

@@ -86,7 +86,8 @@ def leaves(
         yield " ".join(path), above
 
 
-COMMANDS = dict(leaves(parser("dcos tensorflow")))
+#: But what prints the help alone.
+COMMANDS = {k: v for k, v in leaves(parser("dcos tensorflow")) if k != "help"}
 
 
 class Source:

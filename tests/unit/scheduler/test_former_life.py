@@ -34,6 +34,13 @@ def framework(identifier: str, labelled: Any = OURS, since: float = 1.0, **more:
     return {"id": identifier, "registered_time": since, "labels": found, **more}
 
 
+def away(why: str) -> AgentUnreachable:
+    """Return what is raised for a master that does not answer."""
+    error = AgentUnreachable(why)
+    error.__cause__ = ConnectionRefusedError(111, why)
+    return error
+
+
 def look(*answers: Any) -> FormerLife | None:
     return find("h:5050", False, Master(*answers), OURS)
 
@@ -64,14 +71,14 @@ def test_the_newest_of_several_is_taken() -> None:
 
 
 def test_a_master_that_does_not_answer_at_once_is_asked_again() -> None:
-    assert look(AgentUnreachable("not yet"), [framework("F-1")]) == FormerLife("F-1", {})
+    assert look(away("not yet"), [framework("F-1")]) == FormerLife("F-1", {})
 
 
 def test_a_master_is_asked_until_it_answers_and_it_is_told_why_it_has_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(former_life, "_PATIENCE_SECONDS", 0.05)
-    master, told = Master(AgentUnreachable("down")), []
+    master, told = Master(away("down")), []
 
     def waiting(why: str) -> bool:
         told.append(why)
@@ -84,9 +91,16 @@ def test_a_master_is_asked_until_it_answers_and_it_is_told_why_it_has_not(
     assert "down" in told[0]
 
 
+def test_a_master_that_answers_with_something_else_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(former_life, "_PATIENCE_SECONDS", 0.05)
+    assert look(AgentUnreachable("HTTP 404")) == NO_FORMER_LIFE
+
+
 def test_a_scheduler_that_ends_asks_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(former_life, "_PATIENCE_SECONDS", 0.05)
-    master = Master(AgentUnreachable("down"))
+    master = Master(away("down"))
     assert find("h:5050", False, master, OURS, lambda why: False) is None
 
 
