@@ -30,8 +30,9 @@ from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
 log = logging.getLogger(__name__)
 
 LABEL = "dcos-tensorflow-service"
-#: For so long the masters are asked before it is told what is waited for.
-_PATIENCE_SECONDS = 1.0
+#: For so long the masters are asked before it is told what is waited for: longer than it takes to
+#: find that ZooKeeper does not answer.
+_PATIENCE_SECONDS = 2.5
 _RETRY_SECONDS = 0.2
 
 
