@@ -12,11 +12,14 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 from evaluator_history import EvaluatorHistory
 from history import FaultyScheduler, History
 from history_jobs import SMALL, Job
+from runs_history import RunsHistory
 from simulate import broken_rule
 from single_incident import SingleIncident
 from slot_history import MOST_ATTEMPTS, SlotHistory
@@ -25,13 +28,16 @@ from waiting_history import WaitingHistory
 
 from dcos_tensorflow.core import absorb, advance, contract
 from dcos_tensorflow.core.kept import writes
+from dcos_tensorflow.core.kept.writes import first_writes
 from dcos_tensorflow.core.model import events, task_table
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import RoleSpec, Strategy, TaskRole, UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.units import UnitTable
 from dcos_tensorflow.core.offers import desk, reservations
+from dcos_tensorflow.core.operator import renewal
 from dcos_tensorflow.core.recovery import (
     causes,
     clean_ends,
@@ -45,6 +51,7 @@ from dcos_tensorflow.core.recovery import (
     units,
     waits,
 )
+from dcos_tensorflow.scheduler import beginning
 from simulated_mesos import Cluster
 
 SEEDS = 1000
@@ -94,7 +101,7 @@ def test_believing_that_a_reservation_was_made_is_found(monkeypatch):
         original(draft, draft.state.reservations[found.resource_id])
 
     monkeypatch.setattr(reservations, "_learn", believe)
-    assert broken_seed(VolumeHistory, known=29) is not None
+    assert broken_seed(VolumeHistory, known=36) is not None
 
 
 def test_forgetting_a_reservation_before_it_is_given_back_is_found(monkeypatch):
@@ -105,6 +112,32 @@ def test_forgetting_a_reservation_before_it_is_given_back_is_found(monkeypatch):
     monkeypatch.setattr(reservations, "_give_back", lambda draft, offer: None)
     monkeypatch.setattr(reservations, "_forget", forget)
     assert broken_seed(VolumeHistory) is not None
+
+
+def test_making_the_state_of_the_next_run_from_scratch_is_found(monkeypatch):
+    def from_scratch(store, spec, stored):
+        state = replace(
+            ServiceState.of_one_gang(spec, "another", stored.settings),
+            framework_id=stored.framework_id,
+            run=stored.run + 1,
+            abandoned={record.task_id: record.agent_id for record in stored.live_tasks},
+        )
+        store.commit(first_writes(state))
+        return state
+
+    monkeypatch.setattr(beginning, "_renewed", from_scratch)
+    assert broken_seed(RunsHistory) is not None
+
+
+@pytest.mark.parametrize("owned", ["reservations", "capacity"])
+def test_resetting_what_the_service_owns_for_the_next_run_is_found(monkeypatch, owned):
+    original = renewal.renewed
+
+    def forgetting(state, spec):
+        return replace(original(state, spec), **{owned: {}})
+
+    monkeypatch.setattr(renewal, "renewed", forgetting)
+    assert broken_seed(RunsHistory) is not None
 
 
 def test_sending_an_accept_again_is_found(monkeypatch):

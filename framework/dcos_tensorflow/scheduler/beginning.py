@@ -24,12 +24,11 @@ from dcos_tensorflow.core.kept.restore import (
     without_service,
 )
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
-from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.events import ConfigurationChanged, Event, UninstallRequested
 from dcos_tensorflow.core.model.job import Incident, JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.operator.requests import refusal
+from dcos_tensorflow.core.operator import renewal, requests
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife
@@ -115,19 +114,19 @@ def begin(
         return _new(store, first)
     same = configuration_id(stored.spec) == configuration_id(spec)
     done = stored.job.phase is JobPhase.DONE
-    if done and (fresh or not same) and not refused:
-        return _renewed(store, spec, stored, values)
-    live = len(stored.live_tasks)
-    log.info("carrying on: the job is %s, %d tasks live", stored.job.phase, live)
-    why = "" if same else refused or refusal(stored, spec)
+    follows = done and (fresh or not same) and not refused
+    why = "" if same else refused or (renewal if follows else requests).refusal(stored, spec)
+    events: tuple[Event, ...] = ()
     if why:
         log.error("these options are refused, those before stay in force: %s", why)
         stored = replace(stored, told=replace(stored.told, refused_configuration=why))
-    beginning = Beginning(
-        stored,
-        () if same or why else (ConfigurationChanged(spec),),
-        configurations=_configurations(values),
-    )
+    elif follows:
+        stored = _renewed(store, spec, stored)
+    else:
+        live = len(stored.live_tasks)
+        log.info("carrying on: the job is %s, %d tasks live", stored.job.phase, live)
+        events = () if same else (ConfigurationChanged(spec),)
+    beginning = Beginning(stored, events, configurations=_configurations(values))
     beginning.options.load(values)
     return beginning
 
@@ -151,6 +150,7 @@ def _uninstalling(state: ServiceState, *, known: bool) -> Beginning:
 def _first_state(spec: ServiceSpec, settings: LaunchSettings, former: FormerLife) -> ServiceState:
     settings = replace(settings, token_key=secrets.token_hex(32))
     state = ServiceState.of_one_gang(spec, str(uuid.uuid4()), settings)
+    state = replace(state, configurations=(configuration_id(spec),))
     if not former.framework_id:
         return state
     tasks = len(former.tasks)
@@ -173,22 +173,16 @@ def _new(store: StateStore, state: ServiceState) -> Beginning:
     return Beginning(state)
 
 
-def _renewed(
-    store: StateStore, spec: ServiceSpec, stored: ServiceState, values: Mapping[str, bytes]
-) -> Beginning:
-    """Replace a job that is done by a new one; the framework id is kept."""
-    state = replace(
-        ServiceState.of_one_gang(spec, str(uuid.uuid4()), stored.settings),
-        framework_id=stored.framework_id,
-        run=stored.run + 1,
-        # What has outlived the job before is ended.
-        abandoned={record.task_id: record.agent_id for record in stored.live_tasks},
-    )
-    folders = (paths.TASKS, paths.CONFIGURATIONS, paths.OPTIONS, paths.GANGS, paths.UNITS)
-    old = [p for p in values if p.partition("/")[0] in folders or p == paths.CONTROLS]
-    kept = {write.path for write in first_writes(state)}
-    removed = [Write(path, None) for path in old if path not in kept]
-    told = writes_between(replace(state, abandoned={}), state)
-    store.commit([*removed, *first_writes(state), *told])
+def _renewed(store: StateStore, spec: ServiceSpec, stored: ServiceState) -> ServiceState:
+    """Replace a job that is done by the next run of the service, and return the state."""
+    state = renewal.renewed(stored, spec)
+    if state.capacity:
+        # Few services buy machines.
+        from dcos_tensorflow.scheduler.capacity_records import for_the_next_run
+
+        state = replace(state, capacity=for_the_next_run(state.capacity))
+    # A commit that is cut short leaves a job with the options that it was begun with.
+    writes = writes_between(stored, state)
+    store.commit(sorted(writes, key=lambda write: write.path == paths.CONFIG_TARGET))
     log.info("the job before is done (%s); a new one begins", stored.job.why)
-    return Beginning(state)
+    return state

@@ -1,9 +1,11 @@
 """The ledger of machines as the core keeps it: records in, a ledger out, and back. Pure.
 
-Used by ``scheduler.capacity``, and by the API for what it shows.
+Used by ``scheduler.capacity``, by ``beginning``, and by the API for what it shows.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from dcos_tensorflow.capacity.ledger import Account, Entry, Ledger
 from dcos_tensorflow.core.kept import codec
@@ -35,3 +37,12 @@ def changes_between(before: Ledger, after: Ledger) -> dict[str, CapacityRecord |
     if before.account != after.account:
         changes[ACCOUNT] = CapacityRecord(body=codec.to_plain(after.account))
     return changes
+
+
+def for_the_next_run(records: CapacityRecords) -> CapacityRecords:
+    """Return what a service has bought as its next run begins: a deadline counts from anew."""
+    kept = records.get(ACCOUNT)
+    if kept is None:
+        return records
+    account = replace(codec.from_plain(Account, kept.body, ACCOUNT), began_at=0.0)
+    return {**records, ACCOUNT: replace(kept, body=codec.to_plain(account))}

@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
+import json
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
+from dcos_tensorflow.capacity.ledger import Account
 from dcos_tensorflow.core.kept import codec, paths
 from dcos_tensorflow.core.kept.configuration import configuration_id
-from dcos_tensorflow.core.kept.restore import StateUnreadable, restore
+from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, stored_spec
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Kill, Reconcile
+from dcos_tensorflow.core.model.capacity import CapacityRecord
+from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
     Registered,
     Tick,
     UninstallRequested,
 )
+from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.job import JobPhase, JobState
+from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import (
     LaunchSettings,
+    Maintenance,
     Reconciliation,
     ServiceState,
     Uninstall,
 )
-from dcos_tensorflow.core.model.spec import RetrySpec, ServiceSpec
+from dcos_tensorflow.core.model.spec import RetrySpec, ServiceSpec, UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.task import TaskState, mesos_task_id
+from dcos_tensorflow.core.model.task_table import TaskTable
+from dcos_tensorflow.core.model.units import PAGE, UnitRun, UnitTable
+from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
+from dcos_tensorflow.core.operator.renewal import refusal, renewed
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler.beginning import NothingInForce, UninstallGoesOn, begin
+from dcos_tensorflow.scheduler.capacity_records import ACCOUNT, ledger_of
 from dcos_tensorflow.scheduler.clock import steady_time
+from dcos_tensorflow.scheduler.former_life import FormerLife
 from dcos_tensorflow.state.paths import erase_order
 from sample_states import a_record, with_job, with_records
 from scheduled_jobs import command_job
@@ -37,6 +53,7 @@ from scheduled_jobs import command_job
 SETTINGS = LaunchSettings()
 SPEC = command_job("true")
 OTHER = replace(SPEC, kill_grace_seconds=7.0)
+OF_0_1_0 = Path(__file__).parents[1] / "core" / "golden" / "state_of_0_1_0.json"
 
 
 class Values:
@@ -110,10 +127,11 @@ def test_a_job_that_is_done_is_followed_by_a_new_one_of_the_same_framework(store
 
 
 def test_pauses_end_with_the_job_that_they_were_for(store):
-    stored(store, phase=JobPhase.DONE)
-    store.values["Plans"] = b"{}"
-    begin(store, SPEC, SETTINGS, fresh=True)
-    assert "Plans" not in store.values
+    before = stored(store, phase=JobPhase.DONE)
+    held = replace(before, controls=Controls(paused=("deploy",), paused_tasks=("worker-0",)))
+    store.commit(writes_between(before, held))
+    assert begin(store, SPEC, SETTINGS, fresh=True).state.controls == Controls()
+    assert begin(store, SPEC, SETTINGS).state.controls == Controls()
 
 
 def test_runs_are_counted_one_after_the_other(store):
@@ -182,6 +200,163 @@ def test_a_job_record_that_cannot_be_read_is_told_with_its_path(store):
     store.values[paths.job("main")] = b"{"
     with pytest.raises(StateUnreadable, match=paths.job("main")):
         begin(store, SPEC, SETTINGS)
+
+
+# What the service owns outlives its runs
+
+VOLUME = VolumeSpec(100.0, "tf-volume")
+RACK, OTHER_RACK = (CapacitySpec(CommandSpec((program,))) for program in ("rack", "other-rack"))
+
+
+def with_volumes(volume: VolumeSpec | None = VOLUME) -> ServiceSpec:
+    return replace(SPEC, roles=tuple(replace(role, volume=volume) for role in SPEC.roles))
+
+
+def after_a_run(store: Values, spec: ServiceSpec = SPEC):
+    """Let the store hold a service whose first run is over, and which owns something of each kind.
+
+    An attempt of before is abandoned and let go of, one more has outlived the job; there is a
+    volume, a bought machine, a machine to be taken down, and an older configuration.
+    """
+    done = stored(store, spec, phase=JobPhase.DONE)
+    volume = Reservation("r-1", "f-1", "worker-0", "t-1", "a1", "node1", "role", confirmed=True)
+    account = CapacityRecord(body=codec.to_plain(Account(purchases=3, began_at=5.0)))
+    bought = CapacityRecord(3, body={"purchase_id": "p-1"})
+    owning = replace(
+        with_records(done, a_record("worker-0", TaskState.UNREACHABLE), a_record("worker-1")),
+        attempt=7,
+        abandoned={"t-old": "a9"},
+        controls=Controls(paused=("deploy",), let_go=("t-old", "t-ended")),
+        reservations={"r-1": volume},
+        capacity={ACCOUNT: account, "p-1": bought},
+        maintenance=Maintenance(starts={"a3": 9.0}),
+        agent_failures={"a1": (1.0,)},
+    )
+    store.commit(writes_between(done, owning))
+    store.values["Configurations/older"] = codec.encode(OTHER)
+    return owning
+
+
+def test_a_new_run_keeps_what_the_service_owns(store):
+    before = after_a_run(store)
+    after = begin(store, OTHER, SETTINGS).state
+    assert (after.run, after.spec, after.job) == (before.run + 1, OTHER, JobState())
+    owned = ("instance", "framework_id", "attempt", "reservations", "maintenance", "uninstall")
+    for name in owned:
+        assert getattr(after, name) == getattr(before, name), name
+    live = {record.task_id: record.agent_id for record in before.live_tasks}
+    assert after.abandoned == {"t-old": "a9", **live}
+    assert after.capacity["p-1"] == before.capacity["p-1"]
+    assert ledger_of({ACCOUNT: after.capacity[ACCOUNT]}).account == Account(purchases=3)
+
+
+def test_a_new_run_waits_no_more_than_the_one_before_for_what_an_operator_let_go_of(store):
+    after_a_run(store)
+    assert begin(store, SPEC, SETTINGS, fresh=True).state.controls == Controls(let_go=("t-old",))
+
+
+def test_nothing_but_named_things_is_reset_for_a_new_run(store):
+    before = after_a_run(store)
+    after = renewed(before, OTHER)
+    changed = {
+        f.name for f in fields(ServiceState) if getattr(before, f.name) != getattr(after, f.name)
+    }
+    assert changed == {
+        *("spec", "gangs", "run", "abandoned", "controls", "agent_failures"),
+        *("former_options", "configurations"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (with_volumes(), with_volumes(replace(VOLUME, size=200.0))),
+        (with_volumes(), SPEC),
+        (replace(SPEC, capacity=RACK), SPEC),
+        (
+            replace(SPEC, capacity=RACK),
+            replace(SPEC, capacity=OTHER_RACK),
+        ),
+        (SPEC, replace(SPEC, mesos_role="another")),
+    ],
+)
+def test_a_new_run_is_refused_what_would_lose_what_the_service_owns(store, before, after):
+    owning = after_a_run(store, before)
+    state = begin(store, after, SETTINGS, fresh=True).state
+    assert state.told.refused_configuration == refusal(owning, after) != ""
+    assert (state.spec, state.run, state.job.phase) == (before, owning.run, JobPhase.DONE)
+
+
+def test_a_new_run_may_have_other_volumes_where_the_service_has_none(store):
+    stored(store, with_volumes(), phase=JobPhase.DONE)
+    assert begin(store, SPEC, SETTINGS).state.spec == SPEC
+
+
+def kept_of(state: ServiceState) -> dict[str, bytes]:
+    """Return everything that is to be kept of a state, by its path; options by their id."""
+    nothing = replace(
+        state, framework_id="", gangs={}, units=UnitTable(), reservations={}, capacity={}
+    )
+    everything = (*first_writes(state), *writes_between(nothing, state))
+    specs = (state.spec, *state.former_options.values())
+    return {
+        **{write.path: write.value for write in everything if write.value is not None},
+        **{paths.configuration(key): b"" for key in state.former_options},
+        **{paths.configuration(key): b"" for key in map(configuration_id, specs)},
+        paths.CONTROLS: codec.encode(state.controls),
+        paths.ABANDONED: codec.encode(state.abandoned),
+    }
+
+
+def starts() -> dict[str, Callable[[Values], ServiceState]]:
+    """Return every way in which a scheduler begins."""
+
+    def carried_on(store: Values) -> ServiceState:
+        stored(store, phase=JobPhase.RUNNING)
+        return begin(store, OTHER, SETTINGS).state
+
+    def upgraded(store: Values) -> ServiceState:
+        kept = json.loads(OF_0_1_0.read_text())
+        store.values = {path: text.encode() for path, text in next(iter(kept.values())).items()}
+        return begin(store, stored_spec(store.values), SETTINGS).state
+
+    def of_a_former_life(store: Values) -> ServiceState:
+        former = FormerLife("f-9", {"t-9": "a9"})
+        return begin(store, SPEC, SETTINGS, find_former_life=lambda: former).state
+
+    def renewed_with(spec: ServiceSpec) -> Callable[[Values], ServiceState]:
+        def begun(store: Values) -> ServiceState:
+            after_a_run(store)
+            return begin(store, spec, SETTINGS, fresh=True).state
+
+        return begun
+
+    def renewed_units(store: Values) -> ServiceState:
+        spec = replace(SPEC, units=UnitsSpec(UnitKind.SHARD, 2))
+        before = stored(store, spec, phase=JobPhase.DONE)
+        many = before.units.given(({"n": number} for number in range(PAGE + 1)), last=True)
+        slot = Gang("slot-0", TaskTable(Roster.of(spec, gang="slot-0")), unit=UnitRun(1, 1, 1.0))
+        gangs = {**before.gangs, slot.name: slot}
+        store.commit(writes_between(before, replace(before, units=many, gangs=gangs)))
+        return begin(store, spec, SETTINGS, fresh=True).state
+
+    return {
+        "new": lambda store: begin(store, SPEC, SETTINGS).state,
+        "carried on": carried_on,
+        "upgraded": upgraded,
+        "of a former life": of_a_former_life,
+        "renewed": renewed_with(SPEC),
+        "renewed with other options": renewed_with(OTHER),
+        "renewed with units": renewed_units,
+    }
+
+
+@pytest.mark.parametrize("how", starts())
+def test_after_any_start_the_store_holds_what_is_in_memory_and_nothing_else(store, how):
+    state = starts()[how](store)
+    again = restore(store.values, SETTINGS, steady_time())
+    assert kept_of(again) == kept_of(state)
+    assert store.values.keys() <= kept_of(state).keys()
 
 
 # A clock that was a day ahead when the state was written, and is right again

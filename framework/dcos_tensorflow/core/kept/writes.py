@@ -111,8 +111,10 @@ def _tasks(before: Gang | None, after: Gang) -> Iterator[Write]:
 
 
 def _epoch(before: Gang | None, after: Gang) -> Iterator[Write]:
-    if after.epoch is not None and (before is None or before.epoch is not after.epoch):
-        yield Write(paths.epoch(after.name), codec.encode(after.epoch))
+    known = before.epoch if before is not None else None
+    if known is not after.epoch:
+        epoch = codec.encode(after.epoch) if after.epoch is not None else None
+        yield Write(paths.epoch(after.name), epoch)
 
 
 def _units(before: ServiceState, after: ServiceState) -> Iterator[Write]:
@@ -126,6 +128,9 @@ def _units(before: ServiceState, after: ServiceState) -> Iterator[Write]:
         if old is None or len(old.payloads) != len(page.payloads):
             yield Write(paths.units_given(number), codec.encode(page.payloads))
         yield Write(paths.units_state(number), codec.encode([unit.kept for unit in page.units]))
+    for number in range(len(pages), len(old_pages)):
+        yield Write(paths.units_given(number), None)
+        yield Write(paths.units_state(number), None)
 
 
 def _unit(before: Gang | None, after: Gang) -> Iterator[Write]:

@@ -336,7 +336,7 @@ class ServiceState:
             return None
         gang = self.gang_with(task)
         if gang is None:
-            # It was never launched since the state was lost.
+            # It was not launched yet in this run of the service.
             adopted = (r for r in self.reservations.values() if r.task == task)
             return next((r for r in adopted if not r.given_up), None)
         found = self.reservations.get(gang.tasks[task].resource_id)
