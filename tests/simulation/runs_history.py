@@ -160,9 +160,11 @@ class RunsHistory(VolumeHistory):
 
     def _calm(self) -> None:
         super()._calm()
-        while self.paid and self.scheduler.store:
+        while self.away_until and self.scheduler.store:
             self.step()
-            self.end_a_machine()
+        self.paid.clear()
+        for key in self.scheduler.state.capacity if self.scheduler.store else ():
+            self.handle(CapacityNoted(0, {key: CapacityRecord(0)}, {}))
 
 
 if __name__ == "__main__":

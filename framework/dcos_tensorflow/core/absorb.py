@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import (
@@ -21,7 +21,7 @@ from dcos_tensorflow.core.model.actions import (
     Exit,
     Resubscribe,
 )
-from dcos_tensorflow.core.model.job import ENDED_PHASES
+from dcos_tensorflow.core.model.job import ENDED_PHASES, Incident
 from dcos_tensorflow.core.model.own_error import own_error_of
 from dcos_tensorflow.core.model.report import Report, may_be_taken_back, taken_back_at
 from dcos_tensorflow.core.model.service_state import Evidence, Removal, Stray
@@ -103,6 +103,31 @@ def _refused(draft: Draft, event: events.FrameworkRefused) -> None:
         draft.reasons.append(why)
     else:
         draft.act(Resubscribe(), f"{why}; subscribing as a new framework")
+
+
+def _former_life(draft: Draft, event: events.FormerLifeKnown) -> None:
+    """Take over the framework that the service was before its state was lost, if it was one.
+
+    Its tasks are given up: they are killed before anything is launched, and the job goes on from
+    its checkpoint.
+    """
+    if not draft.state.seeks_former_life:
+        return
+    draft.state = replace(draft.state, seeks_former_life=False)
+    if not event.framework_id:
+        return
+    tasks = len(event.tasks)
+    what = (
+        f"the state of this service was lost; Mesos knew it as the framework"
+        f" {event.framework_id}, which goes on: {counted(tasks, 'task')} of it"
+        f" {agreeing(tasks, 'are')} ended, and the job starts again from its last checkpoint"
+    )
+    abandoned = {**draft.state.abandoned, **event.tasks}
+    draft.state = replace(draft.state, framework_id=event.framework_id, abandoned=abandoned)
+    for gang in draft.gangs():
+        lost = Incident(gang.spec.decider, "", draft.now, "state lost", what, charged=False)
+        gang.job = replace(gang.job, incidents=(*gang.job.incidents, lost), why=what)
+    draft.reasons.append(what)
 
 
 def _call_failed(draft: Draft, event: events.CallFailed) -> None:
@@ -366,6 +391,7 @@ _MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
     events.Registered: _registered,
     events.Disconnected: _disconnected,
     events.FrameworkRefused: _refused,
+    events.FormerLifeKnown: _former_life,
     events.CallFailed: _call_failed,
     events.OffersReceived: _offers,
     events.OfferRescinded: _rescinded,

@@ -9,10 +9,9 @@ from __future__ import annotations
 import logging
 import secrets
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 
-from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.kept import paths
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.kept.restore import (
@@ -25,13 +24,12 @@ from dcos_tensorflow.core.kept.restore import (
 )
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.events import ConfigurationChanged, Event, UninstallRequested
-from dcos_tensorflow.core.model.job import Incident, JobPhase
+from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.operator import renewal, requests
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.clock import steady_time
-from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
 from dcos_tensorflow.state.store import StateStore
 
@@ -75,16 +73,15 @@ def begin(
     uninstall: bool = False,
     finish_uninstall: bool = False,
     first_run: int = 1,
-    find_former_life: Callable[[], FormerLife] = lambda: NO_FORMER_LIFE,
 ) -> Beginning:
     """Return what to begin with. ``fresh`` replaces a job that is done by a new one.
 
-    Where nothing is stored, ``find_former_life`` says whether that is so because the state was
-    lost. A job that is not done goes on; where ``spec`` is another than the stored one, the core is
-    told and takes it for the target. Where it cannot be had, the stored one stays in force, and the
-    state says so from its first moment on: whoever asks how far the update is must not be told that
-    it is complete. ``refused`` says why ``spec`` cannot be had whatever is stored; of options that
-    cannot be read it has the name alone. ``first_run`` is the
+    Where nothing is stored, that may be so because the state was lost: the state says that it seeks
+    its former life. A job that is not done goes on; where ``spec`` is another than the stored one,
+    the core is told and takes it for the target. Where it cannot be had, the stored one stays in
+    force, and the state says so from its first moment on: whoever asks how far the update is must
+    not be told that it is complete. ``refused`` says why ``spec`` cannot be had whatever is stored;
+    of options that cannot be read it has the name alone. ``first_run`` is the
     number of a new service's first run. With ``finish_uninstall`` an uninstall that has begun is
     gone on with as if ``uninstall`` were said. Raises UninstallGoesOn, NothingInForce,
     StateUnreadable, StateError.
@@ -107,11 +104,15 @@ def begin(
         raise StateUnreadable(foreign)
     if refused and stored is None and not uninstall:
         raise NothingInForce(refused)
-    first = stored or replace(_first_state(spec, settings, find_former_life()), run=first_run)
+    # What an uninstall has not erased yet is of a framework that it has removed.
+    first = stored or replace(
+        _first_state(spec, settings), run=first_run, seeks_former_life=not begun
+    )
     if uninstall:
         return _uninstalling(first, known=stored is not None)
     if stored is None:
-        return _new(store, first)
+        store.commit(first_writes(first))
+        return Beginning(first)
     same = configuration_id(stored.spec) == configuration_id(spec)
     done = stored.job.phase is JobPhase.DONE
     follows = done and (fresh or not same) and not refused
@@ -140,37 +141,21 @@ def _configurations(values: Mapping[str, bytes]) -> dict[str, ServiceSpec]:
 
 
 def _uninstalling(state: ServiceState, *, known: bool) -> Beginning:
-    """Begin or go on with an uninstall; without a framework there is nothing to ask Mesos for."""
+    """Begin or go on with an uninstall; without a framework there is nothing to ask Mesos for.
+
+    Where nothing is stored, Mesos may know one.
+    """
     if not known:
         name = state.spec.name
         log.info("nothing is stored of the service %s; whatever is left is erased", name)
-    return Beginning(state, (UninstallRequested(_UNINSTALL),), bool(state.framework_id))
+    subscribe = state.seeks_former_life or bool(state.framework_id)
+    return Beginning(state, (UninstallRequested(_UNINSTALL),), subscribe)
 
 
-def _first_state(spec: ServiceSpec, settings: LaunchSettings, former: FormerLife) -> ServiceState:
+def _first_state(spec: ServiceSpec, settings: LaunchSettings) -> ServiceState:
     settings = replace(settings, token_key=secrets.token_hex(32))
     state = ServiceState.of_one_gang(spec, str(uuid.uuid4()), settings)
-    state = replace(state, configurations=(configuration_id(spec),))
-    if not former.framework_id:
-        return state
-    tasks = len(former.tasks)
-    what = (
-        f"the state of this service was lost; Mesos knew it as the framework"
-        f" {former.framework_id}, which goes on: {counted(tasks, 'task')} of it"
-        f" {agreeing(tasks, 'are')} ended, and the job starts again from its last checkpoint"
-    )
-    lost = Incident(spec.decider, "", steady_time(), "state lost", what, charged=False)
-    gangs = {
-        name: replace(gang, job=replace(gang.job, incidents=(lost,), why=what))
-        for name, gang in state.gangs.items()
-    }
-    return replace(state, framework_id=former.framework_id, abandoned=former.tasks, gangs=gangs)
-
-
-def _new(store: StateStore, state: ServiceState) -> Beginning:
-    empty = replace(state, framework_id="", abandoned={})
-    store.commit([*first_writes(state), *writes_between(empty, state)])
-    return Beginning(state)
+    return replace(state, configurations=(configuration_id(spec),))
 
 
 def _renewed(store: StateStore, spec: ServiceSpec, stored: ServiceState) -> ServiceState:

@@ -1,6 +1,7 @@
 """A service whose state was lost: what Mesos still knows of it, so that it is not fought.
 
-Used by ``scheduler.Scheduler`` before a service begins of which the state store holds nothing.
+Asked by ``scheduler.Scheduler`` before it subscribes for a service of which the state store held
+nothing, until it is answered: with an answer that is made up two gangs would train side by side.
 Every framework of ours carries a label that stands for its service's name and its place in the
 state store. Only one scheduler leads at that place, so a framework with that label which another
 process subscribed is this service's own former life: its id is taken over, and its tasks are given
@@ -13,41 +14,32 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import logging
 import queue
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from dcos_tensorflow.core.model.events import Disconnected, Event, FormerLifeKnown
 from dcos_tensorflow.mesos.address import Address, parse_masters
-from dcos_tensorflow.mesos.agent_files import AgentFilesError, AgentRefused, HttpAccess
+from dcos_tensorflow.mesos.agent_files import (
+    AgentFilesError,
+    AgentRefused,
+    AgentUnreachable,
+    HttpAccess,
+)
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
-from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
 
 log = logging.getLogger(__name__)
 
 LABEL = "dcos-tensorflow-service"
-#: How long the master is waited for. Longer, and whoever starts a service without a master would
-#: not be told what it waits for.
-_PATIENCE_SECONDS = 3.0
-_RETRY_SECONDS = 0.2
-
-
-@dataclass(frozen=True)
-class FormerLife:
-    """A framework of this service that Mesos still knows; ``tasks`` maps task ids to agent ids.
-
-    Without a ``framework_id`` there is none.
-    """
-
-    framework_id: str
-    tasks: Mapping[str, str]
-
-
-#: For a service that Mesos has never seen.
-NO_FORMER_LIFE = FormerLife("", {})
+#: Seconds between two questions.
+_RETRY_SECONDS = (0.2, 0.2, 0.2, 0.5, 1.0, 2.0)
+#: So long ZooKeeper has to name a leader before it is told that there is none.
+_FIRST_LEADER_SECONDS = 3.0
 
 
 def labels(service: str, state_url: str) -> Mapping[str, str]:
@@ -61,32 +53,52 @@ def labels(service: str, state_url: str) -> Mapping[str, str]:
     return {LABEL: hashlib.sha256(f"{service}\n{where}".encode()).hexdigest()[:32]}
 
 
-def find(masters: str, https: bool, access: HttpAccess, wanted: Mapping[str, str]) -> FormerLife:
-    """Return the newest framework with these labels, NO_FORMER_LIFE when there is none.
+def search(
+    masters: str,
+    https: bool,
+    access: HttpAccess,
+    wanted: Mapping[str, str],
+    *,
+    tell: Callable[[Event], None],
+    goes_on: Callable[[float], bool],
+) -> None:
+    """Ask for the newest framework with these labels until a master answers, and tell the answer.
 
-    A master that does not answer within seconds, or does not let us look, is not waited for.
+    What keeps it from being known is told as why there is no subscription yet: nothing is placed
+    meanwhile. A master that does not let us look never will: that is told as an answer, with a
+    warning. Ends without an answer when ``goes_on`` says no (``leading_masters``).
     """
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    trouble = "no master is known"
-    for master in leading_masters(masters, https, deadline):
+    known = ""
+    for master in leading_masters(masters, https, goes_on):
         try:
-            return _newest(access.get(master, "/frameworks"), wanted)
+            if master is None:
+                raise AgentUnreachable("no master is known")
+            tell(_newest(access.get(master, "/frameworks"), wanted))
+            return
         except AgentRefused as error:
-            trouble = str(error)
-            break
-        except AgentFilesError as error:
-            trouble = str(error)
-    log.warning("whether the service has run before cannot be told: %s", trouble)
-    return NO_FORMER_LIFE
+            log.warning("whether the service has run before cannot be told: %s", error)
+            tell(FormerLifeKnown())
+            return
+        except (AgentFilesError, KeyError, TypeError, ValueError, AttributeError) as error:
+            trouble = str(error) or type(error).__name__
+            if trouble != known:
+                tell(Disconnected(f"whether it has run before is not known yet: {trouble}"))
+            known = trouble
 
 
-def leading_masters(masters: str, https: bool, deadline: float) -> Iterator[Address]:
-    """Yield the masters to ask, again and again, until the time is up."""
+def leading_masters(
+    masters: str, https: bool, goes_on: Callable[[float], bool]
+) -> Iterator[Address | None]:
+    """Yield the masters to ask, again and again, each time None where none leads.
+
+    ``goes_on`` waits so many seconds, and says whether to go on; the waits grow.
+    """
     where = parse_masters(masters, https)
+    waits = itertools.chain(_RETRY_SECONDS, itertools.repeat(_RETRY_SECONDS[-1]))
     if not isinstance(where, ZooKeeperAddress):
-        while time.monotonic() < deadline:
+        yield from where
+        while goes_on(next(waits)):
             yield from where
-            time.sleep(_RETRY_SECONDS)
         return
     # kazoo comes with it, and most masters are named and not elected in ZooKeeper.
     from dcos_tensorflow.mesos.detector import ZooKeeperDetector
@@ -95,20 +107,24 @@ def leading_masters(masters: str, https: bool, deadline: float) -> Iterator[Addr
     detector = ZooKeeperDetector(where, leaders.put, https)
     detector.start()
     leader: Address | None = None
+    begun = time.monotonic()
     try:
-        while (left := deadline - time.monotonic()) > 0:
+        while goes_on(0.0):
             with contextlib.suppress(queue.Empty):
-                leader = leaders.get(timeout=left if leader is None else _RETRY_SECONDS)
-            if leader is not None:
-                yield leader
+                leader = leaders.get(timeout=_RETRY_SECONDS[0])
+            if leader is None and time.monotonic() - begun < _FIRST_LEADER_SECONDS:
+                continue
+            yield leader
+            if not goes_on(next(waits)):
+                return
     finally:
         detector.stop()
 
 
-def _newest(answer: Any, wanted: Mapping[str, str]) -> FormerLife:
+def _newest(answer: Any, wanted: Mapping[str, str]) -> FormerLifeKnown:
     ours = [one for one in answer["frameworks"] if _labels_of(one).items() >= wanted.items()]
     if not ours:
-        return NO_FORMER_LIFE
+        return FormerLifeKnown()
     newest = max(ours, key=lambda one: float(one.get("registered_time", 0.0)))
     for one in ours:
         if one is not newest:
@@ -121,7 +137,7 @@ def _newest(answer: Any, wanted: Mapping[str, str]) -> FormerLife:
         newest["id"],
         len(tasks),
     )
-    return FormerLife(str(newest["id"]), tasks)
+    return FormerLifeKnown(str(newest["id"]), tasks)
 
 
 def _labels_of(framework: Mapping[str, Any]) -> dict[str, str]:

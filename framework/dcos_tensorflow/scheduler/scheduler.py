@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -165,6 +166,7 @@ class Scheduler:
         self._units: Units | None = None
         self._capacity: Capacity | None = None
         self._questions = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, "question")
+        self._stopping = threading.Event()
         #: Reads our tasks' sandboxes with this scheduler's credentials; None before ``start``.
         self.files: AgentFiles | None = None
 
@@ -345,9 +347,6 @@ class Scheduler:
             uninstall=config.uninstall,
             finish_uninstall=config.finish_uninstall,
             first_run=config.first_run,
-            find_former_life=lambda: former_life.find(
-                config.master, gateway.config.scheme == "https", gateway.access, self._labels()
-            ),
         )
         self._configurations, self._options = beginning.configurations, beginning.options
         if self._given and not self._refused:
@@ -394,13 +393,25 @@ class Scheduler:
         self._lease.start()
         self._runners.start()
         units.begin()
-        if beginning.subscribe:
+        if beginning.subscribe and not beginning.state.seeks_former_life:
             self._subscription.begin(beginning.state.spec, beginning.state.framework_id)
+        elif beginning.subscribe:
+            self._loop.watch(self._subscribe_once_known)
+            self._questions.submit(
+                former_life.search,
+                config.master,
+                gateway.config.scheme == "https",
+                gateway.access,
+                self._labels(),
+                tell=self.submit,
+                goes_on=lambda seconds: not self._stopping.wait(seconds),
+            )
         for event in beginning.events:
             self._loop.submit(event)
 
     def stop(self) -> None:
         """End this process's part. Every task is left alone."""
+        self._stopping.set()
         for part in (
             self._gateway,
             self._runners,
@@ -437,6 +448,14 @@ class Scheduler:
                 log.warning("the framework's id is still stored: %s", error)
 
     # Wiring.
+
+    def _subscribe_once_known(self, decision: Decision) -> None:
+        """Subscribe when it is known whether Mesos knows the service already."""
+        state = decision.state
+        if self._subscription is None or self._subscription.is_begun or state.seeks_former_life:
+            return
+        if state.framework_id or not state.uninstall.asked:
+            self._subscription.begin(state.spec, state.framework_id)
 
     def _start_api(self) -> bool:
         """Serve the API, where there is one and it is not served yet; say whether there is one."""

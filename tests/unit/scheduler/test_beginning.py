@@ -21,6 +21,8 @@ from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
+    Disconnected,
+    FormerLifeKnown,
     Registered,
     Tick,
     UninstallRequested,
@@ -41,11 +43,11 @@ from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import PAGE, UnitRun, UnitTable
 from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
 from dcos_tensorflow.core.operator.renewal import refusal, renewed
+from dcos_tensorflow.core.plans.standing import on_its_way
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler.beginning import NothingInForce, UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.capacity_records import ACCOUNT, ledger_of
 from dcos_tensorflow.scheduler.clock import steady_time
-from dcos_tensorflow.scheduler.former_life import FormerLife
 from dcos_tensorflow.state.paths import erase_order
 from sample_states import a_record, with_job, with_records
 from scheduled_jobs import command_job
@@ -84,7 +86,10 @@ def stored(store: Values, spec: ServiceSpec = SPEC, framework_id: str = "f-1", *
     state = restore(store.values, SETTINGS, time.time())
     uninstalling = job.pop("uninstalling", False)
     after = replace(
-        with_job(state, **job), framework_id=framework_id, uninstall=Uninstall(bool(uninstalling))
+        with_job(state, **job),
+        framework_id=framework_id,
+        uninstall=Uninstall(bool(uninstalling)),
+        seeks_former_life=False,
     )
     store.commit(writes_between(state, after))
     return after
@@ -181,7 +186,40 @@ def test_an_uninstall_without_a_framework_asks_nothing_of_mesos(store):
 
 def test_an_uninstall_of_nothing_writes_nothing_of_a_new_service(store):
     beginning = begin(store, SPEC, SETTINGS, uninstall=True)
-    assert (beginning.subscribe, store.values) == (False, {})
+    assert (beginning.state.seeks_former_life, store.values) == (True, {})
+
+
+def test_an_uninstall_of_nothing_ends_when_mesos_knows_nothing_either(store):
+    beginning = begin(store, SPEC, SETTINGS, uninstall=True)
+    asked = step(beginning.state, beginning.events, steady_time()).state
+    assert not asked.removal.erased
+    after = step(asked, (FormerLifeKnown(),), steady_time()).state
+    assert after.removal.erased
+
+
+def test_whether_mesos_knows_a_new_service_is_asked_until_it_is_known(store):
+    assert begin(store, SPEC, SETTINGS).state.seeks_former_life
+    again = begin(store, SPEC, SETTINGS).state
+    assert again.seeks_former_life
+    store.commit(step(again, (FormerLifeKnown(),), steady_time()).writes)
+    assert not begin(store, SPEC, SETTINGS).state.seeks_former_life
+
+
+def test_a_service_that_seeks_its_former_life_says_so(store):
+    state = begin(store, SPEC, SETTINGS).state
+    unknown = Disconnected("whether it has run before is not known yet: h:5050 does not answer")
+    told = step(state, (unknown,), steady_time()).state
+    for name in told.view().roster.names:
+        assert "whether it has run before is not known yet" in on_its_way(told.view(), name)[1]
+
+
+def test_the_tasks_of_a_former_life_are_given_up_and_the_framework_goes_on(store):
+    state = begin(store, SPEC, SETTINGS).state
+    after = step(state, (FormerLifeKnown("f-9", {"t-9": "a9"}),), steady_time()).state
+    assert (after.framework_id, after.abandoned) == ("f-9", {"t-9": "a9"})
+    assert [incident.kind for incident in after.job.incidents] == ["state lost"]
+    # Told once more, it is no news.
+    assert step(after, (FormerLifeKnown("f-8"),), steady_time()).state.framework_id == "f-9"
 
 
 def test_an_erase_that_was_cut_short_makes_no_new_service(store):
@@ -321,8 +359,10 @@ def starts() -> dict[str, Callable[[Values], ServiceState]]:
         return begin(store, stored_spec(store.values), SETTINGS).state
 
     def of_a_former_life(store: Values) -> ServiceState:
-        former = FormerLife("f-9", {"t-9": "a9"})
-        return begin(store, SPEC, SETTINGS, find_former_life=lambda: former).state
+        state = begin(store, SPEC, SETTINGS).state
+        decision = step(state, (FormerLifeKnown("f-9", {"t-9": "a9"}),), steady_time())
+        store.commit(decision.writes)
+        return begin(store, SPEC, SETTINGS).state
 
     def renewed_with(spec: ServiceSpec) -> Callable[[Values], ServiceState]:
         def begun(store: Values) -> ServiceState:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from dcos_tensorflow.core.model.events import Disconnected, Event, FormerLifeKnown
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.agent_files import AgentRefused, AgentUnreachable, HttpAccess
-from dcos_tensorflow.scheduler import former_life
-from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife, find, labels
+from dcos_tensorflow.scheduler.former_life import labels, search
 
 OURS = labels("job", "zk://h1:2181/jobs")
 
@@ -34,8 +34,20 @@ def framework(identifier: str, labelled: Any = OURS, since: float = 1.0, **more:
     return {"id": identifier, "registered_time": since, "labels": found, **more}
 
 
-def look(*answers: Any) -> FormerLife:
-    return find("h:5050", False, Master(*answers), OURS)
+def told(*answers: Any, asked: int = 1000) -> list[Event]:
+    """Return what is told by a search that goes on for so many questions."""
+    events: list[Event] = []
+    left = iter(range(asked))
+    search(
+        *("h:5050", False, Master(*answers), OURS),
+        tell=events.append,
+        goes_on=lambda seconds: next(left, None) is not None,
+    )
+    return events
+
+
+def look(*answers: Any) -> Event:
+    return told(*answers)[-1]
 
 
 def test_services_of_another_name_or_place_have_other_labels() -> None:
@@ -50,27 +62,35 @@ def test_the_labels_do_not_depend_on_the_password() -> None:
 
 def test_a_framework_without_the_label_is_nobody_of_ours() -> None:
     stranger = {"id": "F-1", "name": "job"}
-    assert look([stranger, framework("F-2", labels("job", "zk://h2:2181"))]) == NO_FORMER_LIFE
+    assert look([stranger, framework("F-2", labels("job", "zk://h2:2181"))]) == FormerLifeKnown()
 
 
 def test_tasks_on_agents_that_do_not_answer_are_tasks_too() -> None:
     here, away = {"id": "t-1", "slave_id": "S-1"}, {"id": "t-2", "slave_id": "S-2"}
     known = framework("F-1", tasks=[here], unreachable_tasks=[away])
-    assert look([known]) == FormerLife("F-1", {"t-1": "S-1", "t-2": "S-2"})
+    assert look([known]) == FormerLifeKnown("F-1", {"t-1": "S-1", "t-2": "S-2"})
 
 
 def test_the_newest_of_several_is_taken() -> None:
-    assert look([framework("F-1"), framework("F-2", since=2.0)]).framework_id == "F-2"
+    found = look([framework("F-1"), framework("F-2", since=2.0)])
+    assert found == FormerLifeKnown("F-2")
 
 
-def test_a_master_that_does_not_answer_at_once_is_asked_again() -> None:
-    assert look(AgentUnreachable("not yet"), [framework("F-1")]).framework_id == "F-1"
+@pytest.mark.parametrize("failures", [1, 500])
+def test_a_master_is_asked_until_it_answers(failures: int) -> None:
+    slow = [AgentUnreachable("not yet")] * failures
+    assert look(*slow, [framework("F-1")]) == FormerLifeKnown("F-1")
 
 
-def test_a_master_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(former_life, "_PATIENCE_SECONDS", 0.05)
-    assert look(AgentUnreachable("down")) == NO_FORMER_LIFE
+def test_an_answer_that_makes_no_sense_is_none() -> None:
+    assert look([{"id": "F-0", "labels": 3}], [framework("F-1")]) == FormerLifeKnown("F-1")
+
+
+def test_a_master_that_never_answers_leaves_it_unknown_and_it_is_told_why() -> None:
+    assert told(AgentUnreachable("down")) == [
+        Disconnected("whether it has run before is not known yet: down")
+    ]
 
 
 def test_a_master_that_does_not_let_us_look_is_not_asked_again() -> None:
-    assert look(AgentRefused("401"), [framework("F-1")]) == NO_FORMER_LIFE
+    assert told(AgentRefused("401"), [framework("F-1")]) == [FormerLifeKnown()]

@@ -162,6 +162,7 @@ def restore(
         },
         uninstall=service.uninstall,
         run=service.run,
+        seeks_former_life=service.seeks_former_life,
     )
 
 

@@ -46,6 +46,17 @@ class FrameworkRefused:
 
 
 @dataclass(frozen=True)
+class FormerLifeKnown:
+    """What Mesos knows of a service of which nothing was stored.
+
+    ``tasks`` maps the ids of its tasks to agent ids. Without a ``framework_id`` it knows nothing.
+    """
+
+    framework_id: str = ""
+    tasks: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class OffersReceived:
     """New offers."""
 
@@ -285,6 +296,7 @@ Event = (
     Registered
     | Disconnected
     | FrameworkRefused
+    | FormerLifeKnown
     | OffersReceived
     | OfferRescinded
     | InverseOffersReceived

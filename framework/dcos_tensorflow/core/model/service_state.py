@@ -276,6 +276,9 @@ class ServiceState:
     #: Agent id -> the times of recent failures of our tasks on it.
     agent_failures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     uninstall: Uninstall = Uninstall()
+    #: Nothing was stored when the service began, and nobody could say yet whether Mesos knows it:
+    #: until that is known it is not registered.
+    seeks_former_life: bool = False
     #: Units of work, of a service that has some.
     units: UnitTable = UnitTable()
     #: The ledger of machines that are bought for the service.
