@@ -22,7 +22,12 @@ from dcos_tensorflow.core.step import Decision, step
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.inbox import Inbox
 from dcos_tensorflow.scheduler.turn import TURN_ID, Turn
-from dcos_tensorflow.state.errors import StateAccessDenied, StateError, StateUnavailable
+from dcos_tensorflow.state.errors import (
+    StateAccessDenied,
+    StateError,
+    StateTooLarge,
+    StateUnavailable,
+)
 from dcos_tensorflow.state.store import StateStore
 
 T = TypeVar("T")
@@ -33,7 +38,13 @@ EXIT_SOFTWARE = 70
 EXIT_STATE = 8
 _FIRST_RETRY_SECONDS = 0.2
 _MAX_RETRY_SECONDS = 5.0
+#: So long it is told that something could not be stored, from the last time on (seconds).
+_REFUSED_SECONDS = 60.0
 _WAITING = "what runs goes on, nothing else happens until the state can be stored again: {}"
+_REFUSED = (
+    "what runs goes on, but {} leads to more than can be stored, and is not done: {}; nothing is"
+    " bought, launched or ended because of it"
+)
 
 
 def _erases(decision: Decision) -> bool:
@@ -58,8 +69,12 @@ class EventLoop:
         clock: Callable[[], float] = steady_time,
     ) -> None:
         self._state = state
-        #: What is shown while the store takes nothing; None when it does.
-        self._held_up: ServiceState | None = None
+        #: Why the store takes nothing; empty when it does.
+        self._held_up = ""
+        #: What it has refused last, and until when that is told (monotonic).
+        self._refused, self._refused_until = "", 0.0
+        #: A state, what holds it up, and the two together.
+        self._shown = (state, "", state)
         self._store = store
         self._perform = perform
         self._tick_seconds = tick_seconds
@@ -68,6 +83,7 @@ class EventLoop:
         self._watchers: list[Callable[[Decision], None]] = []
         self._each_step: list[Callable[[ServiceState], None]] = []
         self._measurers: list[Callable[[Turn], None]] = []
+        self._refusals: list[Callable[[Event], None]] = []
         #: What the ids of turns begin with: another scheduler of the service has another.
         self._life = os.urandom(3).hex()
         self._turns = 0
@@ -87,7 +103,15 @@ class EventLoop:
 
         While the store takes nothing it is the last one that was stored, and says why.
         """
-        return self._held_up or self._state
+        refused = self._refused if time.monotonic() < self._refused_until else ""
+        why, state = self._held_up or refused, self._state
+        if not why:
+            return state
+        of, held_by, shown = self._shown
+        if of is not state or held_by != why:
+            shown = state.held_up(why)
+            self._shown = (state, why, shown)
+        return shown
 
     @property
     def waiting(self) -> int:
@@ -118,6 +142,10 @@ class EventLoop:
     def measure(self, callback: Callable[[Turn], None]) -> None:
         """Call ``callback`` in the loop's thread after every turn that had or did something."""
         self._measurers.append(callback)
+
+    def when_refused(self, callback: Callable[[Event], None]) -> None:
+        """Call ``callback`` in the loop's thread with each event that led to what is too large."""
+        self._refusals.append(callback)
 
     def start(self) -> None:
         """Start the thread."""
@@ -162,7 +190,7 @@ class EventLoop:
             self._turned_at = time.monotonic()
             TURN_ID.set(f"{self._life}-{self._turns}")
             try:
-                self._handle(events or (Tick(),))
+                self._take(events or (Tick(),))
             except StateError as error:
                 self.leave(EXIT_STATE, f"the state store refuses to go on: {error}")
             except Exception as error:
@@ -174,6 +202,26 @@ class EventLoop:
             finally:
                 self._turned_at = None
                 TURN_ID.set("")
+
+    def _take(self, events: Sequence[Event]) -> None:
+        """Handle events together; one by one where together they cannot be stored.
+
+        What alone leads to a value that no store takes is as if it had not happened, and is told:
+        leaving would end nothing but this process, and the next one would come to the same.
+        """
+        try:
+            self._handle(events)
+        except StateTooLarge as error:
+            if len(events) > 1:
+                for event in events:
+                    if not self._stopping.is_set():
+                        self._take((event,))
+                return
+            why = _REFUSED.format(type(events[0]).__name__, error)
+            if why != self._refused or time.monotonic() >= self._refused_until:
+                log.error("%s", why)
+            self._refused, self._refused_until = why, time.monotonic() + _REFUSED_SECONDS
+            self._tell(self._refusals, events[0])
 
     def _handle(self, events: Sequence[Event]) -> None:
         began, now, before = time.monotonic(), self._clock(), self._state
@@ -236,14 +284,14 @@ class EventLoop:
                     write()
                 except (StateUnavailable, StateAccessDenied) as error:
                     log.warning("the state store is unavailable, trying again: %s", error)
-                    self._held_up = self._state.held_up(_WAITING.format(error))
+                    self._held_up = _WAITING.format(error)
                     if self._stopping.wait(wait):
                         return False
                     wait = min(wait * 2, _MAX_RETRY_SECONDS)
                 else:
                     return True
         finally:
-            self._held_up = None
+            self._held_up = ""
 
     @staticmethod
     def _tell(callbacks: Sequence[Callable[[T], None]], what: T) -> None:

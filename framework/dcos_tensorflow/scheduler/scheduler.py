@@ -33,7 +33,12 @@ from dcos_tensorflow.core.model.actions import (
     Write,
 )
 from dcos_tensorflow.core.model.agents import KnownAgent
-from dcos_tensorflow.core.model.events import Event, FrameworkRefused, RunnerReported
+from dcos_tensorflow.core.model.events import (
+    CapacityNoted,
+    Event,
+    FrameworkRefused,
+    RunnerReported,
+)
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
@@ -366,6 +371,7 @@ class Scheduler:
         )
         self._loop.look(lambda state: evidence.expire())
         self._loop.look(self._follow_capacity)
+        self._loop.when_refused(self._not_kept)
         for question in (QUOTA, AGENTS):
             watch = MasterWatch[Any](
                 question,
@@ -531,6 +537,10 @@ class Scheduler:
             look_seconds=self.config.capacity_look_seconds,
         )
         self._capacity.start()
+
+    def _not_kept(self, event: Event) -> None:
+        if isinstance(event, CapacityNoted) and self._capacity is not None:
+            self._capacity.not_kept(event.number)
 
     def _known_agents(self) -> Sequence[KnownAgent] | None:
         """Return the agents as the master lists them; None where it does not."""
