@@ -21,6 +21,7 @@ from dcos_tensorflow.core.model.actions import (
     Exit,
     Resubscribe,
 )
+from dcos_tensorflow.core.model.bounds import NAME_BYTES, TEXT_BYTES, cut
 from dcos_tensorflow.core.model.job import ENDED_PHASES, Incident
 from dcos_tensorflow.core.model.own_error import own_error_of
 from dcos_tensorflow.core.model.report import Report, may_be_taken_back, taken_back_at
@@ -302,7 +303,7 @@ def _report(draft: Draft, event: events.RunnerReported) -> None:
     if record is None or gang is None:
         return
     draft.note_report(event.task_id, event.report)
-    _recognise(gang, record, str(event.report.get("strategy") or ""))
+    _recognise(gang, record, cut(str(event.report.get("strategy") or ""), NAME_BYTES))
     at = taken_back_at(event.report)
     if at is not None:
         maintenance.notice(gang, record, at)
@@ -314,13 +315,13 @@ def _report(draft: Draft, event: events.RunnerReported) -> None:
     end = event.report["exit"]
     code = end.get("code")
     texts = (str(end.get("summary") or ""), str(end.get("hint") or ""))
-    summary = "; ".join(text for text in texts if text)
+    summary = cut("; ".join(text for text in texts if text), TEXT_BYTES)
     gang.put(
         replace(
             record,
             failed_start=start,
-            exit_class=str(end.get("class") or ""),
-            exit_code=code if isinstance(code, int) else None,
+            exit_class=cut(str(end.get("class") or ""), NAME_BYTES),
+            exit_code=code if isinstance(code, int) and abs(code) < contract.MOST_STEPS else None,
             exit_summary=summary,
             error=own_error_of(end.get("error")),
             changed_at=draft.now,

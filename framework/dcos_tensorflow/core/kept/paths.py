@@ -1,6 +1,6 @@
 """Where in the store each part of a service's state is. Paths are below the service's root.
 
-The layout of format 2. ``Tasks`` and ``Configurations`` are where the DC/OS SDK has them; a gang
+The layout of format 3. ``Tasks`` and ``Configurations`` are where the DC/OS SDK has them; a gang
 has a folder of its own.
 """
 
@@ -15,7 +15,7 @@ CONTROLS = "Plans"
 TASKS = "Tasks"
 RESERVATIONS = "Reservations"
 GANGS = "Gangs"
-UNITS = "Units"
+UNITS = "UnitPages"
 CAPACITY = "Capacity"
 #: What belongs to the service and to no gang: how often it launched, maintenance, the uninstall.
 SERVICE = "Properties/service"
@@ -61,12 +61,12 @@ def unit(gang: str) -> str:
 
 def units_given(page: int) -> str:
     """Return where it is said what the units of a page are."""
-    return f"{UNITS}/{page:04}/Given"
+    return f"{UNITS}/{page:05}/Given"
 
 
 def units_state(page: int) -> str:
     """Return where it is said what became of the units of a page."""
-    return f"{UNITS}/{page:04}/State"
+    return f"{UNITS}/{page:05}/State"
 
 
 def capacity(key: str) -> str:
