@@ -35,8 +35,10 @@ MOST_INCIDENTS = 500
 OLD_INCIDENT_BYTES = 150
 #: Machines of one purchase, which is one value: more are several purchases.
 MACHINES_OF_A_PURCHASE = 100
+#: Names and addresses of a machine, and how long one is: longer ones are no name of DNS.
+NAMES_OF_A_MACHINE, HOSTNAME_LETTERS = 8, 253
 #: Changes of price that are kept, of all pools together.
-MOST_PRICES = 4_000
+MOST_PRICES = 1_000
 
 #: What of an event that comes from outside is kept, and how long it may be; by the event's kind.
 OF_EVENTS: Mapping[str, Mapping[str, int]] = {
