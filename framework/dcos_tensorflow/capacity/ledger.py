@@ -302,7 +302,8 @@ class Ledger:
     @property
     def price_per_hour(self) -> Fraction:
         """Return what an hour of everything costs."""
-        return sum((entry.price_per_hour for entry in self.entries.values()), Fraction())
+        going = (entry for entry in self.entries.values() if entry.stage is not Stage.OVER)
+        return sum((entry.price_per_hour for entry in going), Fraction())
 
     def on_demand(self) -> int:
         """Return how many on-demand machines there are, or may come."""

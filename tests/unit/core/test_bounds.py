@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.kept import paths
 from dcos_tensorflow.core.kept.writes import writes_between
 from dcos_tensorflow.core.model import bounds, events
 from dcos_tensorflow.core.model.bounds import OF_EVENTS, cut, of_event
@@ -102,6 +103,18 @@ def test_a_page_of_units_that_failed_as_loudly_as_they_can_fits_into_the_store(t
         units.pruned(draft, event)
     assert draft.state.units.count(UnitState.PRUNED) == PAGE
     assert largest(before, draft.state) < MAX_VALUE_BYTES
+
+
+def test_ten_thousand_abandoned_attempts_fit_into_the_store() -> None:
+    before = a_state(JobPhase.RUNNING)
+    given_up = {
+        f"{'a-service-with-a-long-name' * 3}__gpu-worker-{n}__{n:032x}": f"{n:036x}-S{n}"
+        for n in range(10_000)
+    }
+    after = replace(before, abandoned=given_up)
+    assert largest(before, after) < MAX_VALUE_BYTES // 10
+    (one,) = writes_between(after, replace(after, abandoned={**given_up, "t": "a1"}))
+    assert one.path == paths.abandoned("t")
 
 
 @WORST

@@ -10,6 +10,7 @@ import pytest
 from dcos_tensorflow.core.kept import codec, paths
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, upgrade
 from dcos_tensorflow.core.kept.writes import first_writes
+from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.units import UnitState
@@ -55,6 +56,15 @@ def test_a_change_of_the_format_that_is_cut_short_anywhere_loses_nothing() -> No
         assert len(state.units) == 2 * THEN + 7
     assert not any(path.startswith("Units/") for path in values)
     assert upgrade(values)[1] == ()
+
+
+def test_attempts_that_were_given_up_stay_so() -> None:
+    given_up = {f"t-{n}": f"a{n}" for n in range(50)}
+    values = {**stored(3), "Properties/abandoned": codec.encode(given_up)}
+    state = restore(values, LaunchSettings(), NOW)
+    assert state is not None
+    assert state.abandoned == given_up
+    assert Write("Properties/abandoned", None) in upgrade(values)[1]
 
 
 def test_pages_that_do_not_fit_each_other_are_told() -> None:

@@ -333,7 +333,13 @@ def test_a_new_run_may_have_other_volumes_where_the_service_has_none(store):
 def kept_of(state: ServiceState) -> dict[str, bytes]:
     """Return everything that is to be kept of a state, by its path; options by their id."""
     nothing = replace(
-        state, framework_id="", gangs={}, units=UnitTable(), reservations={}, capacity={}
+        state,
+        framework_id="",
+        gangs={},
+        units=UnitTable(),
+        reservations={},
+        capacity={},
+        abandoned={},
     )
     everything = (*first_writes(state), *writes_between(nothing, state))
     specs = (state.spec, *state.former_options.values())
@@ -342,7 +348,6 @@ def kept_of(state: ServiceState) -> dict[str, bytes]:
         **{paths.configuration(key): b"" for key in state.former_options},
         **{paths.configuration(key): b"" for key in map(configuration_id, specs)},
         paths.CONTROLS: codec.encode(state.controls),
-        paths.ABANDONED: codec.encode(state.abandoned),
     }
 
 

@@ -1,6 +1,7 @@
 """The second format of the store, and its way to the present one: units in pages of 200.
 
-A page is one value of the store, so a unit that changed wrote all of its page. Called by
+A page is one value of the store, so a unit that changed wrote all of its page; and all attempts
+that were given up were one value, which is too small for those of 10,000 tasks. Called by
 ``core.kept.restore`` as ``format_1`` is. Pages of now are written before those of then go, the
 first of them at first: a commit that is cut short leaves all of then, or all of now.
 """
@@ -13,10 +14,12 @@ from typing import Any
 
 from dcos_tensorflow.core.kept import codec, paths
 from dcos_tensorflow.core.kept.codec import RecordError
+from dcos_tensorflow.core.kept.writes import abandoned
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.units import PAGE
 
 UNITS = "Units"
+ABANDONED = "Properties/abandoned"
 
 
 def changes(values: Mapping[str, bytes]) -> tuple[Write, ...]:
@@ -24,6 +27,17 @@ def changes(values: Mapping[str, bytes]) -> tuple[Write, ...]:
 
     Raises RecordError when what it holds cannot be read.
     """
+    return (*_units(values), *_abandoned(values))
+
+
+def _abandoned(values: Mapping[str, bytes]) -> tuple[Write, ...]:
+    if ABANDONED not in values:
+        return ()
+    found: dict[str, str] = codec.decode(dict, values[ABANDONED])
+    return (*abandoned({}, found), Write(ABANDONED, None))
+
+
+def _units(values: Mapping[str, bytes]) -> tuple[Write, ...]:
     given: list[Any] = []
     states: list[Any] = []
     # A page whose state a split commit did not reach was never asked for anything.

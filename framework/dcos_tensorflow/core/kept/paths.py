@@ -6,6 +6,8 @@ has a folder of its own.
 
 from __future__ import annotations
 
+from zlib import crc32
+
 FRAMEWORK_ID = "FrameworkID"
 CONFIG_TARGET = "ConfigTarget"
 CONFIGURATIONS = "Configurations"
@@ -19,7 +21,8 @@ UNITS = "UnitPages"
 CAPACITY = "Capacity"
 #: What belongs to the service and to no gang: how often it launched, maintenance, the uninstall.
 SERVICE = "Properties/service"
-ABANDONED = "Properties/abandoned"
+ABANDONED_PAGES = 32
+ABANDONED = "Abandoned"
 INSTANCE = "Properties/instance"
 TOKEN_KEY = "Properties/token-key"
 
@@ -67,6 +70,12 @@ def units_given(page: int) -> str:
 def units_state(page: int) -> str:
     """Return where it is said what became of the units of a page."""
     return f"{UNITS}/{page:05}/State"
+
+
+def abandoned(task_id: str) -> str:
+    """Return where it is said of an attempt that it was given up: with others, for there may be
+    as many as there are tasks."""
+    return f"{ABANDONED}/{crc32(task_id.encode()) % ABANDONED_PAGES:02}"
 
 
 def capacity(key: str) -> str:

@@ -133,7 +133,12 @@ def restore(
         gangs=gangs,
         units=UnitTable.of(pages, service.last_unit_given, runs),
         attempt=service.attempt,
-        abandoned=_kept(dict, values, paths.ABANDONED) or {},
+        abandoned={
+            task_id: agent_id
+            for path in sorted(values)
+            if path.startswith(f"{paths.ABANDONED}/")
+            for task_id, agent_id in _decoded(dict, values, path).items()
+        },
         controls=_kept(Controls, values, paths.CONTROLS) or Controls(),
         former_options={key: known for key, known in stored.items() if key != target},
         configurations=(*older, *(service.configurations or (target,))),
