@@ -19,12 +19,11 @@ from dcos_tensorflow.state.errors import (
     StateTooNew,
 )
 from dcos_tensorflow.state.leadership import Holder, Leadership
-from dcos_tensorflow.state.paths import MAX_VALUE_BYTES
+from dcos_tensorflow.state.paths import CURRENT_SCHEMA, MAX_VALUE_BYTES
 
 if TYPE_CHECKING:
     from conftest import Backend
-    from dcos_tensorflow.state.paths import CURRENT_SCHEMA
-from dcos_tensorflow.state.store import StateStore
+    from dcos_tensorflow.state.store import StateStore
 
 
 def ignore(_why: str) -> None:
