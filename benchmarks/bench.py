@@ -31,6 +31,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "spot_market": ("--starts", "2"),
     "step": (),
     "commits": (),
+    "api": (),
     "restart": (),
     "idle": (),
     "held_up": ("--seconds", "15"),

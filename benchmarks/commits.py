@@ -4,7 +4,8 @@ Read it so: ``updates/s`` is from the first update that waits to the last acknow
 acknowledged after the state that it caused is durable. ``events/commit`` is how many shared a
 commit. ``heartbeat`` is the longest that the store took to confirm the leadership meanwhile, asked
 four times a second: it must stay far below a session (10 s). All updates wait at the beginning, as
-after the loss of the store; the tasks were starting and run now.
+after the loss of the store; the tasks were starting and run now. ``unit_write_bytes`` is how many
+bytes a unit of work writes when it is decided, as the mean of 10,000.
 
     python benchmarks/commits.py [--tasks 10000] [--json FILE]
 
@@ -21,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import figures
@@ -30,12 +31,15 @@ from large_service import running_service, settled, updates
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Acknowledge, Action
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
+from dcos_tensorflow.core.model.units import UnitState
 from dcos_tensorflow.scheduler.event_loop import EventLoop
 from dcos_tensorflow.state.store import StateStore, open_store
-from sample_states import NOW
+from sample_states import NOW, a_spec
 from zookeeper_server import ZooKeeperServer, available
 
 DEADLINE_SECONDS = 300.0
+UNITS = 10_000
 
 
 @dataclass
@@ -83,7 +87,23 @@ def main() -> None:
             suffix = "" if name == "zookeeper" else f"_{name}"
             found[f"updates_committed_per_second{suffix}"] = rate
             found[f"flood_longest_heartbeat_ms{suffix}"] = 1000 * longest
+    found["unit_write_bytes"] = unit_write_bytes(UNITS)
+    print(f"{found['unit_write_bytes']:,.0f} bytes a unit")
     figures.write(arguments.json, found)
+
+
+def unit_write_bytes(count: int) -> float:
+    """Return what a unit writes when it succeeds, in bytes, as the mean of so many."""
+    state = ServiceState.of_one_gang(a_spec(units=UnitsSpec(UnitKind.SHARD)), "an-instance")
+    state = replace(state, units=state.units.given(({"shard": n} for n in range(count)), last=True))
+    result = {"metrics": {"loss": 0.123456, "accuracy": 0.98765}, "result": {"rows": 123_456}}
+    written = 0
+    for unit in tuple(state.units):
+        done = replace(unit, state=UnitState.SUCCEEDED, tries=1, begun_at=NOW, result=result)
+        after = replace(state, units=state.units.put(replace(done, ended_at=NOW + 60.5)))
+        written += sum(len(write.value or b"") for write in writes_between(state, after))
+        state = after
+    return written / count
 
 
 @contextlib.contextmanager

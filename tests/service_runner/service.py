@@ -88,6 +88,9 @@ class BegunScheduler(Scheduler):
         self.options = self.beginning.options
         if start.problem is None:
             self.options.note(start.spec, start.given)
+        if self.state.seeks_former_life:
+            # Of what was never stored here the model of Mesos knows nothing either.
+            self.handle(events.FormerLifeKnown())
         for event in self.beginning.events:
             self.handle(event)
         self._keep_options()

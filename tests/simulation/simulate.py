@@ -1,8 +1,9 @@
 """Many seeds at once, on all cores: ``make simulate SEEDS=10000``.
 
 Every seed is a history, and by turns one more: a single incident, one with persistent volumes, one
-with an evaluator that is lost often, one in which somebody waits, one in which members end with 0,
-one with slots that take units of work, one with slots of different sizes, and one of several runs.
+of runs that follow each other, one with an evaluator that is lost often, one in which somebody
+waits, one in which members end with 0, one with slots that take units of work, and one with slots
+of different sizes.
 Those that break a rule are named; ``history.py SEED``, or ``single_incident.py SEED`` and so on,
 tells their story.
 """
@@ -23,7 +24,7 @@ from ending_history import EndingHistory
 from evaluator_history import EvaluatorHistory
 from history import History
 from history_rules import RuleBroken
-from renewal_history import RenewalHistory
+from runs_history import RunsHistory
 from single_incident import SingleIncident
 from slot_history import ShapedHistory, SlotHistory
 from volume_history import VolumeHistory
@@ -33,12 +34,12 @@ from waiting_history import WaitingHistory
 KINDS: dict[str, type[History]] = {
     "single incident": SingleIncident,
     "volumes": VolumeHistory,
+    "runs": RunsHistory,
     "evaluator": EvaluatorHistory,
     "waiting": WaitingHistory,
     "early ends": EndingHistory,
     "slots": SlotHistory,
     "shapes": ShapedHistory,
-    "renewals": RenewalHistory,
 }
 
 

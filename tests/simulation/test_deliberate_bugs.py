@@ -12,12 +12,14 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 from evaluator_history import EvaluatorHistory
 from history import FaultyScheduler, History
 from history_jobs import SMALL, Job
-from renewal_history import RenewalHistory
+from runs_history import RunsHistory
 from simulate import broken_rule
 from single_incident import SingleIncident
 from slot_history import MOST_ATTEMPTS, SlotHistory
@@ -26,14 +28,16 @@ from waiting_history import WaitingHistory
 
 from dcos_tensorflow.core import absorb, advance, contract
 from dcos_tensorflow.core.kept import writes
+from dcos_tensorflow.core.kept.writes import first_writes
 from dcos_tensorflow.core.model import events, task_table
-from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Write
+from dcos_tensorflow.core.model.actions import Accept, Acknowledge
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import RoleSpec, Strategy, TaskRole, UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.units import UnitTable
 from dcos_tensorflow.core.offers import desk, reservations
+from dcos_tensorflow.core.operator import renewal
 from dcos_tensorflow.core.recovery import (
     causes,
     clean_ends,
@@ -97,7 +101,7 @@ def test_believing_that_a_reservation_was_made_is_found(monkeypatch):
         original(draft, draft.state.reservations[found.resource_id])
 
     monkeypatch.setattr(reservations, "_learn", believe)
-    assert broken_seed(VolumeHistory, known=29) is not None
+    assert broken_seed(VolumeHistory, known=36) is not None
 
 
 def test_forgetting_a_reservation_before_it_is_given_back_is_found(monkeypatch):
@@ -110,17 +114,30 @@ def test_forgetting_a_reservation_before_it_is_given_back_is_found(monkeypatch):
     assert broken_seed(VolumeHistory) is not None
 
 
-def test_beginning_a_run_from_scratch_is_found(monkeypatch):
-    def from_scratch(store, spec, stored, values):
-        first = ServiceState.of_one_gang(spec, stored.instance, stored.settings)
-        state = replace(first, framework_id=stored.framework_id, run=stored.run + 1)
-        folders = ("Tasks/", "Configurations/", "Options/", "Gangs/", "Units/", "Plans")
-        removed = [Write(path, None) for path in values if path.startswith(folders)]
-        store.commit([*removed, *writes.first_writes(state)])
-        return beginning.Beginning(state)
+def test_making_the_state_of_the_next_run_from_scratch_is_found(monkeypatch):
+    def from_scratch(store, spec, stored):
+        state = replace(
+            ServiceState.of_one_gang(spec, "another", stored.settings),
+            framework_id=stored.framework_id,
+            run=stored.run + 1,
+            abandoned={record.task_id: record.agent_id for record in stored.live_tasks},
+        )
+        store.commit(first_writes(state))
+        return state
 
     monkeypatch.setattr(beginning, "_renewed", from_scratch)
-    assert broken_seed(RenewalHistory) is not None
+    assert broken_seed(RunsHistory) is not None
+
+
+@pytest.mark.parametrize("owned", ["reservations", "capacity"])
+def test_resetting_what_the_service_owns_for_the_next_run_is_found(monkeypatch, owned):
+    original = renewal.renewed
+
+    def forgetting(state, spec):
+        return replace(original(state, spec), **{owned: {}})
+
+    monkeypatch.setattr(renewal, "renewed", forgetting)
+    assert broken_seed(RunsHistory) is not None
 
 
 def test_sending_an_accept_again_is_found(monkeypatch):

@@ -19,6 +19,7 @@ from history_jobs import Job
 from history_rules import RuleBroken
 
 from dcos_tensorflow.core.model.actions import Action, Release
+from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RoleSpec, TaskRole
@@ -36,6 +37,9 @@ class VolumeHistory(History):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.released = 0
+        #: Resource ids: those that were seen to be there, and those that were given up since.
+        self._made: set[str] = set()
+        self._given_up: set[str] = set()
         self._perform = self.cluster.perform
         self.cluster.perform = self._watched  # type: ignore[method-assign]
 
@@ -54,11 +58,29 @@ class VolumeHistory(History):
     def _watched(self, action: Action) -> None:
         if isinstance(action, Release):
             self.released += 1
+            self._look()
             for _, resource_id in action.everything:
                 found = self.scheduler.state.reservations.get(resource_id)
                 if found is not None and self._is_in_need(found):
                     raise RuleBroken(f"the volume of {found.task} is destroyed, and it is wanted")
+                if resource_id in self._made - self._given_up and not self._uninstalls():
+                    raise RuleBroken(f"{resource_id} is destroyed, which was never given up")
         self._perform(action)
+
+    def _uninstalls(self) -> bool:
+        return self.scheduler.state.uninstall.asked
+
+    def handle(self, *together: Event) -> None:
+        """Note what is there, and what is wanted no more."""
+        super().handle(*together)
+        self._look()
+
+    def _look(self) -> None:
+        for resource_id, found in self.scheduler.state.reservations.items():
+            if found.given_up:
+                self._given_up.add(resource_id)
+            elif found.confirmed:
+                self._made.add(resource_id)
 
     def _is_in_need(self, found: Reservation) -> bool:
         state = self.scheduler.state

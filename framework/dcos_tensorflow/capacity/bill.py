@@ -5,25 +5,34 @@ somebody asks. Pure. Nothing is bought or decided by it; a budget is held by the
 
 **How it is reckoned.** A machine is paid from its start to its end, in the tariff's increments and
 for its minimum at least, each second at the price of that second: prices hold until the next one.
-Amounts are fractions, so that no order of adding changes a sum. They are rounded when they are told
+Amounts are whole numbers of small pieces, so that no order of adding changes a sum, and fractions
+where they are told of. They are rounded when they are told
 (``cents``): the total half up to the cent, its parts so that they add up to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from math import ceil, floor
 from typing import Any
 
-from dcos_tensorflow.capacity.ledger import ClosedUse
-from dcos_tensorflow.capacity.market import Market, exact
-from dcos_tensorflow.capacity.usage import MachineUse, Tariff
+from dcos_tensorflow.capacity.market import Market
+from dcos_tensorflow.capacity.usage import (
+    HOURLY,
+    MICRO,
+    PICO,
+    MachineUse,
+    Moment,
+    Sums,
+    Tariff,
+    summed,
+)
 from dcos_tensorflow.records import dataclass
 
-_HOUR = 3600
 _NOTHING = Fraction(0)
 
 
@@ -55,17 +64,6 @@ class BillLine:
 
 
 @dataclass(frozen=True)
-class Moment:
-    """How many machines there were from a moment on, and what all had cost until then."""
-
-    #: Unix seconds.
-    at: float
-    spot: int
-    on_demand: int
-    paid: Fraction
-
-
-@dataclass(frozen=True)
 class Bill:
     """What all machines have cost until a moment."""
 
@@ -76,57 +74,63 @@ class Bill:
     over_time: tuple[Moment, ...]
 
 
-def closed(lines: Sequence[BillLine]) -> tuple[ClosedUse, ...]:
-    """Return the lines of a bill as they are kept when their machines are no longer listed."""
-    return tuple(
-        ClosedUse(
-            line.instance_type,
-            line.market,
-            line.amounts.machines,
-            *(str(getattr(line.amounts, f.name)) for f in fields(Amounts)[1:]),
-        )
-        for line in lines
-    )
+@dataclass(frozen=True)
+class Reckoned:
+    """What some machines are to be paid for, and how it came about: all that a bill is made of.
+
+    Of those that are known one by one there is a ``Span`` each; of others ``past`` says when how
+    many there were.
+    """
+
+    lines: tuple[Sums, ...] = ()
+    spans: tuple[Span, ...] = ()
+    past: tuple[Moment, ...] = ()
 
 
-def bill(
-    uses: Sequence[MachineUse],
-    tariff: Tariff,
-    now: float,
-    *,
-    before: Sequence[ClosedUse] = (),
-    moments: int = 200,
-) -> Bill:
-    """Return the bill of these machines until ``now`` (unix seconds), and of those ``before``.
+@dataclass(frozen=True)
+class Span:
+    """When a machine was there, in unix seconds, and what it has cost; no end while it is there."""
+
+    market: Market
+    began: float
+    ended: float | None
+    paid: float
+
+
+def reckoned(uses: Iterable[MachineUse], tariff: Tariff, now: float) -> Reckoned:
+    """Return what these machines are to be paid for until ``now`` (unix seconds)."""
+    lines, spans = [], []
+    for use in uses:
+        if use.started_at <= now:
+            line = _sums(use, tariff, now)
+            lines.append(line)
+            spans.append(Span(use.market, use.started_at, use.ended_at, line.paid / HOURLY))
+    return Reckoned(summed(lines), tuple(spans))
+
+
+def bill(uses: Sequence[MachineUse], tariff: Tariff, now: float, *, moments: int = 200) -> Bill:
+    """Return the bill of these machines until ``now`` (unix seconds).
 
     One that starts after ``now`` is not on it. One that ends before its start, as a clock that was
     set back leaves it, was there for no second, and costs the minimum. ``moments`` is about how
     many moments there are of ``over_time``; none below 4.
     """
-    uses = [use for use in uses if use.started_at <= now]
-    found: dict[tuple[str, str], BillLine] = {}
-    for each in before:
-        key = each.instance_type, "" if each.market is Market.SPOT else each.market
-        found[key] = BillLine(each.instance_type, each.market, _amounts_of(each))
-    paid_before = sum((line.amounts.paid for line in found.values()), _NOTHING)
-    for use in uses:
-        key = use.instance_type, "" if use.market is Market.SPOT else use.market
-        known = found.get(key, BillLine(use.instance_type, use.market, Amounts()))
-        amounts = known.amounts + _amounts(use, tariff, now)
-        found[key] = BillLine(use.instance_type, use.market, amounts)
-    lines = tuple(found[key] for key in sorted(found))
-    total = sum((line.amounts for line in lines), Amounts())
-    known_moments = _over_time(uses, tariff, now, moments)
-    return Bill(
-        lines,
-        total,
-        tuple(replace(each, paid=each.paid + paid_before) for each in known_moments),
+    return bill_of([reckoned(uses, tariff, now)], now, moments=moments)
+
+
+def bill_of(accounts: Iterable[Reckoned], now: float, *, moments: int = 200) -> Bill:
+    """Return the bill of what was reckoned in parts."""
+    parts = tuple(accounts)
+    lines = tuple(
+        BillLine(line.instance_type, line.market, _amounts(line))
+        for line in summed(line for part in parts for line in part.lines)
     )
-
-
-def _amounts_of(known: ClosedUse) -> Amounts:
-    parts = (Fraction(getattr(known, f.name)) for f in fields(Amounts)[1:])
-    return Amounts(known.machines, *parts)
+    total = sum((line.amounts for line in lines), Amounts())
+    told = over_time(parts, now, moments)
+    if told:
+        # In between it is for a picture; at the end it is the bill.
+        told = (*told[:-1], replace(told[-1], paid=float(total.paid)))
+    return Bill(lines, total, told)
 
 
 def cents(amounts: Sequence[Fraction]) -> tuple[Decimal, list[Decimal]]:
@@ -163,7 +167,7 @@ def document(told: Bill) -> dict[str, Any]:
                 "at": each.at,
                 "spot": each.spot,
                 "on_demand": each.on_demand,
-                "paid": str(cents([each.paid])[0]),
+                "paid": f"{each.paid:.2f}",
             }
             for each in told.over_time
         ],
@@ -182,71 +186,117 @@ def _told(amounts: Amounts, paid: Decimal, on_demand: Decimal) -> dict[str, Any]
     }
 
 
-def _amounts(use: MachineUse, tariff: Tariff, now: float) -> Amounts:
+def _amounts(line: Sums) -> Amounts:
+    seconds = (Fraction(each, MICRO) for each in (line.lived, line.idle, line.lost))
+    money = (Fraction(each, HOURLY) for each in (line.paid, line.on_demand))
+    return Amounts(line.machines, *seconds, *money)
+
+
+def _sums(use: MachineUse, tariff: Tariff, now: float) -> Sums:
     lived = _lived(use, now)
     busy, lost = (
-        min(lived, max(_NOTHING, exact(told))) for told in (use.busy_seconds, use.lost_seconds)
+        min(lived, max(0, _micros(told))) for told in (use.busy_seconds, use.lost_seconds)
     )
-    return Amounts(
+    return Sums(
+        use.instance_type,
+        use.market,
         machines=1,
-        seconds=lived,
-        idle_seconds=lived - busy,
-        lost_seconds=lost,
+        lived=lived,
+        idle=lived - busy,
+        lost=lost,
         paid=_paid(use, tariff, now),
-        on_demand=tariff.billed(lived - lost) * exact(use.on_demand_price) / _HOUR,
+        on_demand=_billed(tariff, lived - lost) * _picos(use.on_demand_price),
     )
 
 
-def _lived(use: MachineUse, now: float) -> Fraction:
-    """Return for how many seconds a machine has been there."""
+def _micros(seconds: float) -> int:
+    return round(seconds * MICRO)
+
+
+def _picos(price: float) -> int:
+    return round(price * PICO)
+
+
+def _billed(tariff: Tariff, micros: int) -> int:
+    """Return ``Tariff.billed`` in millionths of a second."""
+    increment = tariff.increment * MICRO
+    return max(tariff.minimum * MICRO, -(-micros // increment) * increment)
+
+
+def _lived(use: MachineUse, now: float) -> int:
+    """Return for how many millionths of a second a machine has been there."""
     until = now if use.ended_at is None else min(now, use.ended_at)
-    return max(_NOTHING, exact(until) - exact(use.started_at))
+    return max(0, _micros(until) - _micros(use.started_at))
 
 
 def _is_free(use: MachineUse, tariff: Tariff) -> bool:
     """Say whether nothing is paid for a machine, because it was taken back so soon."""
     if not use.interrupted or use.ended_at is None or use.market is not Market.SPOT:
         return False
-    return _lived(use, use.ended_at) < tariff.free_when_interrupted_before
+    return _lived(use, use.ended_at) < tariff.free_when_interrupted_before * MICRO
 
 
-def _paid(use: MachineUse, tariff: Tariff, now: float) -> Fraction:
-    """Return what a machine has cost until ``now``."""
+def _paid(use: MachineUse, tariff: Tariff, now: float) -> int:
+    """Return what a machine has cost until ``now``, times HOURLY."""
     if now < use.started_at or _is_free(use, tariff):
-        return _NOTHING
-    since = exact(use.started_at)
-    end = since + tariff.billed(_lived(use, now))
-    changes = sorted((exact(each.at), exact(each.price)) for each in use.prices)
-    price = changes[0][1] if changes else exact(use.on_demand_price)
-    paid = _NOTHING
+        return 0
+    since = _micros(use.started_at)
+    end = since + _billed(tariff, _lived(use, now))
+    changes = sorted((_micros(each.at), _picos(each.price)) for each in use.prices)
+    price = changes[0][1] if changes else _picos(use.on_demand_price)
+    paid = 0
     for at, following in changes:
         until = min(max(at, since), end)
         paid += (until - since) * price
         since, price = until, following
-    return (paid + (end - since) * price) / _HOUR
+    return paid + (end - since) * price
 
 
-def _over_time(
-    uses: Sequence[MachineUse], tariff: Tariff, now: float, most: int
-) -> Iterator[Moment]:
-    """Yield half as moments at which machines come and go, and half as moments in equal steps."""
+def over_time(accounts: Sequence[Reckoned], now: float, most: int) -> tuple[Moment, ...]:
+    """Return half as moments at which machines come and go, and half as moments in equal steps.
+
+    What a machine has cost in the end is spread over its time: prices of then do not show.
+    """
     half = most // 2
-    if not uses or half < 2:
-        return
-    begins = {use.started_at for use in uses}
-    ends = {use.ended_at for use in uses if use.ended_at is not None and use.ended_at <= now}
-    changes = sorted(begins | ends)
-    first = min(begins)
+    spans = [span for part in accounts for span in part.spans]
+    past = sorted((each for part in accounts for each in part.past), key=lambda each: each.at)
+    if not (spans or past) or half < 2:
+        return ()
+    begins = {span.began for span in spans}
+    ends = {span.ended for span in spans if span.ended is not None and span.ended <= now}
+    changes = sorted(begins | ends | {each.at for each in past})
+    first = changes[0]
     steps = {first + (now - first) * number / (half - 1) for number in range(half)}
-    for at in sorted({*changes[:: ceil(len(changes) / half)], *steps, now}):
-        there = [use.market for use in uses if _is_there(use, at)]
-        spot = there.count(Market.SPOT)
-        paid = sum((_paid(use, tariff, at) for use in uses), _NOTHING)
-        yield Moment(at, spot, len(there) - spot, paid)
+    wanted = sorted({*changes[:: ceil(len(changes) / half)], *steps, now})
+    return tuple(_moments(wanted, spans, past, now))
 
 
-def _is_there(use: MachineUse, at: float) -> bool:
-    return use.started_at <= at and (use.ended_at is None or at < use.ended_at)
+def _moments(
+    wanted: Sequence[float], spans: Iterable[Span], past: Sequence[Moment], now: float
+) -> Iterator[Moment]:
+    """Yield how it was at each of these moments, in order, in one way through all that changes."""
+    #: When; more spot machines, others; what is paid a second from then on, and at once.
+    changes: list[tuple[float, int, int, float, float]] = []
+    for span in spans:
+        spot = int(span.market is Market.SPOT)
+        until = now if span.ended is None or span.ended > now else span.ended
+        lasted = until - span.began
+        rate = span.paid / lasted if lasted > 0 else 0.0
+        changes.append((span.began, spot, 1 - spot, rate, 0.0 if rate else span.paid))
+        if until < now or span.ended == until:
+            changes.append((max(until, span.began), -spot, spot - 1, -rate, 0.0))
+    for before, after in pairwise((Moment(0.0, 0, 0, 0.0), *past)):
+        spot, kept = after.spot - before.spot, after.on_demand - before.on_demand
+        changes.append((after.at, spot, kept, 0.0, after.paid - before.paid))
+    changes.sort()
+    place, spot, kept, rate, paid, since = 0, 0, 0, 0.0, 0.0, 0.0
+    for at in wanted:
+        while place < len(changes) and changes[place][0] <= at:
+            when, more_spot, more_kept, faster, at_once = changes[place]
+            paid += rate * (when - since) + at_once
+            spot, kept, rate, since = spot + more_spot, kept + more_kept, rate + faster, when
+            place += 1
+        yield Moment(at, spot, kept, max(0.0, paid + rate * (at - since)))
 
 
 def _money(hundredths: int) -> Decimal:

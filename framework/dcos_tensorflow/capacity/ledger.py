@@ -7,14 +7,17 @@ ours unless a field says otherwise: times of two clocks are never compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
 from fractions import Fraction
+from typing import Any
 
 from dcos_tensorflow.capacity.market import Market, Pool, exact
 from dcos_tensorflow.capacity.provider import Machine, Order
-from dcos_tensorflow.capacity.usage import BY_THE_SECOND, Tariff
+from dcos_tensorflow.capacity.usage import BY_THE_SECOND, Moment, Sums, Tariff
+from dcos_tensorflow.core.model.bounds import NAME_BYTES, cut
 from dcos_tensorflow.records import dataclass
 
 HOUR = 3600.0
@@ -46,7 +49,7 @@ class OwnedMachine:
     known_at: float
     #: Since then its agent is waited for; 0 while it is registered.
     awaited_since: float
-    #: What it costs an hour, from when on: the last one counts.
+    #: What it costs an hour, from when on: as it was bought ...
     prices: tuple[tuple[float, float], ...] = ()
     hostnames: tuple[str, ...] = ()
     #: From when until when it is paid, for the bill alone: by the provider's clock, which was so
@@ -85,6 +88,13 @@ class OwnedMachine:
     #: ... and from when until when its gang did not train because of that.
     lost_since: float = 0.0
     lost_until: float = 0.0
+    #: ... and after that, of its pool (``Account.prices``, which is where they are kept).
+    later: tuple[tuple[float, float], ...] = field(default=(), compare=False)
+
+    @property
+    def every_price(self) -> tuple[tuple[float, float], ...]:
+        """Return what it costs an hour, from when on: the last one counts."""
+        return (*self.prices, *self.later)
 
     @property
     def costs(self) -> bool:
@@ -109,16 +119,17 @@ class OwnedMachine:
     @property
     def price(self) -> float:
         """Return what it costs an hour now."""
-        return self.prices[-1][1] if self.prices else 0.0
+        known = self.later or self.prices
+        return known[-1][1] if known else 0.0
 
     def cost(self, now: float, tariff: Tariff) -> float:
         """Return what it has cost so far, from when it was written."""
         lasted = max(0.0, (self.ended_at or now) - self.counted_at)
         end = self.counted_at + tariff.billed(lasted)
-        total = 0.0
-        for number, (since, price) in enumerate(self.prices):
+        total, prices = 0.0, self.every_price
+        for number, (since, price) in enumerate(prices):
             begin = self.counted_at if number == 0 else since
-            until = self.prices[number + 1][0] if number + 1 < len(self.prices) else end
+            until = prices[number + 1][0] if number + 1 < len(prices) else end
             total += max(0.0, min(until, end) - begin) * price / HOUR
         return total
 
@@ -210,6 +221,11 @@ class Entry:
         ordered = self.expected * self.dearest * seconds / HOUR
         return ordered + sum(machine.cost(now, tariff) for machine in self.machines)
 
+    @functools.cached_property
+    def remembered(self) -> dict[Any, Any]:
+        """Hold what others work out of this purchase once (its part of the bill)."""
+        return {}
+
     def order(self, owner: str) -> Order:
         """Return what the provider is asked: the same each time."""
         return Order(self.purchase_id, owner, self.pools, self.count, self.max_price)
@@ -232,28 +248,11 @@ class Backoff:
     def failed(self, now: float, why: str, first: float, most: float) -> Backoff:
         """Return the same after one more failure; ``first`` and ``most`` are waits in seconds."""
         wait = min(first * 2 ** min(self.failures, 16), most)
-        return Backoff(self.failures + 1, now + wait, why)
+        return Backoff(self.failures + 1, now + wait, cut(why, NAME_BYTES))
 
     def holds(self, now: float) -> bool:
         """Say whether it is too early."""
         return now < self.until
-
-
-@dataclass(frozen=True)
-class ClosedUse:
-    """What machines of one type and market came to that are not listed one by one any more.
-
-    Sums are exact: fractions, as text.
-    """
-
-    instance_type: str
-    market: Market
-    machines: int
-    seconds: str
-    idle_seconds: str
-    lost_seconds: str
-    paid: str
-    on_demand: str
 
 
 @dataclass(frozen=True)
@@ -262,10 +261,11 @@ class Account:
 
     #: How many were ever written: their ids are made of it.
     purchases: int = 0
-    #: What those have cost that are not listed one by one any more.
+    #: What those have cost that are not listed one by one any more, as a budget counts it ...
     closed_cost: float = 0.0
-    #: The same as it stands on the bill, by type and market.
-    closed: tuple[ClosedUse, ...] = ()
+    #: ... as the bill has them, and how it came about.
+    closed: tuple[Sums, ...] = ()
+    past: tuple[Moment, ...] = ()
     #: When somebody first waited for a machine: a deadline in seconds counts from there.
     began_at: float = 0.0
     #: Of asking what there is, and of giving back ...
@@ -274,6 +274,9 @@ class Account:
     orders: Backoff = Backoff()
     #: By the pool's text key.
     pools: Mapping[str, Backoff] = field(default_factory=dict)
+    #: By the same key: what machines of a pool cost an hour from when on, as it has changed while
+    #: there were any.
+    prices: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -299,7 +302,8 @@ class Ledger:
     @property
     def price_per_hour(self) -> Fraction:
         """Return what an hour of everything costs."""
-        return sum((entry.price_per_hour for entry in self.entries.values()), Fraction())
+        going = (entry for entry in self.entries.values() if entry.stage is not Stage.OVER)
+        return sum((entry.price_per_hour for entry in going), Fraction())
 
     def on_demand(self) -> int:
         """Return how many on-demand machines there are, or may come."""
@@ -309,6 +313,29 @@ class Ledger:
         """Return what everything has cost so far."""
         entries = self.entries.values()
         return self.account.closed_cost + sum(entry.cost(now, tariff) for entry in entries)
+
+    def priced(self, keys: Collection[str] | None = None) -> Ledger:
+        """Return the ledger whose machines know what their pools have cost since they came.
+
+        Those of some pools, or of all.
+        """
+        prices, entries = self.account.prices, dict(self.entries)
+        known: dict[tuple[str, float, float], tuple[tuple[float, float], ...]] = {}
+        for entry in self.entries.values() if prices else ():
+            machines = []
+            for machine in entry.machines:
+                key = key_of(entry, machine)
+                if key in prices and (keys is None or key in keys):
+                    since = machine.prices[-1][0] if machine.prices else machine.counted_at
+                    place = (key, since, machine.ended_at)
+                    if place not in known:
+                        known[place] = _between(prices[key], since, machine.ended_at)
+                    if machine.later != known[place]:
+                        machine = replace(machine, later=known[place])  # noqa: PLW2901
+                machines.append(machine)
+            if any(new is not old for new, old in zip(machines, entry.machines, strict=True)):
+                entries[entry.purchase_id] = replace(entry, machines=tuple(machines))
+        return replace(self, entries=entries)
 
     def put(self, entry: Entry) -> Ledger:
         """Return the ledger with this purchase in place of what was known of it."""
@@ -320,5 +347,21 @@ class Ledger:
 
 
 def pool_key(pool: Pool) -> str:
-    """Return the text by which a pool's back-off is kept."""
-    return f"{pool.instance_type}/{pool.zone}/{pool.market}"
+    """Return the text by which a pool's back-off and prices are kept."""
+    return _key(pool.instance_type, pool.zone, pool.market)
+
+
+def key_of(entry: Entry, machine: OwnedMachine) -> str:
+    """Return the same of the pool that a machine came from."""
+    return _key(machine.instance_type, machine.zone, entry.market)
+
+
+def _key(instance_type: str, zone: str, market: Market) -> str:
+    return f"{instance_type}/{zone}/{market}"
+
+
+def _between(
+    prices: tuple[tuple[float, float], ...], since: float, until: float
+) -> tuple[tuple[float, float], ...]:
+    """Return the changes after ``since`` and before ``until``, which is 0 for no end."""
+    return tuple(each for each in prices if since < each[0] and not 0 < until <= each[0])

@@ -6,12 +6,21 @@ bought may be missing for a while), and the master says whose agents it knows an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from dcos_tensorflow.capacity.ledger import Backoff, Entry, Ledger, OwnedMachine, Stage, pool_key
+from dcos_tensorflow.capacity.ledger import (
+    Backoff,
+    Entry,
+    Ledger,
+    OwnedMachine,
+    Stage,
+    key_of,
+    pool_key,
+)
 from dcos_tensorflow.capacity.market import Pool
 from dcos_tensorflow.capacity.provider import Bought, Machine, MachineState
+from dcos_tensorflow.core.model import bounds
 from dcos_tensorflow.records import dataclass
 
 #: A machine that is not listed is taken to be there for so long: providers are consistent in the
@@ -20,10 +29,6 @@ UNSEEN_SECONDS = 120.0
 #: Waits after a provider's failure, and after a pool's; both double up to the last (seconds).
 PROVIDER_BACKOFF = (5.0, 600.0)
 POOL_BACKOFF = (60.0, 1800.0)
-#: So many changes of price are kept of one purchase, and of each of its machines at the least: some
-#: 200 kB as they are stored, of a value that may have 1 MB.
-_PRICES_OF_PURCHASE = 5000
-_FEWEST_PRICES = 8
 
 
 @dataclass(frozen=True)
@@ -64,12 +69,13 @@ def answered(ledger: Ledger, answer: Answer, now: float) -> Ledger:
         first, most = PROVIDER_BACKOFF
         first = most if answer.is_final else first
         orders = account.orders.failed(now, answer.trouble, first, most)
-        entry = replace(entry, trouble=answer.trouble)
+        entry = replace(entry, trouble=bounds.cut(answer.trouble, bounds.TEXT_BYTES))
         return ledger.put(entry).with_account(replace(account, orders=orders))
     for machine in answer.bought.machines:
         entry = entry.put(_owned(entry, machine, now))
     stage = Stage.BOUGHT if any(m.costs for m in entry.machines) else Stage.OVER
-    entry = replace(entry, stage=stage, trouble=answer.bought.missing)
+    missing = bounds.cut(answer.bought.missing, bounds.TEXT_BYTES)
+    entry = replace(entry, stage=stage, trouble=missing)
     if entry.cancelled_at:
         entry = _given_up(entry, now)
     pools = dict(account.pools)
@@ -110,7 +116,7 @@ def _seen(entry: Entry, machine: Machine, now: float) -> Entry:
     if known is None and ended and entry.stage is Stage.OVER:
         return entry
     owned = replace(known or _owned(entry, machine, now), listed=True, missing_since=0.0)
-    names = machine.hostnames or owned.hostnames
+    names = _names(machine) or owned.hostnames
     owned = replace(owned, hostnames=names, started_at=machine.started_at or owned.started_at)
     if not owned.zone and machine.zone:
         # The answer to the order did not say it: until now it counted as the dearest.
@@ -119,7 +125,8 @@ def _seen(entry: Entry, machine: Machine, now: float) -> Entry:
         owned = replace(owned, zone=machine.zone, prices=prices)
     owned = replace(owned, is_ending=ended or machine.state is MachineState.ENDING)
     if ended and owned.costs:
-        reason = "" if owned.asked_back_at else machine.reason or "the provider ended it"
+        told = bounds.cut(machine.reason, bounds.NAME_BYTES)
+        reason = "" if owned.asked_back_at else told or "the provider ended it"
         owned = replace(_interrupted(owned, now), ended_at=now, reason=reason)
     if ended and (machine.ended_at or not owned.stopped_at):
         stopped_at = machine.ended_at or machine.told_at or now + owned.clock_ahead
@@ -158,12 +165,18 @@ def _owned(entry: Entry, machine: Machine, now: float) -> OwnedMachine:
         known_at=now,
         awaited_since=now,
         prices=((entry.written_at, entry.pool_of(machine).price),),
-        hostnames=machine.hostnames,
+        hostnames=_names(machine),
         started_at=machine.started_at,
         # Who does not tell the time has begun to start it just now.
         clock_ahead=round((machine.told_at or machine.started_at or now) - now),
         ended_at=now if machine.state is MachineState.ENDED else 0.0,
     )
+
+
+def _names(machine: Machine) -> tuple[str, ...]:
+    """Return the names and addresses of a machine, as many and as long as any has."""
+    names = machine.hostnames[: bounds.NAMES_OF_A_MACHINE]
+    return tuple(name for name in names if len(name) <= bounds.HOSTNAME_LETTERS)
 
 
 def _unlisted(machine: OwnedMachine, now: float) -> OwnedMachine:
@@ -237,29 +250,29 @@ def _rested(machine: OwnedMachine, now: float) -> OwnedMachine:
     return replace(machine, busy_since=0.0, busy_seconds=busy)
 
 
-def _bounded(prices: tuple[tuple[float, float], ...], most: int) -> tuple[tuple[float, float], ...]:
-    """Return at most so many: the oldest two changes become one, which costs the same in all.
-
-    What it cost at first stays: from when on that is paid only the bill knows.
-    """
-    if len(prices) <= most:
-        return prices
-    (began, first), (changed, second), (until, _) = prices[1:4]
-    lasted = until - began
-    whole = first * (changed - began) + second * (until - changed)
-    return (prices[0], (began, whole / lasted if lasted > 0 else second), *prices[3:])
-
-
 def prices_seen(ledger: Ledger, pools: Iterable[Pool], now: float) -> Ledger:
-    """Return the ledger with what machines cost from now on."""
-    prices: Mapping[tuple[str, str, str], float] = {
-        (p.instance_type, p.zone, p.market): p.price for p in pools
+    """Return the ledger with what machines cost from now on: a change is kept once for a pool."""
+    told = {pool_key(pool): pool.price for pool in pools}
+    changed = {
+        key: told[key]
+        for entry, machine in ledger.machines()
+        if (key := key_of(entry, machine)) in told and told[key] != machine.price
     }
-    for entry, machine in tuple(ledger.machines()):
-        price = prices.get((machine.instance_type, machine.zone, entry.market))
-        if price is not None and price != machine.price:
-            most = max(_FEWEST_PRICES, _PRICES_OF_PURCHASE // len(entry.machines))
-            prices_kept = _bounded((*machine.prices, (now, price)), most)
-            changed = replace(machine, prices=prices_kept)
-            ledger = ledger.put(ledger.entries[entry.purchase_id].put(changed))
-    return ledger
+    if not changed:
+        return ledger
+    listed = {key_of(e, m) for e in ledger.entries.values() for m in e.machines}
+    prices = {key: known for key, known in ledger.account.prices.items() if key in listed}
+    for key, price in changed.items():
+        prices[key] = (*prices.get(key, ()), (now, price))
+    most = max(2, bounds.MOST_PRICES // len(prices))
+    account = replace(ledger.account, prices={k: _fewer(v, most) for k, v in prices.items()})
+    return ledger.with_account(account).priced(changed)
+
+
+def _fewer(prices: tuple[tuple[float, float], ...], most: int) -> tuple[tuple[float, float], ...]:
+    """Return prices with the oldest ones as their mean, where there are too many."""
+    while len(prices) > most:
+        (first, one), (second, other), (third, _), *_rest = prices
+        mean = (one * (second - first) + other * (third - second)) / (third - first)
+        prices = ((first, mean), *prices[2:])
+    return prices

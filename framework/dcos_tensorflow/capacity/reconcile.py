@@ -13,12 +13,12 @@ is written first; only then are the orders sent, which are the same each time, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 
-from dcos_tensorflow.capacity import bill, exchange, mirror
+from dcos_tensorflow.capacity import exchange, mirror, uses
 from dcos_tensorflow.capacity.leavers import asked_back, closed, with_leavers
 from dcos_tensorflow.capacity.ledger import (
     HOUR,
@@ -35,8 +35,8 @@ from dcos_tensorflow.capacity.planner import Owned, Plan, beyond, plan
 from dcos_tensorflow.capacity.provider import Order
 from dcos_tensorflow.capacity.sight import Rules, Sight
 from dcos_tensorflow.capacity.trial import offer_of
-from dcos_tensorflow.capacity.uses import uses_of
 from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.model.bounds import MACHINES_OF_A_PURCHASE
 from dcos_tensorflow.records import dataclass
 
 #: A cancelled purchase is over when nothing of it was listed for so long (seconds).
@@ -44,7 +44,7 @@ SETTLE_SECONDS = mirror.UNSEEN_SECONDS
 #: The job is ended while the budget has so much left for all machines (seconds).
 RESERVE_SECONDS = 300.0
 #: Purchases that are over and are still listed one by one; the older ones are a sum.
-ENTRIES_KEPT = 1000
+ENTRIES_KEPT = 200
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def _written(
 ) -> tuple[Ledger, tuple[Entry, ...]]:
     """Write the purchases of a plan."""
     account, made = ledger.account, []
-    for each in wanted:
+    for each in _in_values(wanted):
         account = replace(account, purchases=account.purchases + 1)
         pools = (each.pool, *each.others)
         entry = Entry(
@@ -237,6 +237,13 @@ def _written(
         ledger = ledger.put(entry)
         made.append(entry)
     return ledger.with_account(account), tuple(made)
+
+
+def _in_values(wanted: Iterable[WantedMachines]) -> Iterator[WantedMachines]:
+    """Yield what is wanted in purchases that are small values of the state store."""
+    for each in wanted:
+        for first in range(0, each.count, MACHINES_OF_A_PURCHASE):
+            yield replace(each, count=min(MACHINES_OF_A_PURCHASE, each.count - first))
 
 
 def _on_demand_price(pool: Pool, pools: Iterable[Pool]) -> float:
@@ -316,10 +323,4 @@ def _folded(ledger: Ledger, now: float, rules: Rules) -> Ledger:
     if len(over) <= ENTRIES_KEPT:
         return ledger
     oldest = sorted(over, key=lambda entry: entry.written_at)[: len(over) - ENTRIES_KEPT]
-    gone = {entry.purchase_id for entry in oldest}
-    cost = ledger.account.closed_cost + sum(entry.cost(now, rules.tariff) for entry in oldest)
-    left = {key: entry for key, entry in ledger.entries.items() if key not in gone}
-    folded = Ledger(entries={entry.purchase_id: entry for entry in oldest})
-    account = ledger.account
-    told = bill.bill(tuple(uses_of(folded, now)), rules.tariff, now, before=account.closed)
-    return Ledger(replace(account, closed_cost=cost, closed=bill.closed(told.lines)), left)
+    return uses.closed(ledger, oldest, rules.tariff, now)

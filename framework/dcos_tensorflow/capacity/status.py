@@ -11,7 +11,7 @@ from typing import Any
 from dcos_tensorflow.capacity import bill
 from dcos_tensorflow.capacity.ledger import Entry, Ledger, OwnedMachine, Stage
 from dcos_tensorflow.capacity.usage import Tariff
-from dcos_tensorflow.capacity.uses import uses_of
+from dcos_tensorflow.capacity.uses import bill_of
 
 #: Of machines that have ended the newest are shown, this many.
 ENDED_SHOWN = 100
@@ -21,9 +21,7 @@ def document(
     ledger: Ledger, waits: Mapping[str, str], budget: float | None, tariff: Tariff, now: float
 ) -> dict[str, Any]:
     """Return everything as JSON-ready builtins; times are unix seconds, prices an hour's."""
-    paid = bill.document(
-        bill.bill(tuple(uses_of(ledger, now)), tariff, now, before=ledger.account.closed)
-    )
+    paid = bill.document(bill_of(ledger, tariff, now))
     machines = [(e, m) for e in ledger.entries.values() for m in e.machines]
     there = [_machine(e, m, tariff, now) for e, m in machines if m.costs]
     ended = sorted((each for each in machines if not each[1].costs), key=lambda p: p[1].ended_at)

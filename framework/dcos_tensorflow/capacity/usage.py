@@ -7,6 +7,7 @@ how long a machine lived is what its provider says, for that is billed.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 
 from dcos_tensorflow.capacity.market import Market
@@ -65,6 +66,68 @@ class Tariff:
     def billed(self, seconds: float | Fraction) -> int:
         """Return for how many seconds a machine is paid that was there for so many."""
         return max(self.minimum, math.ceil(seconds / self.increment) * self.increment)
+
+
+#: What ``Sums`` count in: millionths of a second, and billionths of a thousandth of money, paid for
+#: so many of them an hour. Whole numbers add up exactly, and fast.
+MICRO, PICO = 10**6, 10**12
+HOURLY = 3600 * MICRO * PICO
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What machines of one type and market have been used for, and have cost: all whole numbers.
+
+    ``paid`` and ``on_demand`` are money times ``HOURLY``, the times are millionths of a second.
+    """
+
+    instance_type: str
+    market: Market
+    machines: int = 0
+    lived: int = 0
+    idle: int = 0
+    lost: int = 0
+    paid: int = 0
+    on_demand: int = 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return what puts lines in order: by type, spot machines first."""
+        return self.instance_type, "" if self.market is Market.SPOT else self.market
+
+    def __add__(self, other: Sums) -> Sums:
+        """Return both together; the other is of the same type and market."""
+        return Sums(
+            self.instance_type,
+            self.market,
+            self.machines + other.machines,
+            self.lived + other.lived,
+            self.idle + other.idle,
+            self.lost + other.lost,
+            self.paid + other.paid,
+            self.on_demand + other.on_demand,
+        )
+
+
+def summed(lines: Iterable[Sums]) -> tuple[Sums, ...]:
+    """Return one line of each type and market, in order."""
+    found: dict[tuple[str, str], Sums] = {}
+    for line in lines:
+        known = found.get(line.key)
+        found[line.key] = line if known is None else known + line
+    return tuple(found[key] for key in sorted(found))
+
+
+@dataclass(frozen=True)
+class Moment:
+    """How many machines there were from a moment on, and what all had cost until then."""
+
+    #: Unix seconds.
+    at: float
+    spot: int
+    on_demand: int
+    #: Money.
+    paid: float
 
 
 BY_THE_SECOND = Tariff()

@@ -21,6 +21,7 @@ from dcos_tensorflow.core.model.actions import (
     Exit,
     Resubscribe,
 )
+from dcos_tensorflow.core.model.bounds import NAME_BYTES, TEXT_BYTES, cut
 from dcos_tensorflow.core.model.job import ENDED_PHASES, Incident
 from dcos_tensorflow.core.model.own_error import own_error_of
 from dcos_tensorflow.core.model.report import Report, may_be_taken_back, taken_back_at
@@ -81,24 +82,6 @@ def _disconnected(draft: Draft, event: events.Disconnected) -> None:
     draft.reasons.append(f"{was}: {event.why}")
 
 
-def _former_life(draft: Draft, event: events.FormerLifeFound) -> None:
-    """Take over a framework whose state was lost; what it runs is killed first (rule 5)."""
-    tasks = len(event.tasks)
-    what = (
-        f"the state of this service was lost; Mesos knew it as the framework"
-        f" {event.framework_id}, which goes on: {counted(tasks, 'task')} of it"
-        f" {agreeing(tasks, 'are')} ended, and the job starts again from its last checkpoint"
-    )
-    state = draft.state
-    abandoned = {**state.abandoned, **event.tasks}
-    draft.state = replace(state, framework_id=event.framework_id, abandoned=abandoned)
-    for gang in draft.gangs():
-        lost = Incident(gang.roster.decider, "", draft.now, "state lost", what, charged=False)
-        gang.job = replace(gang.job, incidents=(*gang.job.incidents, lost))
-        gang.explain(what)
-    draft.reasons.append(what)
-
-
 def _refused(draft: Draft, event: events.FrameworkRefused) -> None:
     """Begin again as a new framework where the old one was removed; else leave.
 
@@ -121,6 +104,31 @@ def _refused(draft: Draft, event: events.FrameworkRefused) -> None:
         draft.reasons.append(why)
     else:
         draft.act(Resubscribe(), f"{why}; subscribing as a new framework")
+
+
+def _former_life(draft: Draft, event: events.FormerLifeKnown) -> None:
+    """Take over the framework that the service was before its state was lost, if it was one.
+
+    Its tasks are given up: they are killed before anything is launched, and the job goes on from
+    its checkpoint.
+    """
+    if not draft.state.seeks_former_life:
+        return
+    draft.state = replace(draft.state, seeks_former_life=False)
+    if not event.framework_id:
+        return
+    tasks = len(event.tasks)
+    what = (
+        f"the state of this service was lost; Mesos knew it as the framework"
+        f" {event.framework_id}, which goes on: {counted(tasks, 'task')} of it"
+        f" {agreeing(tasks, 'are')} ended, and the job starts again from its last checkpoint"
+    )
+    abandoned = {**draft.state.abandoned, **event.tasks}
+    draft.state = replace(draft.state, framework_id=event.framework_id, abandoned=abandoned)
+    for gang in draft.gangs():
+        lost = Incident(gang.spec.decider, "", draft.now, "state lost", what, charged=False)
+        gang.job = replace(gang.job, incidents=(*gang.job.incidents, lost), why=what)
+    draft.reasons.append(what)
 
 
 def _call_failed(draft: Draft, event: events.CallFailed) -> None:
@@ -295,7 +303,7 @@ def _report(draft: Draft, event: events.RunnerReported) -> None:
     if record is None or gang is None:
         return
     draft.note_report(event.task_id, event.report)
-    _recognise(gang, record, str(event.report.get("strategy") or ""))
+    _recognise(gang, record, cut(str(event.report.get("strategy") or ""), NAME_BYTES))
     at = taken_back_at(event.report)
     if at is not None:
         maintenance.notice(gang, record, at)
@@ -307,13 +315,13 @@ def _report(draft: Draft, event: events.RunnerReported) -> None:
     end = event.report["exit"]
     code = end.get("code")
     texts = (str(end.get("summary") or ""), str(end.get("hint") or ""))
-    summary = "; ".join(text for text in texts if text)
+    summary = cut("; ".join(text for text in texts if text), TEXT_BYTES)
     gang.put(
         replace(
             record,
             failed_start=start,
-            exit_class=str(end.get("class") or ""),
-            exit_code=code if isinstance(code, int) else None,
+            exit_class=cut(str(end.get("class") or ""), NAME_BYTES),
+            exit_code=code if isinstance(code, int) and abs(code) < contract.MOST_STEPS else None,
             exit_summary=summary,
             error=own_error_of(end.get("error")),
             changed_at=draft.now,
@@ -383,8 +391,8 @@ def _capacity(draft: Draft, event: events.CapacityNoted) -> None:
 _MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
     events.Registered: _registered,
     events.Disconnected: _disconnected,
-    events.FormerLifeFound: _former_life,
     events.FrameworkRefused: _refused,
+    events.FormerLifeKnown: _former_life,
     events.CallFailed: _call_failed,
     events.OffersReceived: _offers,
     events.OfferRescinded: _rescinded,

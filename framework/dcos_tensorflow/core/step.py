@@ -23,6 +23,7 @@ from dcos_tensorflow.core.absorb import absorb
 from dcos_tensorflow.core.advance import advance
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.kept.writes import writes_between
+from dcos_tensorflow.core.model import bounds
 from dcos_tensorflow.core.model.actions import Action, Write
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -55,7 +56,7 @@ def step(state: ServiceState, events: Sequence[Event], now: float) -> Decision:
     """Return what ``events`` lead to. ``now`` is unix seconds and never goes back."""
     draft = Draft(state, now, state)
     _look_at_the_clock(draft)
-    for event in events:
+    for event in map(bounds.of_event, events):
         if not carry_out(draft, event):
             absorb(draft, event)
     settle(draft)

@@ -23,13 +23,11 @@ from dcos_tensorflow.core.kept.restore import (
     without_service,
 )
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
-from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.events import ConfigurationChanged, Event, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.operator import renewal
-from dcos_tensorflow.core.operator.requests import refusal
+from dcos_tensorflow.core.operator import renewal, requests
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
@@ -53,16 +51,14 @@ class NothingInForce(Exception):
 
 @dataclass(frozen=True)
 class Beginning:
-    """The state to begin with, what to tell the core first, and whether it is to uninstall it.
+    """The state to begin with, what to tell the core first, and whether Mesos is needed at all.
 
     ``configurations`` are all that are stored, by id, ``options`` those that they were made of.
     """
 
     state: ServiceState
     events: tuple[Event, ...] = ()
-    uninstall: bool = False
-    #: Whether Mesos may know the service although its framework id is not stored.
-    asks: bool = False
+    subscribe: bool = True
     configurations: Mapping[str, ServiceSpec] = field(default_factory=dict)
     options: OptionsDocuments = field(default_factory=OptionsDocuments)
 
@@ -80,13 +76,13 @@ def begin(
 ) -> Beginning:
     """Return what to begin with. ``fresh`` replaces a job that is done by a new one.
 
-    Whether nothing is stored because the state was lost only the master can tell: it is asked
-    before the first subscription. A job that is not done goes on; where ``spec`` is another than
-    the stored one, the core is told and takes it for the target. Where it cannot be had, the
-    stored one stays in force, and the state says so from its first moment on: an update that is
-    refused must not look complete. ``refused`` says why ``spec`` cannot be had whatever is stored;
-    of options that cannot be read it has the name alone. ``first_run`` is the number of a new
-    service's first run. With ``finish_uninstall`` an uninstall that has begun is
+    Where nothing is stored, that may be so because the state was lost: the state says that it seeks
+    its former life. A job that is not done goes on; where ``spec`` is another than the stored one,
+    the core is told and takes it for the target. Where it cannot be had, the stored one stays in
+    force, and the state says so from its first moment on: whoever asks how far the update is must
+    not be told that it is complete. ``refused`` says why ``spec`` cannot be had whatever is stored;
+    of options that cannot be read it has the name alone. ``first_run`` is the
+    number of a new service's first run. With ``finish_uninstall`` an uninstall that has begun is
     gone on with as if ``uninstall`` were said. Raises UninstallGoesOn, NothingInForce,
     StateUnreadable, StateError.
     """
@@ -108,32 +104,30 @@ def begin(
         raise StateUnreadable(foreign)
     if refused and stored is None and not uninstall:
         raise NothingInForce(refused)
-    first = stored or replace(_first_state(spec, settings), run=first_run)
+    # What an uninstall has not erased yet is of a framework that it has removed.
+    first = stored or replace(
+        _first_state(spec, settings), run=first_run, seeks_former_life=not begun
+    )
     if uninstall:
         return _uninstalling(first, known=stored is not None)
     if stored is None:
-        return _new(store, first)
+        store.commit(first_writes(first))
+        return Beginning(first)
     same = configuration_id(stored.spec) == configuration_id(spec)
     done = stored.job.phase is JobPhase.DONE
-    why = refused
-    if done and (fresh or not same) and not refused:
-        why = renewal.refusal(stored, spec)
-        if not why:
-            return _renewed(store, spec, stored, values)
-        if fresh:
-            raise NothingInForce(f"the service cannot begin another run: {why}")
-    live = len(stored.live_tasks)
-    log.info("carrying on: the job is %s, %d tasks live", stored.job.phase, live)
-    why = "" if same else why or refusal(stored, spec)
+    follows = done and (fresh or not same) and not refused
+    why = "" if same else refused or (renewal if follows else requests).refusal(stored, spec)
+    events: tuple[Event, ...] = ()
     if why:
         log.error("these options are refused, those before stay in force: %s", why)
         stored = replace(stored, told=replace(stored.told, refused_configuration=why))
-    beginning = Beginning(
-        stored,
-        () if same or why else (ConfigurationChanged(spec),),
-        asks=not stored.framework_id,
-        configurations=_configurations(values),
-    )
+    elif follows:
+        stored = _renewed(store, spec, stored)
+    else:
+        live = len(stored.live_tasks)
+        log.info("carrying on: the job is %s, %d tasks live", stored.job.phase, live)
+        events = () if same else (ConfigurationChanged(spec),)
+    beginning = Beginning(stored, events, configurations=_configurations(values))
     beginning.options.load(values)
     return beginning
 
@@ -147,48 +141,33 @@ def _configurations(values: Mapping[str, bytes]) -> dict[str, ServiceSpec]:
 
 
 def _uninstalling(state: ServiceState, *, known: bool) -> Beginning:
-    """Begin or go on with an uninstall."""
+    """Begin or go on with an uninstall; without a framework there is nothing to ask Mesos for.
+
+    Where nothing is stored, Mesos may know one.
+    """
     if not known:
         name = state.spec.name
         log.info("nothing is stored of the service %s; whatever is left is erased", name)
-    return Beginning(state, (UninstallRequested(_UNINSTALL),), uninstall=True, asks=not known)
+    subscribe = state.seeks_former_life or bool(state.framework_id)
+    return Beginning(state, (UninstallRequested(_UNINSTALL),), subscribe)
 
 
 def _first_state(spec: ServiceSpec, settings: LaunchSettings) -> ServiceState:
     settings = replace(settings, token_key=secrets.token_hex(32))
-    return ServiceState.of_one_gang(spec, str(uuid.uuid4()), settings)
+    state = ServiceState.of_one_gang(spec, str(uuid.uuid4()), settings)
+    return replace(state, configurations=(configuration_id(spec),))
 
 
-def _new(store: StateStore, state: ServiceState) -> Beginning:
-    store.commit(first_writes(state))
-    return Beginning(_kept(store, state.settings), asks=True)
-
-
-def _renewed(
-    store: StateStore, spec: ServiceSpec, stored: ServiceState, values: Mapping[str, bytes]
-) -> Beginning:
-    """Let the next run of a service begin; what the service owns is kept, here and there."""
+def _renewed(store: StateStore, spec: ServiceSpec, stored: ServiceState) -> ServiceState:
+    """Replace a job that is done by the next run of the service, and return the state."""
     state = renewal.renewed(stored, spec)
     if state.capacity:
-        # Nothing of machines is imported where none were ever bought.
-        from dcos_tensorflow.scheduler.capacity_records import for_next_run
+        # Few services buy machines.
+        from dcos_tensorflow.scheduler.capacity_records import for_the_next_run
 
-        state = replace(state, capacity=for_next_run(state.capacity))
-    folders = (paths.TASKS, paths.CONFIGURATIONS, paths.OPTIONS, paths.GANGS, paths.UNITS)
-    old = [p for p in values if p.partition("/")[0] in folders or p == paths.CONTROLS]
-    kept = {write.path for write in first_writes(state)}
-    removed = [Write(path, None) for path in old if path not in kept]
-    owned = replace(state, abandoned=stored.abandoned, capacity=stored.capacity)
-    store.commit([*removed, *first_writes(state), *writes_between(owned, state)])
+        state = replace(state, capacity=for_the_next_run(state.capacity))
+    # A commit that is cut short leaves a job with the options that it was begun with.
+    writes = writes_between(stored, state)
+    store.commit(sorted(writes, key=lambda write: write.path == paths.CONFIG_TARGET))
     log.info("the job before is done (%s); a new one begins", stored.job.why)
-    return Beginning(_kept(store, stored.settings), asks=not stored.framework_id)
-
-
-def _kept(store: StateStore, settings: LaunchSettings) -> ServiceState:
-    """Return the state that was just stored as the next process would read it.
-
-    So memory and store hold the same from the first moment on, whatever a state is made of.
-    """
-    kept = restore(store.load(), settings, steady_time())
-    assert kept is not None, "its target was committed"
-    return kept
+    return state

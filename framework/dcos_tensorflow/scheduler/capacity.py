@@ -81,7 +81,8 @@ class Capacity:
         self._clock = clock
         self._thread = threading.Thread(target=self._run, name="capacity", daemon=True)
         self._stopping = threading.Event()
-        self._kept: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        #: Numbers of what was noted, each with whether it is kept; None to stop.
+        self._kept: queue.SimpleQueue[tuple[int, bool] | None] = queue.SimpleQueue()
         self._noted = 0
         self._release = threading.Event()
         #: What it was opened for, and the provider.
@@ -115,9 +116,13 @@ class Capacity:
     def perform(self, action: CapacityKept | ReleaseIdleMachines) -> None:
         """Go on with what is kept, or give back what is idle. Any thread; never blocks."""
         if isinstance(action, CapacityKept):
-            self._kept.put(action.number)
+            self._kept.put((action.number, True))
         else:
             self._release.set()
+
+    def not_kept(self, number: int) -> None:
+        """Take it that what was noted cannot be kept: the next look begins anew. Any thread."""
+        self._kept.put((number, False))
 
     def _run(self) -> None:
         busy = False
@@ -163,9 +168,9 @@ class Capacity:
         self._noted += 1
         self._emit(CapacityNoted(self._noted, changes, told))
         self._told = told
-        while (number := self._kept.get()) is not None:
-            if number == self._noted:
-                return True
+        while (answer := self._kept.get()) is not None:
+            if answer[0] == self._noted:
+                return answer[1]
         # For whoever asks again.
         self._kept.put(None)
         return False

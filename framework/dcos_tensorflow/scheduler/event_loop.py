@@ -38,10 +38,13 @@ EXIT_SOFTWARE = 70
 EXIT_STATE = 8
 _FIRST_RETRY_SECONDS = 0.2
 _MAX_RETRY_SECONDS = 5.0
-#: So long it is told that something could not be stored, once something else is.
-_TOLD_SECONDS = 60.0
-_TOO_LARGE = "what was to be kept is too large to be stored, and was left out: {}"
+#: So long it is told that something could not be stored, from the last time on (seconds).
+_REFUSED_SECONDS = 60.0
 _WAITING = "what runs goes on, nothing else happens until the state can be stored again: {}"
+_REFUSED = (
+    "what runs goes on, but {} leads to more than can be stored, and is not done: {}; nothing is"
+    " bought, launched or ended because of it"
+)
 
 
 def _erases(decision: Decision) -> bool:
@@ -68,10 +71,12 @@ class EventLoop:
     ) -> None:
         """``first`` are events that will be asked to be carried out: they are owed from now on."""
         self._state = state
-        #: What is shown while the store takes nothing; None when it does.
-        self._held_up: ServiceState | None = None
-        #: What the store has refused, and when on the monotonic clock; empty when it has not.
-        self._refused = ("", 0.0)
+        #: Why the store takes nothing; empty when it does.
+        self._held_up = ""
+        #: What it has refused last, and until when that is told (monotonic).
+        self._refused, self._refused_until = "", 0.0
+        #: A state, what holds it up, and the two together.
+        self._shown = (state, "", state)
         self._store = store
         self._perform = perform
         self._tick_seconds = tick_seconds
@@ -80,6 +85,7 @@ class EventLoop:
         self._watchers: list[Callable[[Decision], None]] = []
         self._each_step: list[Callable[[ServiceState], None]] = []
         self._measurers: list[Callable[[Turn], None]] = []
+        self._refusals: list[Callable[[Event], None]] = []
         #: What the ids of turns begin with: another scheduler of the service has another.
         self._life = os.urandom(3).hex()
         self._turns = 0
@@ -102,8 +108,15 @@ class EventLoop:
         While the store takes nothing it is the last one that was stored, and says why. So it does
         for a while where something was too large to be stored.
         """
-        refused, _ = self._refused
-        return self._held_up or (self._state.held_up(refused) if refused else self._state)
+        refused = self._refused if time.monotonic() < self._refused_until else ""
+        why, state = self._held_up or refused, self._state
+        if not why:
+            return state
+        of, held_by, shown = self._shown
+        if of is not state or held_by != why:
+            shown = state.held_up(why)
+            self._shown = (state, why, shown)
+        return shown
 
     @property
     def waiting(self) -> int:
@@ -152,6 +165,10 @@ class EventLoop:
         """Call ``callback`` in the loop's thread after every turn that had or did something."""
         self._measurers.append(callback)
 
+    def when_refused(self, callback: Callable[[Event], None]) -> None:
+        """Call ``callback`` in the loop's thread with each event that led to what is too large."""
+        self._refusals.append(callback)
+
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
@@ -195,7 +212,7 @@ class EventLoop:
             self._turned_at = time.monotonic()
             TURN_ID.set(f"{self._life}-{self._turns}")
             try:
-                self._handle(events or (Tick(),))
+                self._take(events or (Tick(),))
             except StateError as error:
                 self.leave(EXIT_STATE, f"the state store refuses to go on: {error}")
             except Exception as error:
@@ -217,31 +234,33 @@ class EventLoop:
                 if any(event is not None for event in taken):
                     self._changed.notify_all()
 
-    def _handle(self, events: Sequence[Event]) -> None:
-        """Take events together; one that leads to what no store takes is left out, with no effect.
+    def _take(self, events: Sequence[Event]) -> None:
+        """Handle events together; one by one where together they cannot be stored.
 
-        Nothing of it was committed, so nothing is done: no machine is bought, no update is
-        acknowledged. Those that told it tell it again.
+        What alone leads to a value that no store takes is as if it had not happened, and is told:
+        leaving would end nothing but this process, and the next one would come to the same.
         """
         try:
-            self._take(events)
+            self._handle(events)
         except StateTooLarge as error:
             if len(events) > 1:
                 for event in events:
-                    self._handle((event,))
+                    if not self._stopping.is_set():
+                        self._take((event,))
                 return
-            log.error("%s is left out: %s", type(events[0]).__name__, error)
-            self._refused = (_TOO_LARGE.format(error), time.monotonic())
+            why = _REFUSED.format(type(events[0]).__name__, error)
+            if why != self._refused or time.monotonic() >= self._refused_until:
+                log.error("%s", why)
+            self._refused, self._refused_until = why, time.monotonic() + _REFUSED_SECONDS
+            self._tell(self._refusals, events[0])
 
-    def _take(self, events: Sequence[Event]) -> None:
+    def _handle(self, events: Sequence[Event]) -> None:
         began, now, before = time.monotonic(), self._clock(), self._state
         decision = step(before, events, now)
         writes, decided = decision.writes, time.monotonic()
         if writes and not self._erased and not self._stored(lambda: self._store.commit(writes)):
             return
         committed = time.monotonic()
-        if writes and committed - self._refused[1] > _TOLD_SECONDS:
-            self._refused = ("", 0.0)
         if not _erases(decision):
             self._state = decision.state
         for action in decision.actions:
@@ -296,14 +315,14 @@ class EventLoop:
                     write()
                 except (StateUnavailable, StateAccessDenied) as error:
                     log.warning("the state store is unavailable, trying again: %s", error)
-                    self._held_up = self._state.held_up(_WAITING.format(error))
+                    self._held_up = _WAITING.format(error)
                     if self._stopping.wait(wait):
                         return False
                     wait = min(wait * 2, _MAX_RETRY_SECONDS)
                 else:
                     return True
         finally:
-            self._held_up = None
+            self._held_up = ""
 
     @staticmethod
     def _tell(callbacks: Sequence[Callable[[T], None]], what: T) -> None:

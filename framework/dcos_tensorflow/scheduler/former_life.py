@@ -1,6 +1,7 @@
 """A service whose state was lost: what Mesos still knows of it, so that it is not fought.
 
-Used by ``scheduler.Scheduler`` before the first subscription of a service that has no framework id.
+Asked by ``scheduler.Scheduler`` before it subscribes for a service of which the state store held
+nothing, until it is answered: with an answer that is made up two gangs would train side by side.
 Every framework of ours carries a label that stands for its service's name and its place in the
 state store. Only one scheduler leads at that place, so a framework with that label which another
 process subscribed is this service's own former life: its id is taken over, and its tasks are given
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import logging
 import queue
 import socket
@@ -21,34 +23,27 @@ from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPException
 from typing import Any
 
+from dcos_tensorflow.core.model.events import Disconnected, Event, FormerLifeKnown
 from dcos_tensorflow.mesos.address import Address, parse_masters
-from dcos_tensorflow.mesos.agent_files import AgentFilesError, AgentRefused, HttpAccess
+from dcos_tensorflow.mesos.agent_files import (
+    AgentFilesError,
+    AgentRefused,
+    AgentUnreachable,
+    HttpAccess,
+)
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
-from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
 
 log = logging.getLogger(__name__)
 
 LABEL = "dcos-tensorflow-service"
-#: For so long the masters are asked before it is told what is waited for: longer than it takes to
-#: find that ZooKeeper does not answer.
-_PATIENCE_SECONDS = 2.5
-_RETRY_SECONDS = 0.2
-
-
-@dataclass(frozen=True)
-class FormerLife:
-    """A framework of this service that Mesos still knows; ``tasks`` maps task ids to agent ids.
-
-    Without a ``framework_id`` there is none.
-    """
-
-    framework_id: str
-    tasks: Mapping[str, str]
-
-
-#: For a service that Mesos has never seen.
-NO_FORMER_LIFE = FormerLife("", {})
+#: Seconds between two questions.
+_RETRY_SECONDS = (0.2, 0.2, 0.2, 0.5, 1.0, 2.0)
+#: So long ZooKeeper has to name a leader before it is told that there is none.
+_FIRST_LEADER_SECONDS = 3.0
+#: So often a master may answer with something else (a proxy that knows no such path) before that is
+#: taken for its answer.
+_MOST_ODD = 6
 
 
 def labels(service: str, state_url: str) -> Mapping[str, str]:
@@ -62,58 +57,66 @@ def labels(service: str, state_url: str) -> Mapping[str, str]:
     return {LABEL: hashlib.sha256(f"{service}\n{where}".encode()).hexdigest()[:32]}
 
 
-def find(
+def search(
     masters: str,
     https: bool,
     access: HttpAccess,
     wanted: Mapping[str, str],
-    waiting: Callable[[str], bool] = lambda why: True,
-) -> FormerLife | None:
-    """Return the newest framework with these labels, NO_FORMER_LIFE when there is none.
+    *,
+    tell: Callable[[Event], None],
+    goes_on: Callable[[float], bool],
+) -> None:
+    """Ask for the newest framework with these labels until a master answers, and tell the answer.
 
-    The masters are asked until one answers: a service that begins without the answer may train
-    beside its own former life. ``waiting`` is told now and then why there is none, and says whether
-    to go on; None when it does not. A master that does not let us look, or answers with something
-    else, is not asked again.
+    What keeps it from being known is told as why there is no subscription yet: nothing is placed
+    meanwhile. A master that does not let us look never will: that is told as an answer, with a
+    warning. Ends without an answer when ``goes_on`` says no (``leading_masters``).
     """
-    while True:
-        trouble = ["no master is known"]
-        answered = False
-        until = time.monotonic() + _PATIENCE_SECONDS
-        for master in leading_masters(masters, https, until, trouble.append):
-            try:
-                return _newest(access.get(master, "/frameworks"), wanted)
-            except AgentRefused as error:
-                log.warning("whether the service has run before cannot be told: %s", error)
-                return NO_FORMER_LIFE
-            except AgentFilesError as error:
-                away = error.__cause__
-                answered = not isinstance(away, OSError | HTTPException)
-                said = (away.strerror or away) if isinstance(away, OSError) else error
-                trouble.append(f"{master}: {said}")
-        if answered:
-            # One that answers, and not with that, will not.
-            log.warning("whether the service has run before cannot be told: %s", trouble[-1])
-            return NO_FORMER_LIFE
-        if not waiting(trouble[-1]):
-            return None
+    known, odd = "", 0
+    trouble = ["no master is known"]
+    for master in leading_masters(masters, https, goes_on, trouble.append):
+        try:
+            if master is None:
+                raise AgentUnreachable(trouble[-1])
+            tell(_newest(access.get(master, "/frameworks"), wanted))
+            return
+        except AgentRefused as error:
+            log.warning("whether the service has run before cannot be told: %s", error)
+            tell(FormerLifeKnown())
+            return
+        except (AgentFilesError, KeyError, TypeError, ValueError, AttributeError) as error:
+            away = error.__cause__
+            said = str(error) or type(error).__name__
+            if isinstance(away, OSError):
+                said = f"{master}: {away.strerror or away}"
+            elif master is not None and not isinstance(away, HTTPException):
+                odd += 1
+            if odd == _MOST_ODD:
+                log.warning("whether the service has run before cannot be told: %s", said)
+                tell(FormerLifeKnown())
+                return
+            if said != known:
+                tell(Disconnected(said))
+            known = said
 
 
 def leading_masters(
     masters: str,
     https: bool,
-    deadline: float,
+    goes_on: Callable[[float], bool],
     on_trouble: Callable[[str], None] = lambda why: None,
-) -> Iterator[Address]:
-    """Yield the masters to ask, again and again, until the time is up.
+) -> Iterator[Address | None]:
+    """Yield the masters to ask, again and again, each time None where none leads.
 
-    ``on_trouble`` is told why ZooKeeper names none.
+    ``goes_on`` waits so many seconds, and says whether to go on; the waits grow. ``on_trouble`` is
+    told why ZooKeeper names none.
     """
     where = parse_masters(masters, https)
+    waits = itertools.chain(_RETRY_SECONDS, itertools.repeat(_RETRY_SECONDS[-1]))
     if not isinstance(where, ZooKeeperAddress):
-        while time.monotonic() < deadline:
+        yield from where
+        while goes_on(next(waits)):
             yield from where
-            time.sleep(_RETRY_SECONDS)
         return
     # kazoo comes with it, and most masters are named and not elected in ZooKeeper.
     from dcos_tensorflow.mesos.detector import ZooKeeperDetector
@@ -122,20 +125,24 @@ def leading_masters(
     detector = ZooKeeperDetector(where, leaders.put, https, on_trouble=on_trouble)
     detector.start()
     leader: Address | None = None
+    begun = time.monotonic()
     try:
-        while (left := deadline - time.monotonic()) > 0:
+        while goes_on(0.0):
             with contextlib.suppress(queue.Empty):
-                leader = leaders.get(timeout=left if leader is None else _RETRY_SECONDS)
-            if leader is not None:
-                yield leader
+                leader = leaders.get(timeout=_RETRY_SECONDS[0])
+            if leader is None and time.monotonic() - begun < _FIRST_LEADER_SECONDS:
+                continue
+            yield leader
+            if not goes_on(next(waits)):
+                return
     finally:
         detector.stop()
 
 
-def _newest(answer: Any, wanted: Mapping[str, str]) -> FormerLife:
+def _newest(answer: Any, wanted: Mapping[str, str]) -> FormerLifeKnown:
     ours = [one for one in answer["frameworks"] if _labels_of(one).items() >= wanted.items()]
     if not ours:
-        return NO_FORMER_LIFE
+        return FormerLifeKnown()
     newest = max(ours, key=lambda one: float(one.get("registered_time", 0.0)))
     for one in ours:
         if one is not newest:
@@ -148,7 +155,7 @@ def _newest(answer: Any, wanted: Mapping[str, str]) -> FormerLife:
         newest["id"],
         len(tasks),
     )
-    return FormerLife(str(newest["id"]), tasks)
+    return FormerLifeKnown(str(newest["id"]), tasks)
 
 
 def _labels_of(framework: Mapping[str, Any]) -> dict[str, str]:

@@ -35,9 +35,8 @@ from dcos_tensorflow.core.model.actions import (
 )
 from dcos_tensorflow.core.model.agents import KnownAgent
 from dcos_tensorflow.core.model.events import (
-    Disconnected,
+    CapacityNoted,
     Event,
-    FormerLifeFound,
     FrameworkRefused,
     RunnerReported,
 )
@@ -169,9 +168,6 @@ class Scheduler:
         self._leadership: Leadership | None = None
         self._api: Api | None = None
         self._task_runners: Runners | None = None
-        self._stopping = threading.Event()
-        #: Asks the master for a former life of the service; None where none is asked for.
-        self._asking: threading.Thread | None = None
         self._loop: EventLoop | None = None
         #: What the state says nothing of before the loop has carried it out.
         self._first: tuple[Event, ...] = ()
@@ -183,6 +179,7 @@ class Scheduler:
         self._units: Units | None = None
         self._capacity: Capacity | None = None
         self._questions = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, "question")
+        self._stopping = threading.Event()
         #: Reads our tasks' sandboxes with this scheduler's credentials; None before ``start``.
         self.files: AgentFiles | None = None
 
@@ -394,6 +391,7 @@ class Scheduler:
         )
         self._loop.look(lambda state: evidence.expire())
         self._loop.look(self._follow_capacity)
+        self._loop.when_refused(self._not_kept)
         for question in (QUOTA, AGENTS):
             watch = MasterWatch[Any](
                 question,
@@ -421,56 +419,25 @@ class Scheduler:
         self._lease.start()
         self._runners.start()
         units.begin()
-        if not beginning.asks:
-            self._subscribe(beginning.state.framework_id, beginning)
-        else:
-            self._asking = threading.Thread(
-                target=self._subscribe_first, args=(beginning,), name="former-life", daemon=True
+        if beginning.subscribe and not beginning.state.seeks_former_life:
+            self._subscription.begin(beginning.state.spec, beginning.state.framework_id)
+        elif beginning.subscribe:
+            self._loop.watch(self._subscribe_once_known)
+            self._questions.submit(
+                former_life.search,
+                config.master,
+                gateway.config.scheme == "https",
+                gateway.access,
+                self._labels(),
+                tell=self.submit,
+                goes_on=lambda seconds: not self._stopping.wait(seconds),
             )
-            self._asking.start()
-        if not beginning.uninstall:
-            for event in beginning.events:
-                self._loop.carry_out(event, _CARRIED_OUT_SECONDS)
-
-    def _subscribe(self, framework_id: str, beginning: Beginning) -> None:
-        """Subscribe, where Mesos is needed at all; let an uninstall begin, now that it is known."""
-        assert self._subscription is not None
-        # Without a framework an uninstall has nothing to ask Mesos for.
-        if framework_id or not beginning.uninstall:
-            self._subscription.begin(beginning.state.spec, framework_id)
-        if beginning.uninstall:
-            for event in beginning.events:
-                self._running_loop().carry_out(event, _CARRIED_OUT_SECONDS)
-
-    def _subscribe_first(self, beginning: Beginning) -> None:
-        """Subscribe once it is known whether Mesos knows a former life of this service."""
-        gateway, loop = self._gateway, self._running_loop()
-        assert gateway is not None
-
-        def waiting(why: str) -> bool:
-            loop.submit(Disconnected(why))
-            # An uninstall of a service of which nothing is known places nothing: it does not wait.
-            return not (self._stopping.is_set() or beginning.uninstall)
-
-        former = former_life.find(
-            self.config.master,
-            gateway.config.scheme == "https",
-            gateway.access,
-            self._labels(),
-            waiting,
-        )
-        if self._stopping.is_set():
-            return
-        framework_id = former.framework_id if former is not None else ""
-        if former is not None and framework_id:
-            loop.carry_out(FormerLifeFound(framework_id, former.tasks), _CARRIED_OUT_SECONDS)
-        self._subscribe(framework_id, beginning)
+        for event in beginning.events:
+            self._loop.carry_out(event, _CARRIED_OUT_SECONDS)
 
     def stop(self) -> None:
         """End this process's part. Every task is left alone."""
         self._stopping.set()
-        if self._asking is not None:
-            self._asking.join()
         for part in (
             self._gateway,
             self._runners,
@@ -507,6 +474,14 @@ class Scheduler:
                 log.warning("the framework's id is still stored: %s", error)
 
     # Wiring.
+
+    def _subscribe_once_known(self, decision: Decision) -> None:
+        """Subscribe when it is known whether Mesos knows the service already."""
+        state = decision.state
+        if self._subscription is None or self._subscription.is_begun or state.seeks_former_life:
+            return
+        if state.framework_id or not state.uninstall.asked:
+            self._subscription.begin(state.spec, state.framework_id)
 
     def _start_api(self) -> bool:
         """Serve the API, where there is one and it is not served yet; say whether there is one."""
@@ -582,6 +557,10 @@ class Scheduler:
             look_seconds=self.config.capacity_look_seconds,
         )
         self._capacity.start()
+
+    def _not_kept(self, event: Event) -> None:
+        if isinstance(event, CapacityNoted) and self._capacity is not None:
+            self._capacity.not_kept(event.number)
 
     def _known_agents(self) -> Sequence[KnownAgent] | None:
         """Return the agents as the master lists them; None where it does not."""

@@ -30,6 +30,11 @@ class Subscription:
         #: What the master knows of, in the order in which it was told.
         self._told: tuple[str, ...] = ()
 
+    @property
+    def is_begun(self) -> bool:
+        """Say whether the master was asked for a subscription."""
+        return self._spec is not None
+
     def begin(self, spec: ServiceSpec, framework_id: str) -> None:
         """Subscribe as the framework of ``spec``."""
         info = self._describe(spec, framework_id)

@@ -19,7 +19,7 @@ RESERVED = frozenset({LOCK, SCHEMA_VERSION})
 #: The layout this release writes (``core.kept.paths``); it reads all up to this one. The first
 #: commit of a leader raises an older one before it writes anything else: the release that wrote it
 #: must not take a state for its own that it would read only half of.
-CURRENT_SCHEMA = 2
+CURRENT_SCHEMA = 3
 
 #: Bytes. ZooKeeper takes requests of 1,048,575 bytes (jute.maxbuffer); the SDK's limit is this.
 MAX_VALUE_BYTES = 1_000_000

@@ -10,6 +10,7 @@ from kazoo.client import KazooClient
 
 from dcos_tensorflow.scheduler.scheduler import EXIT_LOCKED
 from scheduler_process import SHORT_SESSION
+from tcp_proxy import TcpProxy
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 
@@ -97,6 +98,30 @@ def test_a_state_that_was_lost_is_explained_and_its_tasks_are_not_fought(
     assert [incident["kind"] for incident in training.incidents()] == ["state lost"]
     assert "the state of this service was lost" in training.told()
     training.ends_right()
+
+
+def test_after_a_lost_state_nothing_is_placed_before_the_master_has_said_what_it_knows(
+    make_served: MakeServed, zookeeper_server: ZooKeeperServer
+) -> None:
+    training = make_served(state=zookeeper_server.url("/lost"))
+    leader = training.start()
+    training.look()
+    known = training.framework_id()
+    leader.kill()
+    erase(zookeeper_server, "/lost")
+    with TcpProxy(training.cluster.master) as proxy:
+        proxy.cut()
+        training.start("--master", proxy.address)
+        unknown = "whether it has run before is not known yet"
+        eventually(
+            lambda: unknown in str(training.ask("/v1/why")),
+            seconds=30,
+            what="why nothing is placed",
+        )
+        proxy.heal()
+        training.recovers(*training.gang, moved=training.gang)
+        assert training.framework_id() == known
+        training.ends_right()
 
 
 def test_an_uninstall_after_the_state_was_lost_ends_the_tasks_of_before(

@@ -19,7 +19,7 @@ from dcos_tensorflow.state.errors import (
     StateTooNew,
 )
 from dcos_tensorflow.state.leadership import Holder, Leadership
-from dcos_tensorflow.state.paths import MAX_VALUE_BYTES
+from dcos_tensorflow.state.paths import CURRENT_SCHEMA, MAX_VALUE_BYTES
 
 if TYPE_CHECKING:
     from conftest import Backend
@@ -393,10 +393,10 @@ def a_store_of_the_first_release(backend: Backend, monkeypatch: pytest.MonkeyPat
 def test_state_of_a_newer_release_is_refused_at_open(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    knows_layout(monkeypatch, 3)
+    knows_layout(monkeypatch, CURRENT_SCHEMA + 1)
     backend.leader().commit([Write("Epoch", b"1")])
     monkeypatch.undo()
-    with pytest.raises(StateTooNew, match="layout 3"):
+    with pytest.raises(StateTooNew, match=f"layout {CURRENT_SCHEMA + 1}"):
         backend.store()
 
 
@@ -425,7 +425,7 @@ def test_the_first_commit_closes_the_state_to_the_first_release(
     assert backend.store().load() == {"Epoch": b"3"}
     knows_layout(monkeypatch, 1)
     for ask in (backend.store, standby.load, lambda: standby.lead("standby", 5, ignore)):
-        with pytest.raises(StateTooNew, match="layout 2"):
+        with pytest.raises(StateTooNew, match=f"layout {CURRENT_SCHEMA}"):
             ask()
 
 
@@ -441,7 +441,7 @@ def test_a_leader_killed_inside_its_first_commit_leaves_no_half_to_the_first_rel
     written = backend.store().load().keys() - {"Epoch"}
     knows_layout(monkeypatch, 1)
     if written:
-        with pytest.raises(StateTooNew, match="layout 2"):
+        with pytest.raises(StateTooNew, match=f"layout {CURRENT_SCHEMA}"):
             backend.store()
     else:
         assert backend.store().load() == {"Epoch": b"1"}

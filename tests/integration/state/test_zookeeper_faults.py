@@ -28,6 +28,7 @@ from dcos_tensorflow.state.errors import (
     StateError,
     StateUnavailable,
 )
+from dcos_tensorflow.state.paths import current_schema
 from dcos_tensorflow.state.store import StateStore, open_store
 from dcos_tensorflow.state.transactions import split
 from dcos_tensorflow.state.zookeeper import ZooKeeperStore
@@ -382,7 +383,7 @@ def test_the_layout_is_that_of_the_sdk(
     with client_of(zookeeper_server) as client:
         root = f"/{chroot}/dcos-service-team__tf"
         assert sorted(client.get_children(root)) == ["FrameworkID", "SchemaVersion", "lock"]
-        assert client.get(f"{root}/SchemaVersion")[0] == b"2"
+        assert client.get(f"{root}/SchemaVersion")[0] == current_schema()
 
 
 def test_nothing_is_left_of_an_erased_service(

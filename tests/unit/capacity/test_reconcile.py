@@ -7,14 +7,17 @@ from itertools import pairwise
 
 import pytest
 
-from dcos_tensorflow.capacity import status
-from dcos_tensorflow.capacity.ledger import Account, Stage
+from dcos_tensorflow.capacity import mirror, reconcile
+from dcos_tensorflow.capacity.ledger import Account, Ledger, Stage
 from dcos_tensorflow.capacity.market import Limits
 from dcos_tensorflow.capacity.mirror import UNSEEN_SECONDS, Answer
 from dcos_tensorflow.capacity.provider import Bought, Denied, MachineState, ProviderError, Throttled
 from dcos_tensorflow.capacity.sight import Rules
 from dcos_tensorflow.capacity.usage import BY_THE_SECOND
+from dcos_tensorflow.capacity.uses import bill_of
 from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.model.bounds import MACHINES_OF_A_PURCHASE
+from dcos_tensorflow.scheduler.capacity_records import ACCOUNT, changes_between, ledger_of
 from unit.capacity.simulated_market import KEPT, OWNER, SPOT, Loop, MarketInMemory, gang
 
 
@@ -401,8 +404,6 @@ def test_the_clock_of_the_provider_is_compared_with_nothing() -> None:
 
 
 def test_many_purchases_that_are_over_become_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dcos_tensorflow.capacity import reconcile
-
     monkeypatch.setattr(reconcile, "ENTRIES_KEPT", 2)
     loop = Loop(MarketInMemory(), rules=Rules(Limits(), OWNER, "p", patience_seconds=0.0))
     for _ in range(5):
@@ -414,11 +415,57 @@ def test_many_purchases_that_are_over_become_a_sum(monkeypatch: pytest.MonkeyPat
     assert len(loop.stored.entries) <= 3
     assert loop.stored.account.closed_cost > 0
     assert loop.stored.account.purchases == 5
-    account = loop.stored.account
-    assert sum(line.machines for line in account.closed) + len(loop.stored.entries) == 5
-    stored = codec.from_plain(Account, codec.to_plain(account), "account")
-    told = status.document(loop.stored.with_account(stored), {}, None, BY_THE_SECOND, loop.now)
-    assert told["bill"]["total"]["machines"] == 5, "the bill forgets nothing that was folded"
+
+
+def test_what_became_a_sum_stays_on_the_bill(monkeypatch: pytest.MonkeyPatch) -> None:
+    bills, spent = [], []
+    for kept in (100, 2):
+        monkeypatch.setattr(reconcile, "ENTRIES_KEPT", kept)
+        loop = Loop(MarketInMemory(), rules=Rules(Limits(), OWNER, "p", patience_seconds=0.0))
+        for _ in range(6):
+            loop.over_since = 0.0
+            loop.demands = (gang(1),)
+            loop.until(loop.place)
+            loop.end_job()
+            loop.until(lambda loop=loop: not loop.stored.left)
+        bills.append(bill_of(loop.stored, BY_THE_SECOND, loop.now))
+        spent.append(loop.stored.spent(loop.now))
+    whole, folded = bills
+    assert whole.total.machines == folded.total.machines == 6
+    assert (whole.lines, whole.total) == (folded.lines, folded.total)
+    assert spent[0] == pytest.approx(spent[1])
+    assert folded.over_time[-1].paid == pytest.approx(whole.over_time[-1].paid)
+    assert [each.paid for each in folded.over_time] == sorted(e.paid for e in folded.over_time)
+
+
+def test_what_an_earlier_release_has_put_together_is_on_the_bill() -> None:
+    ledger = Ledger(Account(closed_cost=250.75))
+    assert float(bill_of(ledger, BY_THE_SECOND, 1e9).total.paid) == ledger.spent(1e9) == 250.75
+
+
+def test_a_large_purchase_is_several_so_that_each_is_a_small_value() -> None:
+    loop = loop_with(250, MarketInMemory())
+    loop.until(lambda: loop.stored.left >= 250)
+    assert max(entry.count for entry in loop.stored.entries.values()) == MACHINES_OF_A_PURCHASE
+
+
+def test_prices_that_change_for_long_are_kept_once_and_bounded() -> None:
+    loop = training(MACHINES_OF_A_PURCHASE)
+    assert len(tuple(loop.stored.machines())) == MACHINES_OF_A_PURCHASE
+    before = Ledger()
+    ledger = loop.stored
+    for change in range(1500):
+        pool = replace(SPOT, price=0.1 + (change % 7) / 100)
+        ledger = mirror.prices_seen(ledger, (pool,), loop.now + 60.0 * change)
+    kept = changes_between(before, ledger)
+    assert max(len(codec.encode(record)) for record in kept.values()) < 250_000
+    again = ledger_of({key: record for key, record in kept.items() if record is not None})
+    now = loop.now + 60.0 * 1500
+    assert again == ledger
+    assert again.price_per_hour == ledger.price_per_hour
+    assert bill_of(again, BY_THE_SECOND, now) == bill_of(ledger, BY_THE_SECOND, now)
+    # A purchase writes nothing because its pool has another price.
+    assert set(changes_between(loop.stored, ledger)) == {ACCOUNT}
 
 
 # -- several pools for one order -------------------------------------------------------------------

@@ -39,7 +39,9 @@ def deploy_plan(state: ServiceState) -> Plan:
 
 
 def plans(state: ServiceState) -> Mapping[str, Plan]:
-    return of_gang.plans(state.view())
+    found = of_gang.plans(state.view())
+    assert of_gang.names(state.view()) == tuple(found)
+    return found
 
 
 def recovery_plan(state: ServiceState) -> Plan:
@@ -428,6 +430,18 @@ class TestHeldBack:
         step = steps_of(deploy_plan(state))["worker-1"]
         assert step.status is Status.PENDING
         assert "until there is room: no offers" in step.message
+
+
+def test_a_step_that_was_shown_is_shown_anew_when_what_it_follows_from_has_changed() -> None:
+    state = with_job(running(), deployed=True)
+    shown = steps_of(deploy_plan(state))
+    assert steps_of(deploy_plan(replace(state, attempt=9)))["worker-1"] is shown["worker-1"]
+    paused = replace(state, controls=Controls(paused_tasks=("worker-1",)))
+    assert "is paused" in steps_of(deploy_plan(paused))["worker-1"].message
+    gone = with_job(state, absent=("worker-1",))
+    assert "until there is room" in steps_of(deploy_plan(gone))["worker-1"].message
+    ended = with_records(state, replace(state.tasks["worker-1"], state=TaskState.FAILED))
+    assert "now it is failed" in steps_of(deploy_plan(ended))["worker-1"].message
 
 
 def updating(**changes: Any) -> ServiceState:

@@ -31,10 +31,11 @@ from dcos_tensorflow.core.model.spec import (
     UnitKind,
 )
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.model.units import PAGE, UnitState
+from dcos_tensorflow.core.model.units import UnitState
 from dcos_tensorflow.core.operator.requests import refusal
 from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.plans.plan import plans
+from dcos_tensorflow.core.recovery.slots import SHARDS_AHEAD
 from simulated_mesos import Cluster
 from simulated_runner import Runner
 from simulated_scheduler import room_for_one_each
@@ -233,11 +234,11 @@ def test_whoever_is_left_of_a_unit_is_stopped_before_the_next_one_starts():
 
 def test_units_are_asked_for_before_those_that_wait_are_all_taken():
     work = Work(1000, room_for_one_each(1))
-    assert [(a.first, a.count) for a in work.asked] == [(0, PAGE)]
-    for _ in range(PAGE // 2 + 2):
+    assert [(a.first, a.count) for a in work.asked] == [(0, SHARDS_AHEAD)]
+    for _ in range(SHARDS_AHEAD // 2 + 2):
         work.finish("slot-0")
         work.go(1)
-    assert work.asked[1].first == PAGE
+    assert work.asked[1].first == SHARDS_AHEAD
 
 
 def test_units_that_are_given_twice_are_taken_once():
@@ -250,8 +251,8 @@ def test_units_that_are_given_twice_are_taken_once():
 
 
 def test_only_the_pages_that_changed_are_written():
-    work = Work(3 * PAGE, room_for_one_each(1))
-    work.scheduler.handle(events.UnitsGiven(PAGE, ({},) * PAGE))
+    work = Work(2 * SHARDS_AHEAD, room_for_one_each(1))
+    assert len(work.scheduler.state.units.pages) > 2
     before = len(work.scheduler.decisions)
     work.finish("slot-0")
     written = [w.path for d in work.scheduler.decisions[before:] for w in d.writes]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dcos_tensorflow.core.contract import UNIT_RESULT_BYTES
 from dcos_tensorflow.core.kept.restore import restore
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
+from dcos_tensorflow.core.model.bounds import small
 from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.own_error import OwnError
-from dcos_tensorflow.core.model.report import small, unit_of
+from dcos_tensorflow.core.model.report import unit_of
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
@@ -100,10 +102,10 @@ def test_a_table_is_kept_and_read_back():
 
 
 def test_a_result_that_is_no_small_object_is_none():
-    assert small({"rows": 5}) == {"rows": 5}
-    assert small({"rows": "x" * 5000}) == {}
-    assert small([1]) == {}
-    assert small({"what": object()}) == {}
+    assert small({"rows": 5}, UNIT_RESULT_BYTES) == {"rows": 5}
+    assert small({"rows": "x" * 5000}, UNIT_RESULT_BYTES) == {}
+    assert small([1], UNIT_RESULT_BYTES) == {}
+    assert small({"what": object()}, UNIT_RESULT_BYTES) == {}
 
 
 def test_a_report_of_anything_else_tells_of_no_unit():

@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
+import json
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
+from dcos_tensorflow.capacity.ledger import Account
 from dcos_tensorflow.core.kept import codec, paths
 from dcos_tensorflow.core.kept.configuration import configuration_id
-from dcos_tensorflow.core.kept.restore import StateUnreadable, restore
+from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, stored_spec
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Kill, Reconcile
 from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
+    Disconnected,
+    FormerLifeKnown,
     Registered,
     Tick,
     UninstallRequested,
 )
+from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.job import JobPhase, JobState
+from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import (
     LaunchSettings,
+    Maintenance,
     Reconciliation,
     ServiceState,
     Uninstall,
 )
-from dcos_tensorflow.core.model.spec import RetrySpec, ServiceSpec
+from dcos_tensorflow.core.model.spec import RetrySpec, ServiceSpec, UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.task import TaskState, mesos_task_id
+from dcos_tensorflow.core.model.task_table import TaskTable
+from dcos_tensorflow.core.model.units import PAGE, UnitRun, UnitTable
 from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
+from dcos_tensorflow.core.operator.renewal import refusal, renewed
+from dcos_tensorflow.core.plans.standing import on_its_way
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler.beginning import NothingInForce, UninstallGoesOn, begin
+from dcos_tensorflow.scheduler.capacity_records import ACCOUNT, ledger_of
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.state.paths import erase_order
 from sample_states import a_record, with_job, with_records
@@ -40,6 +55,7 @@ from scheduled_jobs import command_job
 SETTINGS = LaunchSettings()
 SPEC = command_job("true")
 OTHER = replace(SPEC, kill_grace_seconds=7.0)
+OF_0_1_0 = Path(__file__).parents[1] / "core" / "golden" / "state_of_0_1_0.json"
 
 
 class Values:
@@ -70,7 +86,10 @@ def stored(store: Values, spec: ServiceSpec = SPEC, framework_id: str = "f-1", *
     state = restore(store.values, SETTINGS, time.time())
     uninstalling = job.pop("uninstalling", False)
     after = replace(
-        with_job(state, **job), framework_id=framework_id, uninstall=Uninstall(bool(uninstalling))
+        with_job(state, **job),
+        framework_id=framework_id,
+        uninstall=Uninstall(bool(uninstalling)),
+        seeks_former_life=False,
     )
     store.commit(writes_between(state, after))
     return after
@@ -82,14 +101,6 @@ def test_a_new_service_is_written_before_anything_else(store):
     assert restore(store.values, SETTINGS, time.time()).spec == SPEC
 
 
-def test_the_master_is_asked_for_a_former_life_of_each_service_without_a_framework_id(store):
-    assert begin(store, SPEC, SETTINGS).asks
-    assert begin(store, SPEC, SETTINGS).asks, "a crash before the answer asks again"
-    known = Values()
-    stored(known, framework_id="f-1")
-    assert not begin(known, SPEC, SETTINGS).asks
-
-
 def test_every_service_has_a_key_of_its_own(store):
     other = begin(Values(), SPEC, SETTINGS).state.settings.token_key
     assert begin(store, SPEC, SETTINGS).state.settings.token_key != other
@@ -98,7 +109,7 @@ def test_every_service_has_a_key_of_its_own(store):
 def test_a_job_with_the_same_options_goes_on(store):
     before = stored(store, phase=JobPhase.RUNNING)
     beginning = begin(store, SPEC, SETTINGS)
-    assert (beginning.state.job, beginning.events, beginning.uninstall) == (before.job, (), False)
+    assert (beginning.state.job, beginning.events, beginning.subscribe) == (before.job, (), True)
 
 
 def test_other_options_for_a_job_that_runs_are_the_cores_to_judge(store):
@@ -120,91 +131,12 @@ def test_a_job_that_is_done_is_followed_by_a_new_one_of_the_same_framework(store
     assert (state.job, state.framework_id, state.spec) == (JobState(), "f-1", spec)
 
 
-VOLUMES = replace(
-    SPEC,
-    roles=tuple(replace(role, volume=VolumeSpec(100.0, "tf")) for role in SPEC.roles),
-)
-
-
-def owning(store: Values, spec: ServiceSpec = VOLUMES) -> ServiceState:
-    """Let the store hold a service whose job is done, with all that a service may own."""
-    before = stored(store, spec, phase=JobPhase.DONE)
-    name = spec.task_names()[0]
-    after = replace(
-        before,
-        attempt=7,
-        reservations={"r-1": Reservation("r-1", "f-1", name, "t-1", "agent-1", "node1", "*")},
-        capacity={
-            "p-1": CapacityRecord(machines=2, body={"purchase_id": "p-1"}),
-            "account": CapacityRecord(body={"purchases": 1, "began_at": 5.0}),
-        },
-        abandoned={"old-attempt": "agent-2"},
-        agent_failures={"agent-3": (1.0,)},
-    )
-    store.commit(writes_between(before, after))
-    return after
-
-
-def test_what_a_service_owns_outlives_each_of_its_runs(store):
-    before = owning(store)
-    state = begin(store, VOLUMES, SETTINGS, fresh=True).state
-    assert state.run == before.run + 1
-    for part in ("instance", "framework_id", "attempt", "reservations", "abandoned"):
-        assert getattr(state, part) == getattr(before, part), part
-    assert state.agent_failures == before.agent_failures
-    assert state.capacity["p-1"] == before.capacity["p-1"]
-
-
-def test_a_deadline_counts_from_the_run(store):
-    owning(store)
-    state = begin(store, VOLUMES, SETTINGS, fresh=True).state
-    assert state.capacity["account"].body == {"purchases": 1, "began_at": 0.0}
-
-
-def test_another_volume_is_refused_while_the_runs_before_have_left_one(store):
-    owning(store)
-    before = dict(store.values)
-    with pytest.raises(NothingInForce, match="volume"):
-        begin(store, SPEC, SETTINGS, fresh=True)
-    assert store.values == before
-
-
-def test_another_provider_is_refused_while_machines_of_the_runs_before_are_left(store):
-    bought = replace(SPEC, capacity=CapacitySpec(CommandSpec(("rack",))))
-    owning(store, bought)
-    with pytest.raises(NothingInForce, match="provider"):
-        begin(
-            store,
-            replace(SPEC, capacity=CapacitySpec(CommandSpec(("other",)))),
-            SETTINGS,
-            fresh=True,
-        )
-
-
-def test_a_daemon_stays_with_options_whose_followers_it_cannot_have(store):
-    owning(store)
-    beginning = begin(store, SPEC, SETTINGS)
-    assert beginning.state.spec == VOLUMES
-    assert "volume" in beginning.state.told.refused_configuration
-
-
-@pytest.mark.parametrize("start", ["new", "carried on", "renewed", "refused"])
-def test_memory_and_store_are_the_same_after_any_start(store, start):
-    if start in ("renewed", "refused"):
-        owning(store)
-    elif start == "carried on":
-        stored(store, phase=JobPhase.RUNNING)
-    spec = {"renewed": VOLUMES, "refused": replace(VOLUMES, user="other")}.get(start, SPEC)
-    state = begin(store, spec, SETTINGS, fresh=start == "renewed").state
-    kept = restore(store.values, SETTINGS, time.time())
-    assert writes_between(kept, state) == ()
-
-
 def test_pauses_end_with_the_job_that_they_were_for(store):
-    stored(store, phase=JobPhase.DONE)
-    store.values["Plans"] = b"{}"
-    begin(store, SPEC, SETTINGS, fresh=True)
-    assert "Plans" not in store.values
+    before = stored(store, phase=JobPhase.DONE)
+    held = replace(before, controls=Controls(paused=("deploy",), paused_tasks=("worker-0",)))
+    store.commit(writes_between(before, held))
+    assert begin(store, SPEC, SETTINGS, fresh=True).state.controls == Controls()
+    assert begin(store, SPEC, SETTINGS).state.controls == Controls()
 
 
 def test_runs_are_counted_one_after_the_other(store):
@@ -244,17 +176,50 @@ def test_an_uninstall_is_asked_of_the_core(store):
     beginning = begin(store, OTHER, SETTINGS, fresh=True, uninstall=True)
     assert beginning.state.spec == SPEC
     assert [type(event) for event in beginning.events] == [UninstallRequested]
-    assert (beginning.uninstall, beginning.asks) == (True, False)
+    assert beginning.subscribe
 
 
 def test_an_uninstall_without_a_framework_asks_nothing_of_mesos(store):
     stored(store, framework_id="")
-    assert not begin(store, SPEC, SETTINGS, uninstall=True).asks
+    assert not begin(store, SPEC, SETTINGS, uninstall=True).subscribe
 
 
 def test_an_uninstall_of_nothing_writes_nothing_of_a_new_service(store):
     beginning = begin(store, SPEC, SETTINGS, uninstall=True)
-    assert (beginning.uninstall, beginning.asks, store.values) == (True, True, {})
+    assert (beginning.state.seeks_former_life, store.values) == (True, {})
+
+
+def test_an_uninstall_of_nothing_ends_when_mesos_knows_nothing_either(store):
+    beginning = begin(store, SPEC, SETTINGS, uninstall=True)
+    asked = step(beginning.state, beginning.events, steady_time()).state
+    assert not asked.removal.erased
+    after = step(asked, (FormerLifeKnown(),), steady_time()).state
+    assert after.removal.erased
+
+
+def test_whether_mesos_knows_a_new_service_is_asked_until_it_is_known(store):
+    assert begin(store, SPEC, SETTINGS).state.seeks_former_life
+    again = begin(store, SPEC, SETTINGS).state
+    assert again.seeks_former_life
+    store.commit(step(again, (FormerLifeKnown(),), steady_time()).writes)
+    assert not begin(store, SPEC, SETTINGS).state.seeks_former_life
+
+
+def test_a_service_that_seeks_its_former_life_says_so(store):
+    state = begin(store, SPEC, SETTINGS).state
+    unknown = Disconnected("whether it has run before is not known yet: h:5050 does not answer")
+    told = step(state, (unknown,), steady_time()).state
+    for name in told.view().roster.names:
+        assert "whether it has run before is not known yet" in on_its_way(told.view(), name)[1]
+
+
+def test_the_tasks_of_a_former_life_are_given_up_and_the_framework_goes_on(store):
+    state = begin(store, SPEC, SETTINGS).state
+    after = step(state, (FormerLifeKnown("f-9", {"t-9": "a9"}),), steady_time()).state
+    assert (after.framework_id, after.abandoned) == ("f-9", {"t-9": "a9"})
+    assert [incident.kind for incident in after.job.incidents] == ["state lost"]
+    # Told once more, it is no news.
+    assert step(after, (FormerLifeKnown("f-8"),), steady_time()).state.framework_id == "f-9"
 
 
 def test_an_erase_that_was_cut_short_makes_no_new_service(store):
@@ -265,7 +230,7 @@ def test_an_erase_that_was_cut_short_makes_no_new_service(store):
         del store.values[path]
         with pytest.raises(UninstallGoesOn):
             begin(store, SPEC, SETTINGS)
-    assert begin(store, SPEC, SETTINGS, uninstall=True).uninstall
+    assert not begin(store, SPEC, SETTINGS, uninstall=True).subscribe
 
 
 def test_a_job_record_that_cannot_be_read_is_told_with_its_path(store):
@@ -273,6 +238,170 @@ def test_a_job_record_that_cannot_be_read_is_told_with_its_path(store):
     store.values[paths.job("main")] = b"{"
     with pytest.raises(StateUnreadable, match=paths.job("main")):
         begin(store, SPEC, SETTINGS)
+
+
+# What the service owns outlives its runs
+
+VOLUME = VolumeSpec(100.0, "tf-volume")
+RACK, OTHER_RACK = (CapacitySpec(CommandSpec((program,))) for program in ("rack", "other-rack"))
+
+
+def with_volumes(volume: VolumeSpec | None = VOLUME) -> ServiceSpec:
+    return replace(SPEC, roles=tuple(replace(role, volume=volume) for role in SPEC.roles))
+
+
+def after_a_run(store: Values, spec: ServiceSpec = SPEC):
+    """Let the store hold a service whose first run is over, and which owns something of each kind.
+
+    An attempt of before is abandoned and let go of, one more has outlived the job; there is a
+    volume, a bought machine, a machine to be taken down, and an older configuration.
+    """
+    done = stored(store, spec, phase=JobPhase.DONE)
+    volume = Reservation("r-1", "f-1", "worker-0", "t-1", "a1", "node1", "role", confirmed=True)
+    account = CapacityRecord(body=codec.to_plain(Account(purchases=3, began_at=5.0)))
+    bought = CapacityRecord(3, body={"purchase_id": "p-1"})
+    owning = replace(
+        with_records(done, a_record("worker-0", TaskState.UNREACHABLE), a_record("worker-1")),
+        attempt=7,
+        abandoned={"t-old": "a9"},
+        controls=Controls(paused=("deploy",), let_go=("t-old", "t-ended")),
+        reservations={"r-1": volume},
+        capacity={ACCOUNT: account, "p-1": bought},
+        maintenance=Maintenance(starts={"a3": 9.0}),
+        agent_failures={"a1": (1.0,)},
+    )
+    store.commit(writes_between(done, owning))
+    store.values["Configurations/older"] = codec.encode(OTHER)
+    return owning
+
+
+def test_a_new_run_keeps_what_the_service_owns(store):
+    before = after_a_run(store)
+    after = begin(store, OTHER, SETTINGS).state
+    assert (after.run, after.spec, after.job) == (before.run + 1, OTHER, JobState())
+    owned = ("instance", "framework_id", "attempt", "reservations", "maintenance", "uninstall")
+    for name in owned:
+        assert getattr(after, name) == getattr(before, name), name
+    live = {record.task_id: record.agent_id for record in before.live_tasks}
+    assert after.abandoned == {"t-old": "a9", **live}
+    assert after.capacity["p-1"] == before.capacity["p-1"]
+    assert ledger_of({ACCOUNT: after.capacity[ACCOUNT]}).account == Account(purchases=3)
+
+
+def test_a_new_run_waits_no_more_than_the_one_before_for_what_an_operator_let_go_of(store):
+    after_a_run(store)
+    assert begin(store, SPEC, SETTINGS, fresh=True).state.controls == Controls(let_go=("t-old",))
+
+
+def test_nothing_but_named_things_is_reset_for_a_new_run(store):
+    before = after_a_run(store)
+    after = renewed(before, OTHER)
+    changed = {
+        f.name for f in fields(ServiceState) if getattr(before, f.name) != getattr(after, f.name)
+    }
+    assert changed == {
+        *("spec", "gangs", "run", "abandoned", "controls", "agent_failures"),
+        *("former_options", "configurations"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (with_volumes(), with_volumes(replace(VOLUME, size=200.0))),
+        (with_volumes(), SPEC),
+        (replace(SPEC, capacity=RACK), SPEC),
+        (
+            replace(SPEC, capacity=RACK),
+            replace(SPEC, capacity=OTHER_RACK),
+        ),
+        (SPEC, replace(SPEC, mesos_role="another")),
+    ],
+)
+def test_a_new_run_is_refused_what_would_lose_what_the_service_owns(store, before, after):
+    owning = after_a_run(store, before)
+    state = begin(store, after, SETTINGS, fresh=True).state
+    assert state.told.refused_configuration == refusal(owning, after) != ""
+    assert (state.spec, state.run, state.job.phase) == (before, owning.run, JobPhase.DONE)
+
+
+def test_a_new_run_may_have_other_volumes_where_the_service_has_none(store):
+    stored(store, with_volumes(), phase=JobPhase.DONE)
+    assert begin(store, SPEC, SETTINGS).state.spec == SPEC
+
+
+def kept_of(state: ServiceState) -> dict[str, bytes]:
+    """Return everything that is to be kept of a state, by its path; options by their id."""
+    nothing = replace(
+        state,
+        framework_id="",
+        gangs={},
+        units=UnitTable(),
+        reservations={},
+        capacity={},
+        abandoned={},
+    )
+    everything = (*first_writes(state), *writes_between(nothing, state))
+    specs = (state.spec, *state.former_options.values())
+    return {
+        **{write.path: write.value for write in everything if write.value is not None},
+        **{paths.configuration(key): b"" for key in state.former_options},
+        **{paths.configuration(key): b"" for key in map(configuration_id, specs)},
+        paths.CONTROLS: codec.encode(state.controls),
+    }
+
+
+def starts() -> dict[str, Callable[[Values], ServiceState]]:
+    """Return every way in which a scheduler begins."""
+
+    def carried_on(store: Values) -> ServiceState:
+        stored(store, phase=JobPhase.RUNNING)
+        return begin(store, OTHER, SETTINGS).state
+
+    def upgraded(store: Values) -> ServiceState:
+        kept = json.loads(OF_0_1_0.read_text())
+        store.values = {path: text.encode() for path, text in next(iter(kept.values())).items()}
+        return begin(store, stored_spec(store.values), SETTINGS).state
+
+    def of_a_former_life(store: Values) -> ServiceState:
+        state = begin(store, SPEC, SETTINGS).state
+        decision = step(state, (FormerLifeKnown("f-9", {"t-9": "a9"}),), steady_time())
+        store.commit(decision.writes)
+        return begin(store, SPEC, SETTINGS).state
+
+    def renewed_with(spec: ServiceSpec) -> Callable[[Values], ServiceState]:
+        def begun(store: Values) -> ServiceState:
+            after_a_run(store)
+            return begin(store, spec, SETTINGS, fresh=True).state
+
+        return begun
+
+    def renewed_units(store: Values) -> ServiceState:
+        spec = replace(SPEC, units=UnitsSpec(UnitKind.SHARD, 2))
+        before = stored(store, spec, phase=JobPhase.DONE)
+        many = before.units.given(({"n": number} for number in range(PAGE + 1)), last=True)
+        slot = Gang("slot-0", TaskTable(Roster.of(spec, gang="slot-0")), unit=UnitRun(1, 1, 1.0))
+        gangs = {**before.gangs, slot.name: slot}
+        store.commit(writes_between(before, replace(before, units=many, gangs=gangs)))
+        return begin(store, spec, SETTINGS, fresh=True).state
+
+    return {
+        "new": lambda store: begin(store, SPEC, SETTINGS).state,
+        "carried on": carried_on,
+        "upgraded": upgraded,
+        "of a former life": of_a_former_life,
+        "renewed": renewed_with(SPEC),
+        "renewed with other options": renewed_with(OTHER),
+        "renewed with units": renewed_units,
+    }
+
+
+@pytest.mark.parametrize("how", starts())
+def test_after_any_start_the_store_holds_what_is_in_memory_and_nothing_else(store, how):
+    state = starts()[how](store)
+    again = restore(store.values, SETTINGS, steady_time())
+    assert kept_of(again) == kept_of(state)
+    assert store.values.keys() <= kept_of(state).keys()
 
 
 # A clock that was a day ahead when the state was written, and is right again

@@ -96,6 +96,16 @@ def test_nothing_is_bought_before_it_is_kept() -> None:
     assert len(beside.market.all) == machines_left(beside.scheduler.state.capacity) == 1
 
 
+def test_what_cannot_be_kept_is_not_waited_for_and_nothing_is_bought() -> None:
+    beside = _Beside()
+    kept, beside.loop._emit = beside.loop._emit, lambda event: beside.loop.not_kept(event.number)
+    assert not beside.loop.look()
+    assert not beside.market.all
+    beside.loop._emit = kept
+    assert beside.loop.look()
+    assert len(beside.market.all) == 1
+
+
 def test_whoever_does_not_lead_buys_nothing() -> None:
     beside = _Beside()
     beside.leads = False

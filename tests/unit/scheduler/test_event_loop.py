@@ -14,6 +14,7 @@ from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.offers.waiting import waiting
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler import event_loop
 from dcos_tensorflow.scheduler.clock import steady
@@ -23,9 +24,9 @@ from dcos_tensorflow.state.errors import (
     FencedOut,
     StateAccessDenied,
     StateStorageFull,
-    StateTooLarge,
     StateUnavailable,
 )
+from dcos_tensorflow.state.paths import check_value
 from simulated_mesos import Cluster
 from simulated_scheduler import small_job
 from waiting import eventually
@@ -49,6 +50,8 @@ class Recorder:
     def commit(self, writes):
         if self.failures:
             raise self.failures.pop(0)
+        for write in writes:
+            check_value(write.path, write.value or b"")
         self._note(("commit", tuple(w.path for w in writes)))
 
     def erase(self):
@@ -146,27 +149,41 @@ def test_a_store_that_takes_nothing_ends_nothing_and_says_what_it_waits_for(
     assert loop.exit is None
 
 
-def test_what_is_too_large_to_be_stored_is_left_out_and_ends_nothing(loop, recorder):
-    recorder.failures = [StateTooLarge("Capacity/p-1 has 2000000 bytes")]
-    loop.submit(events.CapacityNoted(1, {"p-1": CapacityRecord(machines=1)}))
-    loop.start()
-    eventually(lambda: "Capacity/p-1" in job_view.why(loop.state)["why"])
+def too_much():
+    """Return an event that leads to more than any store takes in one value."""
+    return events.CapacityNoted(7, {"p-1": CapacityRecord(1, body={"why": "x" * 1_000_001})})
+
+
+def test_what_is_too_large_to_be_stored_ends_nothing_and_is_told(loop, recorder):
+    refused = []
+    loop.when_refused(refused.append)
     loop.submit(events.Registered("f", "m"))
+    loop.submit(too_much())
+    loop.start()
+    eventually(lambda: "more than can be stored" in loop.state.only_gang.why)
+    assert "Capacity/p-1" in job_view.why(loop.state)["why"]
+    assert (refused, loop.state.capacity) == ([too_much()], {})
+    assert loop.state.registered, "what came with it is done"
     loop.submit(offers())
     recorder.wait_for(Accept)
+    assert not any(isinstance(call, CapacityKept) for call in recorder.calls)
     assert loop.exit is None
-    assert not any(isinstance(call, CapacityKept) for call in recorder.calls), "nothing is bought"
-    assert "p-1" not in loop.state.capacity
 
 
-def test_of_events_together_only_what_is_too_large_is_left_out(loop, recorder):
-    recorder.failures = [StateTooLarge("both"), StateTooLarge("Capacity/p-1")]
-    loop.submit(events.CapacityNoted(1, {"p-1": CapacityRecord(machines=1)}))
-    loop.submit(events.CapacityNoted(2, {"p-2": CapacityRecord(machines=1)}))
+def test_nothing_is_bought_for_whoever_waits_while_something_cannot_be_stored(loop):
+    loop.submit(events.Registered("f", "m"))
     loop.start()
-    recorder.wait_for(CapacityKept)
-    kept = [call.number for call in recorder.calls if isinstance(call, CapacityKept)]
-    assert (kept, set(loop.state.capacity)) == ([2], {"p-2"})
+    eventually(lambda: waiting(loop.state, NOW, 1))
+    loop.submit(too_much())
+    eventually(lambda: not waiting(loop.state, NOW, 1))
+
+
+def test_what_was_too_large_is_told_no_more_when_it_has_not_come_again(loop, recorder, monkeypatch):
+    monkeypatch.setattr(event_loop, "_REFUSED_SECONDS", 0.1)
+    loop.submit(too_much())
+    loop.start()
+    eventually(lambda: "more than can be stored" in loop.state.only_gang.why)
+    eventually(lambda: "more than can be stored" not in loop.state.only_gang.why)
 
 
 def test_a_fenced_out_leader_leaves_and_acts_no_more(loop, recorder):

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from dcos_tensorflow.core.model.events import Disconnected, Event, FormerLifeKnown
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.agent_files import AgentRefused, AgentUnreachable, HttpAccess
-from dcos_tensorflow.scheduler import former_life
-from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife, find, labels
+from dcos_tensorflow.scheduler.former_life import labels, search
 
 OURS = labels("job", "zk://h1:2181/jobs")
 
@@ -34,15 +34,20 @@ def framework(identifier: str, labelled: Any = OURS, since: float = 1.0, **more:
     return {"id": identifier, "registered_time": since, "labels": found, **more}
 
 
-def away(why: str) -> AgentUnreachable:
-    """Return what is raised for a master that does not answer."""
-    error = AgentUnreachable(why)
-    error.__cause__ = ConnectionRefusedError(111, why)
-    return error
+def told(*answers: Any, asked: int = 1000) -> list[Event]:
+    """Return what is told by a search that goes on for so many questions."""
+    events: list[Event] = []
+    left = iter(range(asked))
+    search(
+        *("h:5050", False, Master(*answers), OURS),
+        tell=events.append,
+        goes_on=lambda seconds: next(left, None) is not None,
+    )
+    return events
 
 
-def look(*answers: Any) -> FormerLife | None:
-    return find("h:5050", False, Master(*answers), OURS)
+def look(*answers: Any) -> Event:
+    return told(*answers)[-1]
 
 
 def test_services_of_another_name_or_place_have_other_labels() -> None:
@@ -57,52 +62,35 @@ def test_the_labels_do_not_depend_on_the_password() -> None:
 
 def test_a_framework_without_the_label_is_nobody_of_ours() -> None:
     stranger = {"id": "F-1", "name": "job"}
-    assert look([stranger, framework("F-2", labels("job", "zk://h2:2181"))]) == NO_FORMER_LIFE
+    assert look([stranger, framework("F-2", labels("job", "zk://h2:2181"))]) == FormerLifeKnown()
 
 
 def test_tasks_on_agents_that_do_not_answer_are_tasks_too() -> None:
     here, away = {"id": "t-1", "slave_id": "S-1"}, {"id": "t-2", "slave_id": "S-2"}
     known = framework("F-1", tasks=[here], unreachable_tasks=[away])
-    assert look([known]) == FormerLife("F-1", {"t-1": "S-1", "t-2": "S-2"})
+    assert look([known]) == FormerLifeKnown("F-1", {"t-1": "S-1", "t-2": "S-2"})
 
 
 def test_the_newest_of_several_is_taken() -> None:
-    assert look([framework("F-1"), framework("F-2", since=2.0)]) == FormerLife("F-2", {})
+    found = look([framework("F-1"), framework("F-2", since=2.0)])
+    assert found == FormerLifeKnown("F-2")
 
 
-def test_a_master_that_does_not_answer_at_once_is_asked_again() -> None:
-    assert look(away("not yet"), [framework("F-1")]) == FormerLife("F-1", {})
+@pytest.mark.parametrize("failures", [1, 500])
+def test_a_master_is_asked_until_it_answers(failures: int) -> None:
+    slow = [AgentUnreachable("not yet")] * failures
+    assert look(*slow, [framework("F-1")]) == FormerLifeKnown("F-1")
 
 
-def test_a_master_is_asked_until_it_answers_and_it_is_told_why_it_has_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(former_life, "_PATIENCE_SECONDS", 0.05)
-    master, told = Master(away("down")), []
-
-    def waiting(why: str) -> bool:
-        told.append(why)
-        if len(told) == 3:
-            master._answers = [[framework("F-1")]]
-        return True
-
-    assert find("h:5050", False, master, OURS, waiting) == FormerLife("F-1", {})
-    assert len(told) == 3
-    assert "down" in told[0]
+def test_an_answer_that_makes_no_sense_is_none() -> None:
+    assert look([{"id": "F-0", "labels": 3}], [framework("F-1")]) == FormerLifeKnown("F-1")
 
 
-def test_a_master_that_answers_with_something_else_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(former_life, "_PATIENCE_SECONDS", 0.05)
-    assert look(AgentUnreachable("HTTP 404")) == NO_FORMER_LIFE
-
-
-def test_a_scheduler_that_ends_asks_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(former_life, "_PATIENCE_SECONDS", 0.05)
-    master = Master(away("down"))
-    assert find("h:5050", False, master, OURS, lambda why: False) is None
+def test_a_master_that_never_answers_leaves_it_unknown_and_it_is_told_why() -> None:
+    assert told(AgentUnreachable("down")) == [
+        Disconnected("whether it has run before is not known yet: down")
+    ]
 
 
 def test_a_master_that_does_not_let_us_look_is_not_asked_again() -> None:
-    assert look(AgentRefused("401"), [framework("F-1")]) == NO_FORMER_LIFE
+    assert told(AgentRefused("401"), [framework("F-1")]) == [FormerLifeKnown()]

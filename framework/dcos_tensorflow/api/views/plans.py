@@ -9,7 +9,7 @@ from dcos_tensorflow.api.errors import ElementNotFound
 from dcos_tensorflow.core.model.controls import DECOMMISSION, UPDATE
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.plans.elements import Phase, Plan, PlanStrategy, Status
-from dcos_tensorflow.core.plans.plan import plans
+from dcos_tensorflow.core.plans.plan import names, plans
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api import schemas
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def plan_names(state: ServiceState) -> list[str]:
     """Return the names of all plans."""
-    return list(known(state))
+    return list(names(state.view()))
 
 
 def known(state: ServiceState) -> Mapping[str, Plan]:

@@ -53,9 +53,11 @@ def problems(report: Mapping[str, Any]) -> Iterator[StorageProblem]:
 
 def problems_by_task(state: ServiceState) -> dict[str, list[StorageProblem]]:
     """Return the problems of each task that runs and has some."""
+    reports = state.told.reports
     found = {
-        record.name: list(problems(state.told.reports.get(record.task_id, {})))
+        record.name: list(problems(reports[record.task_id]))
         for record in state.live_tasks
+        if record.task_id in reports and reports[record.task_id].get("storage")
     }
     return {name: some for name, some in found.items() if some}
 

@@ -221,7 +221,15 @@ def _master(
 
     def at_the_master(act: Callable[[Any], Any]) -> Any:
         trouble: AgentFilesError = AgentUnreachable(f"no master of {masters} answers")
-        for address in leading_masters(masters, False, time.monotonic() + _MASTER_SECONDS):
+        deadline = time.monotonic() + _MASTER_SECONDS
+
+        def goes_on(seconds: float) -> bool:
+            time.sleep(seconds)
+            return time.monotonic() < deadline
+
+        for address in leading_masters(masters, False, goes_on):
+            if address is None:
+                continue
             try:
                 return act(address)
             except AgentFilesError as error:

@@ -124,6 +124,8 @@ def run(deployed: Deployment, begun: StartedProcess | None) -> int:
         served.wait_for_launch()
         look_as_usual()
         _announce(deployed, where, run=served.snapshot().run)
+        if deployed.is_done and (refused := served.refused_update()):
+            raise CliError(f"No run with these options can follow the one before: {refused}.")
         if request.update and (refused := served.refused_update()):
             say(f"The job goes on with the options it has: {refused}.", request.stream)
         return _follow(request, served, cluster, signals)

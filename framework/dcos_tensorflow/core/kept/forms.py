@@ -45,6 +45,7 @@ class KeptService:
     run: int = 1
     #: No more units of work will come.
     last_unit_given: bool = False
+    seeks_former_life: bool = False
 
     @classmethod
     def of(cls, state: ServiceState) -> KeptService:
@@ -57,4 +58,5 @@ class KeptService:
             state.uninstall,
             state.run,
             state.units.last,
+            state.seeks_former_life,
         )

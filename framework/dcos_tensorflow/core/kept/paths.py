@@ -1,10 +1,12 @@
 """Where in the store each part of a service's state is. Paths are below the service's root.
 
-The layout of format 2. ``Tasks`` and ``Configurations`` are where the DC/OS SDK has them; a gang
+The layout of format 3. ``Tasks`` and ``Configurations`` are where the DC/OS SDK has them; a gang
 has a folder of its own.
 """
 
 from __future__ import annotations
+
+from zlib import crc32
 
 FRAMEWORK_ID = "FrameworkID"
 CONFIG_TARGET = "ConfigTarget"
@@ -15,11 +17,12 @@ CONTROLS = "Plans"
 TASKS = "Tasks"
 RESERVATIONS = "Reservations"
 GANGS = "Gangs"
-UNITS = "Units"
+UNITS = "UnitPages"
 CAPACITY = "Capacity"
 #: What belongs to the service and to no gang: how often it launched, maintenance, the uninstall.
 SERVICE = "Properties/service"
-ABANDONED = "Properties/abandoned"
+ABANDONED_PAGES = 32
+ABANDONED = "Abandoned"
 INSTANCE = "Properties/instance"
 TOKEN_KEY = "Properties/token-key"
 
@@ -61,12 +64,18 @@ def unit(gang: str) -> str:
 
 def units_given(page: int) -> str:
     """Return where it is said what the units of a page are."""
-    return f"{UNITS}/{page:04}/Given"
+    return f"{UNITS}/{page:05}/Given"
 
 
 def units_state(page: int) -> str:
     """Return where it is said what became of the units of a page."""
-    return f"{UNITS}/{page:04}/State"
+    return f"{UNITS}/{page:05}/State"
+
+
+def abandoned(task_id: str) -> str:
+    """Return where it is said of an attempt that it was given up: with others, for there may be
+    as many as there are tasks."""
+    return f"{ABANDONED}/{crc32(task_id.encode()) % ABANDONED_PAGES:02}"
 
 
 def capacity(key: str) -> str:

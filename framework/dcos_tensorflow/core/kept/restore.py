@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from dcos_tensorflow.core.contract import NOTICE_SECONDS
-from dcos_tensorflow.core.kept import codec, format_1, paths
+from dcos_tensorflow.core.kept import codec, format_1, format_2, paths
 from dcos_tensorflow.core.kept.forms import KeptService
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.capacity import CapacityRecord
@@ -42,7 +42,7 @@ def upgrade(values: Mapping[str, bytes]) -> tuple[Mapping[str, bytes], tuple[Wri
     present format. Raises StateUnreadable.
     """
     try:
-        writes = format_1.changes(values)
+        writes = (*format_1.changes(values), *format_2.changes(values))
     except codec.RecordError as error:
         raise StateUnreadable(str(error)) from error
     upgraded = dict(values)
@@ -133,7 +133,12 @@ def restore(
         gangs=gangs,
         units=UnitTable.of(pages, service.last_unit_given, runs),
         attempt=service.attempt,
-        abandoned=_kept(dict, values, paths.ABANDONED) or {},
+        abandoned={
+            task_id: agent_id
+            for path in sorted(values)
+            if path.startswith(f"{paths.ABANDONED}/")
+            for task_id, agent_id in _decoded(dict, values, path).items()
+        },
         controls=_kept(Controls, values, paths.CONTROLS) or Controls(),
         former_options={key: known for key, known in stored.items() if key != target},
         configurations=(*older, *(service.configurations or (target,))),
@@ -162,6 +167,7 @@ def restore(
         },
         uninstall=service.uninstall,
         run=service.run,
+        seeks_former_life=service.seeks_former_life,
     )
 
 

@@ -55,8 +55,7 @@ def writes_between(before: ServiceState, after: ServiceState) -> tuple[Write, ..
     writes += _units(before, after)
     for old, gang in changed:
         writes += _unit(old, gang)
-    if _differ(before.abandoned, after.abandoned):
-        writes.append(Write(paths.ABANDONED, codec.encode(after.abandoned)))
+    writes += abandoned(before.abandoned, after.abandoned)
     if _differ(before.controls, after.controls):
         writes.append(Write(paths.CONTROLS, codec.encode(after.controls)))
     if _differ(before.spec, after.spec):
@@ -111,8 +110,10 @@ def _tasks(before: Gang | None, after: Gang) -> Iterator[Write]:
 
 
 def _epoch(before: Gang | None, after: Gang) -> Iterator[Write]:
-    if after.epoch is not None and (before is None or before.epoch is not after.epoch):
-        yield Write(paths.epoch(after.name), codec.encode(after.epoch))
+    known = before.epoch if before is not None else None
+    if known is not after.epoch:
+        epoch = codec.encode(after.epoch) if after.epoch is not None else None
+        yield Write(paths.epoch(after.name), epoch)
 
 
 def _units(before: ServiceState, after: ServiceState) -> Iterator[Write]:
@@ -126,12 +127,31 @@ def _units(before: ServiceState, after: ServiceState) -> Iterator[Write]:
         if old is None or len(old.payloads) != len(page.payloads):
             yield Write(paths.units_given(number), codec.encode(page.payloads))
         yield Write(paths.units_state(number), codec.encode([unit.kept for unit in page.units]))
+    for number in range(len(pages), len(old_pages)):
+        yield Write(paths.units_given(number), None)
+        yield Write(paths.units_state(number), None)
 
 
 def _unit(before: Gang | None, after: Gang) -> Iterator[Write]:
     if after.unit is not (before.unit if before is not None else None):
         run = codec.encode(after.unit) if after.unit is not None else None
         yield Write(paths.unit(after.name), run)
+
+
+def abandoned(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Write]:
+    """Yield what is to be kept of attempts that were given up: the pages that differ."""
+    if not _differ(before, after):
+        return
+    pages: dict[str, dict[str, str]] = {paths.abandoned(task_id): {} for task_id in before}
+    for task_id, agent_id in after.items():
+        pages.setdefault(paths.abandoned(task_id), {})[task_id] = agent_id
+    changed = {
+        paths.abandoned(task_id)
+        for task_id in before.keys() | after.keys()
+        if before.get(task_id) != after.get(task_id)
+    }
+    for path in sorted(changed):
+        yield Write(path, codec.encode(pages[path]) if pages[path] else None)
 
 
 def _configurations(before: ServiceState, after: ServiceState) -> Iterator[Write]:

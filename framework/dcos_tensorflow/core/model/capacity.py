@@ -6,6 +6,7 @@ it, places nothing on machines that are to be emptied, and ends no uninstall whi
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
@@ -25,6 +26,11 @@ class CapacityRecord:
     moving: tuple[str, ...] = ()
     #: The record, as JSON.
     body: Mapping[str, Any] = field(default_factory=dict)
+
+    @functools.cached_property
+    def remembered(self) -> dict[Any, Any]:
+        """Hold what others read out of the body once."""
+        return {}
 
 
 #: The ledger by key.

@@ -39,19 +39,21 @@ class Disconnected:
 
 
 @dataclass(frozen=True)
-class FormerLifeFound:
-    """Mesos knows the service, of which nothing was stored, as this framework; before any
-    subscription. ``tasks`` maps the ids of its tasks to those of their agents."""
-
-    framework_id: str
-    tasks: Mapping[str, str]
-
-
-@dataclass(frozen=True)
 class FrameworkRefused:
     """The master will not have us: an ERROR event or a 4xx to SUBSCRIBE. Never retried blindly."""
 
     message: str
+
+
+@dataclass(frozen=True)
+class FormerLifeKnown:
+    """What Mesos knows of a service of which nothing was stored.
+
+    ``tasks`` maps the ids of its tasks to agent ids. Without a ``framework_id`` it knows nothing.
+    """
+
+    framework_id: str = ""
+    tasks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -293,8 +295,8 @@ class Tick:
 Event = (
     Registered
     | Disconnected
-    | FormerLifeFound
     | FrameworkRefused
+    | FormerLifeKnown
     | OffersReceived
     | OfferRescinded
     | InverseOffersReceived

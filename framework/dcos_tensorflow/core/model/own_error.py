@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.model.bounds import NAME_BYTES, cut
 from dcos_tensorflow.records import dataclass
 
 
@@ -44,4 +45,7 @@ def own_error_of(told: Any) -> OwnError | None:
         return None
     step = told.get("step")
     credible = isinstance(step, int) and step <= contract.MOST_STEPS
+    if abs(line) > contract.MOST_STEPS:
+        return None
+    exception, file = cut(exception, NAME_BYTES), cut(file, NAME_BYTES)
     return OwnError(exception, file, line, step if credible else None)

@@ -7,18 +7,16 @@ which keeps the answers, and by ``core.cluster.orders``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.model import bounds
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 
 Report = Mapping[str, Any]
 #: What is known of a runner that has not been heard of.
 SILENT: Report = {}
-#: No result of a unit is kept that is longer.
-RESULT_BYTES = contract.UNIT_RESULT_BYTES
 #: No time of a report is later, in unix seconds: what is would be no number, or none of seconds.
 _NEVER = 1e11
 
@@ -58,18 +56,7 @@ def unit_of(report: Report) -> tuple[int, int, Mapping[str, Any]] | None:
     number, attempt, result = unit.get("number"), unit.get("attempt"), unit.get("result")
     if not isinstance(number, int) or not isinstance(attempt, int):
         return None
-    return number, attempt, small(result)
-
-
-def small(result: Any) -> Mapping[str, Any]:
-    """Return a unit's result if it is a JSON object of at most RESULT_BYTES; else an empty one."""
-    if not isinstance(result, Mapping):
-        return {}
-    try:
-        text = json.dumps(result, default=dict)
-    except (TypeError, ValueError):
-        return {}
-    return result if len(text.encode()) <= RESULT_BYTES else {}
+    return number, attempt, bounds.small(result, contract.UNIT_RESULT_BYTES)
 
 
 def is_started(record: TaskRecord, report: Report) -> bool:

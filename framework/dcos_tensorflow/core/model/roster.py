@@ -59,8 +59,15 @@ class Roster:
 
     def names_of(self, role: RoleSpec) -> tuple[str, ...]:
         """Return the gang's tasks of a role, by index."""
-        names = (task_in(self.gang, name) for name in role.task_names())
-        return tuple(name for name in names if name in self.wanted)
+        key = (role.role, role.count)
+        if key not in self._of_roles:
+            names = (task_in(self.gang, name) for name in role.task_names())
+            self._of_roles[key] = tuple(name for name in names if name in self.wanted)
+        return self._of_roles[key]
+
+    @functools.cached_property
+    def _of_roles(self) -> dict[tuple[TaskRole, int], tuple[str, ...]]:
+        return {}
 
     def __contains__(self, name: str) -> bool:
         """Say whether this is the name of a member."""

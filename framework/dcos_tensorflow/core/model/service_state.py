@@ -276,6 +276,9 @@ class ServiceState:
     #: Agent id -> the times of recent failures of our tasks on it.
     agent_failures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     uninstall: Uninstall = Uninstall()
+    #: Nothing was stored when the service began, and nobody could say yet whether Mesos knows it:
+    #: until that is known it is not registered.
+    seeks_former_life: bool = False
     #: Units of work, of a service that has some.
     units: UnitTable = UnitTable()
     #: The ledger of machines that are bought for the service.
@@ -336,7 +339,7 @@ class ServiceState:
             return None
         gang = self.gang_with(task)
         if gang is None:
-            # It was never launched since the state was lost.
+            # It was not launched yet in this run of the service.
             adopted = (r for r in self.reservations.values() if r.task == task)
             return next((r for r in adopted if not r.given_up), None)
         found = self.reservations.get(gang.tasks[task].resource_id)

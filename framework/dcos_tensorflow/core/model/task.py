@@ -6,9 +6,11 @@ new Mesos task id that is never used again.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import field, replace
 from enum import StrEnum
+from typing import Any
 
 from dcos_tensorflow.core.model.offer import AttributeValue
 from dcos_tensorflow.core.model.own_error import OwnError
@@ -133,6 +135,11 @@ class TaskRecord:
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     zone: str | None = None
     region: str | None = None
+
+    @functools.cached_property
+    def remembered(self) -> dict[str, Any]:
+        """Hold what others work out of this record once."""
+        return {}
 
     @property
     def terminal(self) -> bool:

@@ -20,10 +20,8 @@ from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.spec import Shape, TaskRole
 from dcos_tensorflow.records import dataclass
 
-#: So many units are kept in one value of the store.
-PAGE = 200
-#: No sentence about a unit that is kept is longer: pages stay small values of the store.
-MOST_TEXT = 300
+#: So many units are one value of the store, which is written whole when one of them changes.
+PAGE = 16
 #: Of so many of the newest successes the time counts for what a unit usually takes.
 TIMES_KEPT = 101
 
@@ -90,6 +88,7 @@ class Unit:
     tries: int = 0
     #: How many of them in a row ended by nobody's fault in the unit.
     interruptions: int = 0
+    #: The newest ones, at most ``bounds.FAILURES_OF_A_UNIT``.
     failures: tuple[UnitFailure, ...] = ()
     #: What the attempt that counts has left, or what was known when it was stopped.
     result: Mapping[str, Any] = field(default_factory=dict)
@@ -99,6 +98,8 @@ class Unit:
     ended_at: float = 0.0
     #: Why it failed, or was stopped; empty for neither.
     why: str = ""
+    #: How many failures there were before those that are kept.
+    more_failures: int = 0
 
     @property
     def is_decided(self) -> bool:

@@ -81,7 +81,7 @@ def _owner(state: ServiceState, task: str) -> GangView | None:
 
 
 def _is_adopted(state: ServiceState, reservation: Reservation) -> bool:
-    """Say whether a task that was never launched since the state was lost has this."""
+    """Say whether a task has this that was not launched yet in this run, or after a lost state."""
     return state.gang_with(reservation.task) is None and not reservation.given_up
 
 
@@ -258,7 +258,12 @@ def _learn(draft: Draft, found: Reservation) -> None:
         if made_with is not None and made_with.state in _REACHED and not found.confirmed:
             _put(draft, replace(found, confirmed=True))
         return
+    seen = any(
+        found.persistence_id in each.volumes for each in offered(state.desk.offers.values(), found)
+    )
     if wanted and _is_adopted(state, found):
+        if seen and not found.confirmed:
+            _put(draft, replace(found, confirmed=True))
         return
     gang = state.gang_with(found.task)
     record = gang.tasks[found.task] if gang is not None else None
@@ -269,8 +274,6 @@ def _learn(draft: Draft, found: Reservation) -> None:
         _drop(draft, found)
         draft.reasons.append(f"the volume of {found.task} is gone with {found.hostname}")
     elif not found.confirmed:
-        held = offered(state.desk.offers.values(), found)
-        seen = any(found.persistence_id in each.volumes for each in held)
         if seen or (record.task_id == found.task_id and record.state in _REACHED):
             _put(draft, replace(found, confirmed=True))
         elif record.state is TaskState.LOST:

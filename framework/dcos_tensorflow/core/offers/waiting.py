@@ -34,7 +34,7 @@ def waiting(state: ServiceState, now: float, most_slots: int) -> tuple[Waiting, 
 
     Who is held up by something else than room is left out: a machine would be of no use to it.
     """
-    if not state.registered:
+    if not state.registered or all(gang.placing.blocked for gang in state.gangs.values()):
         return ()
     draft = Draft(state, now, before=state)
     slots.grow(draft, most_slots)

@@ -1,57 +1,56 @@
-"""A new run of a service whose job is done: which parts of the state begin anew.
+"""The next run of a service whose job is done: its state, with what belongs to a run made new.
 
-Called by ``scheduler.beginning``. A service outlives its runs. What it owns, or must not forget,
-stays: its id at Mesos and its own, what is reserved for it with the volumes, the ledger of bought
-machines, attempts that were given up, how often it launched, what is known of agents. A part of the
-state that is not named here stays, so that one that is added later is not lost by a renewal.
+Called by ``scheduler.beginning``. What the service owns (machines, volumes, abandoned attempts, its
+id and its framework's) is in what is left alone, so that no run can forget any of it: a new field
+of the state stays until it is named here. Pure; decides nothing about the job that follows.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.operator.requests import FIXED_FIELDS, changed_volume, lost_provider
-
-
-def renewed(state: ServiceState, spec: ServiceSpec) -> ServiceState:
-    """Return the state that the next run of the service begins with, with the options ``spec``."""
-    first = ServiceState.of_one_gang(spec, state.instance, state.settings)
-    return replace(
-        state,
-        spec=spec,
-        # Reset: the job and its tasks, its units of work, what operators hold back of it, and the
-        # configurations that its tasks ran with.
-        gangs=first.gangs,
-        units=first.units,
-        controls=Controls(),
-        former_options={},
-        configurations=(),
-        told=first.told,
-        run=state.run + 1,
-        # What has outlived the job before is ended.
-        abandoned={
-            **state.abandoned,
-            **{record.task_id: record.agent_id for record in state.live_tasks},
-        },
-    )
+from dcos_tensorflow.core.model.spec import ServiceSpec, split_task_name
+from dcos_tensorflow.core.model.units import UnitTable
+from dcos_tensorflow.core.operator.requests import clash_with_what_is_owned, remembered
 
 
 def refusal(state: ServiceState, spec: ServiceSpec) -> str:
-    """Return why the next run cannot have these options, for what the service owns; '' if it can.
+    """Return why no run with ``spec`` can follow; empty when one can.
 
-    Without anything left of the run before all may change.
+    The job before is over and is no reason. What the service owns is, as it is for an update.
     """
-    kept = [reservation for reservation in state.reservations.values() if not reservation.given_up]
-    if not kept:
-        return lost_provider(state, spec)
-    for field, what in FIXED_FIELDS.items():
-        before, after = getattr(state.spec, field), getattr(spec, field)
-        if before != after:
-            return (
-                f"{what} cannot be changed from {before!r} to {after!r} while volumes of the"
-                " service are kept; install another one"
-            )
-    return changed_volume(state.spec, spec) or lost_provider(state, spec)
+    held = (found.task for found in state.reservations.values() if not found.given_up)
+    roles = {split_task_name(task)[0] for task in held}
+    return clash_with_what_is_owned(state, spec, roles)
+
+
+def renewed(state: ServiceState, spec: ServiceSpec) -> ServiceState:
+    """Return the state in which the next run begins with ``spec``.
+
+    Named here is what is reset: the gangs with their tasks, the units of work, what an operator
+    holds back of the job, and failures of the job's tasks by agent.
+    """
+    may_run = {**state.abandoned, **{r.task_id: r.agent_id for r in state.live_tasks}}
+    before, target = configuration_id(state.spec), configuration_id(spec)
+    known = {**state.former_options, before: state.spec}
+    configurations = remembered((*state.configurations, before, target), ())
+    first = ServiceState.of_one_gang(spec, state.instance)
+    return replace(
+        state,
+        spec=spec,
+        run=state.run + 1,
+        gangs=first.gangs,
+        units=UnitTable(),
+        # Whose end is not waited for is not waited for by the next run either.
+        controls=Controls(let_go=tuple(t for t in state.controls.let_go if t in may_run)),
+        agent_failures={},
+        # What has outlived the job before is ended.
+        abandoned=may_run,
+        configurations=configurations,
+        former_options={
+            key: known[key] for key in configurations if key in known and key != target
+        },
+    )

@@ -20,7 +20,13 @@ from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.job import ENDED_PHASES, JobPhase, Membership, Outcome, Verdict
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec, Strategy, UnitKind
+from dcos_tensorflow.core.model.spec import (
+    GANG_ROLES,
+    ServiceSpec,
+    Strategy,
+    TaskRole,
+    UnitKind,
+)
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.offers import reservations
 from dcos_tensorflow.core.operator import plan_control, uninstall
@@ -122,14 +128,7 @@ def release(draft: Draft, event: events.ReleaseRequested) -> None:
 
 def refusal(state: ServiceState, spec: ServiceSpec) -> str:
     """Return why the service cannot go over to ``spec``; empty when it can."""
-    for field, what in FIXED_FIELDS.items():
-        before, after = getattr(state.spec, field), getattr(spec, field)
-        if before != after:
-            return (
-                f"{what} cannot be changed from {before!r} to {after!r} while the service exists;"
-                " install another one"
-            )
-    wrong = illegal_mix(spec) or changed_volume(state.spec, spec) or lost_provider(state, spec)
+    wrong = clash_with_what_is_owned(state, spec, tuple(TaskRole)) or illegal_mix(spec)
     if wrong:
         return wrong
     if _kind(state.spec) is not _kind(spec):
@@ -149,6 +148,23 @@ def refusal(state: ServiceState, spec: ServiceSpec) -> str:
     return ""
 
 
+def clash_with_what_is_owned(
+    state: ServiceState, spec: ServiceSpec, with_volumes: Collection[TaskRole]
+) -> str:
+    """Return why what the service owns would be lost with ``spec``; empty when nothing would be.
+
+    ``with_volumes`` are the roles whose volumes are to be as they were.
+    """
+    for field, what in FIXED_FIELDS.items():
+        before, after = getattr(state.spec, field), getattr(spec, field)
+        if before != after:
+            return (
+                f"{what} cannot be changed from {before!r} to {after!r} while the service exists;"
+                " install another one"
+            )
+    return _changed_volume(state.spec, spec, with_volumes) or _lost_provider(state, spec)
+
+
 def _kind(spec: ServiceSpec) -> UnitKind | None:
     return spec.units.kind if spec.units is not None else None
 
@@ -164,9 +180,9 @@ def _is_joined_or_left(before: ServiceSpec, after: ServiceSpec) -> bool:
     return unnamed and pair == {Strategy.INDEPENDENT, Strategy.MULTI_WORKER}
 
 
-def changed_volume(before: ServiceSpec, after: ServiceSpec) -> str:
-    """Return why volumes cannot change so; a task that has one would lose its data."""
-    for role in after.roles:
+def _changed_volume(before: ServiceSpec, after: ServiceSpec, roles: Collection[TaskRole]) -> str:
+    """Return why volumes of these roles cannot change so; a task would lose its data."""
+    for role in (each for each in after.roles if each.role in roles):
         earlier = next((r for r in before.roles if r.role is role.role), None)
         if earlier is not None and earlier.volume != role.volume:
             return (
@@ -176,7 +192,7 @@ def changed_volume(before: ServiceSpec, after: ServiceSpec) -> str:
     return ""
 
 
-def lost_provider(state: ServiceState, after: ServiceSpec) -> str:
+def _lost_provider(state: ServiceState, after: ServiceSpec) -> str:
     """Return why machines cannot be had from elsewhere: nobody would end those that are there."""
     left = machines_left(state.capacity)
     before = state.spec.capacity
@@ -212,7 +228,7 @@ def change_configuration(draft: Draft, event: events.ConfigurationChanged) -> No
         draft.state,
         spec=spec,
         former_options=former,
-        configurations=_remembered((*state.configurations, before, target), former),
+        configurations=remembered((*state.configurations, before, target), former),
         controls=update_order.reconfigured(state.controls, spec),
     )
     # What did not fit before may fit now: look again, also at what was declined.
@@ -222,7 +238,7 @@ def change_configuration(draft: Draft, event: events.ConfigurationChanged) -> No
     draft.reasons.append(f"configuration {target} is the target now: {', '.join(differing)} differ")
 
 
-def _remembered(known: Iterable[str], in_use: Collection[str]) -> tuple[str, ...]:
+def remembered(known: Iterable[str], in_use: Collection[str]) -> tuple[str, ...]:
     """Return the configurations that stay in the store, the newest last."""
     newest_last = tuple(dict.fromkeys(reversed(tuple(known))))[::-1]
     newest = newest_last[-CONFIGURATIONS_KEPT:]

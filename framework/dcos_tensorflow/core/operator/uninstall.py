@@ -88,7 +88,7 @@ def _is_something_left(draft: Draft) -> bool:
     """Say whether tasks run, volumes are reserved, or the master is not heard of."""
     state = draft.state
     running = any(still_running(view) for view in state.views())
-    unheard = bool(state.framework_id) and not state.registered
+    unheard = state.seeks_former_life or (bool(state.framework_id) and not state.registered)
     return running or unheard or bool(_still_reserved(state))
 
 
@@ -108,6 +108,8 @@ def _given_up(state: ServiceState) -> tuple[str, ...]:
     """Return what the uninstall could not reach, for people."""
     left = [f"{r.name} on {r.hostname}" for r in state.live_tasks]
     left += [f"the volume of {r.task} on {r.hostname}" for r in reservations.left(state)]
+    if state.seeks_former_life:
+        left.append("what Mesos may know of it, which no master has said")
     if not state.removal.torn_down_at and state.framework_id:
         left.append(f"the framework {state.framework_id}, which no master was told to remove")
     return tuple(left)

@@ -55,10 +55,7 @@ def deploy_plan(view: GangView) -> Plan:
             view,
             DEPLOY,
             str(role.role),
-            tuple(
-                step_of(view, DEPLOY, n, deployed_standing(view, n))
-                for n in view.roster.names_of(role)
-            ),
+            tuple(_step(view, n) for n in view.roster.names_of(role)),
         )
         for role in view.spec.roles_in_start_order
     )
@@ -119,6 +116,24 @@ def step_of(view: GangView, plan: str, task: str, standing: Standing) -> Step:
         status=standing[0],
         message=standing[1],
     )
+
+
+def _step(view: GangView, name: str) -> Step:
+    """Return a task's step in the deployment.
+
+    That of a member which was deployed follows from its record, the job and what an operator holds
+    back: it is worked out once for these, as thousands are shown again and again.
+    """
+    record = view.tasks.get(name)
+    known = record.remembered.get(DEPLOY) if record is not None else None
+    if known is not None and known[0] is view.job and known[1] is view.controls:
+        step: Step = known[2]
+        return step
+    step = step_of(view, DEPLOY, name, deployed_standing(view, name))
+    lasts = step.status is Status.COMPLETE and _gang_is_deployed(view)
+    if record is not None and lasts and record.role in GANG_ROLES:
+        record.remembered[DEPLOY] = (view.job, view.controls, step)
+    return step
 
 
 def deployed_standing(view: GangView, name: str) -> Standing:

@@ -22,8 +22,17 @@ from dcos_tensorflow.core.plans.removal import decommission_plan, uninstall_plan
 def plans(view: GangView) -> Mapping[str, Plan]:
     """Return every plan of the service by name, in the order in which they are listed."""
     found = dict(work(view))
-    found[DEPLOY] = deploy_plan(view)
+    found[DEPLOY] = _or_refused(view, found[DEPLOY])
     return found
+
+
+def names(view: GangView) -> tuple[str, ...]:
+    """Return the names of the same plans; none of them is made for that."""
+    found = [DEPLOY, RECOVERY]
+    if not view.service.uninstall.asked:
+        found += [UPDATE] if is_updating(view) else []
+        found += [DECOMMISSION] if unwanted(view) and view.job.verdict is None else []
+    return tuple(found)
 
 
 def work(view: GangView) -> Mapping[str, Plan]:
@@ -48,7 +57,11 @@ def deploy_plan(view: GangView) -> Plan:
     ``update status`` shows ``deploy``. So does an update that was refused: the plan has errors
     until options are asked for that can be had.
     """
-    plan, refused = _deploy_work(view), view.service.told.why_not_updated
+    return _or_refused(view, _deploy_work(view))
+
+
+def _or_refused(view: GangView, plan: Plan) -> Plan:
+    refused = view.service.told.why_not_updated
     if not refused or view.service.uninstall.asked:
         return plan
     return replace(plan, status=Status.ERROR, errors=(refused, *plan.errors))

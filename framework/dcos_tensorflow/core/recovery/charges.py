@@ -11,6 +11,7 @@ from dataclasses import replace
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.draft import GangDraft
+from dcos_tensorflow.core.model import bounds
 from dcos_tensorflow.core.model.job import (
     ENDED_PHASES,
     Incident,
@@ -37,7 +38,7 @@ def note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
         return _note_in_slot(gang, incident, failure)
     spec, now = gang.spec, gang.now
     known = within_window(gang.job, spec.retry, now)
-    gang.job = replace(gang.job, incidents=(*known, incident))
+    gang.job = replace(gang.job, incidents=_bounded((*known, incident)))
     _judge_progress(gang, incident)
     permanent = failure.cause.permanent
     end = "it can never run" if permanent else own_errors.why_not_again(gang.view)
@@ -54,6 +55,29 @@ def note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
     code = failure.exit_code or (contract.EXIT_JOB_UNUSABLE if permanent else 1)
     fail(gang, f"{incident.summary} ({end})", code)
     return False
+
+
+def _bounded(incidents: tuple[Incident, ...]) -> tuple[Incident, ...]:
+    """Return the incidents of a window so that they fit into one value, whatever its length is.
+
+    Older ones count, and say less. Where there are too many, those go first that cost nothing.
+    """
+    if len(incidents) <= bounds.INCIDENTS_IN_FULL:
+        return incidents
+    newest, known = incidents[-bounds.INCIDENTS_IN_FULL :], incidents[: -bounds.INCIDENTS_IN_FULL]
+    too_many = max(len(incidents) - bounds.MOST_INCIDENTS, 0)
+    free = [i for i in known if not i.charged][:too_many]
+    gone = {id(i) for i in (*free, *[i for i in known if i.charged][: too_many - len(free)])}
+    older = (_older(i) for i in known if id(i) not in gone)
+    return (*older, *newest)
+
+
+def _older(incident: Incident) -> Incident:
+    summary = bounds.cut(incident.summary, bounds.OLD_INCIDENT_BYTES)
+    if summary is incident.summary and not (incident.collateral or incident.evidence):
+        return incident
+    more = incident.more_collateral + len(incident.collateral)
+    return replace(incident, summary=summary, evidence="", collateral=(), more_collateral=more)
 
 
 def _note_in_slot(gang: GangDraft, incident: Incident, failure: Failure) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from dcos_tensorflow.core.counted import they
 from dcos_tensorflow.core.draft import GangDraft
+from dcos_tensorflow.core.model import bounds
 from dcos_tensorflow.core.model.job import COLLATERAL_NAMES, Incident, JobPhase, JobState
 from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -297,7 +298,7 @@ def _open(gang: GangDraft, failure: Failure) -> bool:
         task_id=record.task_id,
         at=gang.now,
         kind=failure.cause.kind,
-        summary=failure.summary,
+        summary=bounds.cut(failure.summary, bounds.TEXT_BYTES),
         charged=failure.cause.charged,
         step=charges.credible(known_step(gang.view)),
         error=failure.error if failure.cause.charged else None,

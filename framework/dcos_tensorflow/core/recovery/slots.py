@@ -34,7 +34,7 @@ from dcos_tensorflow.core.model.spec import (
 )
 from dcos_tensorflow.core.model.task import parse_task_id
 from dcos_tensorflow.core.model.task_table import Fact, TaskTable
-from dcos_tensorflow.core.model.units import PAGE, UnitState, UnitTable, number_told
+from dcos_tensorflow.core.model.units import UnitState, UnitTable, number_told
 from dcos_tensorflow.core.recovery import own_errors, restarts, shares, units
 from dcos_tensorflow.core.recovery.gang_queries import contained, paused
 from dcos_tensorflow.core.recovery.maintenance import agents, must_be_left
@@ -42,6 +42,8 @@ from dcos_tensorflow.core.recovery.outcome import deciders_of
 
 #: So many trials are asked for ahead where nobody says how many run at once.
 AHEAD = 16
+#: Of shards nothing is learned on the way: so many are known ahead at least.
+SHARDS_AHEAD = 200
 #: The producer is asked again when it has not answered within this time (seconds).
 ASK_AGAIN_SECONDS = 10.0
 #: What a shard usually takes is known when so many have succeeded ...
@@ -345,7 +347,7 @@ def _ask(draft: Draft, spec: UnitsSpec) -> None:
     """Ask for more units before those that wait are all taken."""
     table = draft.state.units
     at_once = spec.parallelism or AHEAD
-    ahead = max(PAGE, 2 * at_once) if spec.kind is UnitKind.SHARD else at_once
+    ahead = max(SHARDS_AHEAD, 2 * at_once) if spec.kind is UnitKind.SHARD else at_once
     asked = table.asked_at and draft.now - table.asked_at < ASK_AGAIN_SECONDS
     if table.last or asked or table.waiting >= (ahead + 1) // 2 or not units.may_go_on(draft):
         return

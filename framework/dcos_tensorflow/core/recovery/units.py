@@ -16,15 +16,14 @@ from typing import Any
 
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.draft import Draft, GangDraft
-from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model import bounds, events
 from dcos_tensorflow.core.model.actions import UnitEnded
 from dcos_tensorflow.core.model.controls import DEPLOY
 from dcos_tensorflow.core.model.job import ENDED_PHASES
-from dcos_tensorflow.core.model.report import small
 from dcos_tensorflow.core.model.service_state import GangView, ServiceState
 from dcos_tensorflow.core.model.spec import Shape
 from dcos_tensorflow.core.model.task_table import Fact
-from dcos_tensorflow.core.model.units import MOST_TEXT, Unit, UnitFailure, UnitRun, UnitState
+from dcos_tensorflow.core.model.units import Unit, UnitFailure, UnitRun, UnitState
 from dcos_tensorflow.core.recovery import avoidance, shares
 from dcos_tensorflow.core.recovery.outcome import deciders_of
 
@@ -62,8 +61,8 @@ def pruned(draft: Draft, event: events.UnitPruned) -> None:
     unit = table[event.number]
     runs = [draft.state.gangs[name].unit for name in table.running.get(event.number, ())]
     begun_at = min((run.begun_at for run in runs if run is not None), default=draft.now)
-    result = small(event.result)
-    _decide(draft, replace(unit, result=result, begun_at=begun_at), UnitState.PRUNED, event.why)
+    stopped = replace(unit, result=event.result, begun_at=begun_at)
+    _decide(draft, stopped, UnitState.PRUNED, event.why)
 
 
 # -- taking one ------------------------------------------------------------------------------------
@@ -117,7 +116,8 @@ def _next(gang: GangDraft) -> int | None:
         failed_on = [failure.agent_id for failure in table[number].failures]
         if agents.isdisjoint(failed_on):
             return number
-        last = len(failed_on) + 1 >= _most_attempts(gang) and agents.issuperset(failed_on)
+        times = len(failed_on) + table[number].more_failures
+        last = times + 1 >= _most_attempts(gang) and agents.issuperset(failed_on)
         if first is None and not (
             last and is_elsewhere(gang.service.state, agents, gang.job.shape)
         ):
@@ -220,16 +220,20 @@ def fail(gang: GangDraft, failure: UnitFailure, *, permanent: bool) -> None:
         return
     unit = table[run_now.number]
     seconds = max(failure.at - run_now.begun_at, 0.0)
-    failure = replace(failure, summary=failure.summary[:MOST_TEXT], seconds=seconds)
+    summary = bounds.cut(failure.summary, bounds.UNIT_TEXT_BYTES)
+    failure = replace(failure, summary=summary, seconds=seconds)
     failures = (*unit.failures, failure)
-    unit = replace(unit, failures=failures, interruptions=0)
+    kept = failures[-bounds.FAILURES_OF_A_UNIT :]
+    more = unit.more_failures + len(failures) - len(kept)
+    unit = replace(unit, failures=kept, more_failures=more, interruptions=0)
+    times = len(kept) + more
     machines = {f.agent_id for f in failures if f.is_like(failure)}
     if permanent:
         why = f"{failure.summary} (it can never run)"
     elif len(machines) > 1:
         why = f"{failure.summary} (the same on {counted(len(machines), 'machine')}: the unit's own)"
-    elif len(failures) >= _most_attempts(gang):
-        why = f"{failure.summary} ({counted(len(failures), 'attempt')} failed)"
+    elif times >= _most_attempts(gang):
+        why = f"{failure.summary} ({counted(times, 'attempt')} failed)"
     else:
         draft.state = replace(draft.state, units=table.put(unit))
         return
@@ -252,7 +256,7 @@ def drop(gang: GangDraft) -> None:
 
 
 def _decide(draft: Draft, unit: Unit, state: UnitState, why: str) -> None:
-    told, tries = why[: 2 * MOST_TEXT], unit.tries + 1
+    told, tries = bounds.cut(why, 2 * bounds.UNIT_TEXT_BYTES), unit.tries + 1
     decided = replace(unit, state=state, why=told, ended_at=draft.now, tries=tries)
     slots = draft.state.units.running.get(unit.number, ())
     draft.state = replace(draft.state, units=draft.state.units.put(decided))

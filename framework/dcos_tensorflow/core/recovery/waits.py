@@ -149,8 +149,9 @@ def _for_files(view: GangView, now: float) -> Iterator[Wait]:
     """Yield members whose process is not started yet: data and checkpoint are brought first."""
     for record in _running(view):
         report = view.report_of(record)
-        is_late = now - record.began_at >= START_SECONDS
-        if is_late and report.get("state") == contract.RUNNER_PREPARING:
+        if report.get("state") != contract.RUNNER_PREPARING:
+            continue
+        if now - record.began_at >= START_SECONDS:
             doing = str(report.get("summary") or "prepares its start")
             why = f"{record.name} has not begun: {doing[:1].lower()}{doing[1:]}"
             yield Wait((record.name,), (), record.began_at, why, "it begins when that is done")
