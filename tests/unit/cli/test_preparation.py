@@ -119,10 +119,13 @@ def test_code_of_before_is_replaced_only_by_a_leader_whose_options_are_in_force(
 
 def test_what_a_process_that_is_gone_has_packed_is_removed(options, directory, function_job):
     directory.prepare()
-    left = directory.artifacts / "999999999.packed-job.zip"
+    left = directory.artifacts / "packed-job-999999999.zip"
     left.touch()
+    published = directory.artifacts / "job-0123456789abcdef.zip"
+    published.touch()
     prepare(options(**function_job), directory, {}, local=True)
     assert not left.exists()
+    assert published.exists(), "what tasks fetch is another's"
 
 
 def test_an_archive_of_the_users_is_kept_as_it_was(options, directory, function_job, tmp_path):

@@ -89,10 +89,10 @@ def prepare(
 
 def _beside(kept: Path) -> Path:
     """Return where this process packs what may replace ``kept``; what others left there goes."""
-    for left in kept.parent.glob(f"*.{kept.name}"):
-        if not Path("/proc", left.name.partition(".")[0]).exists():
+    for left in kept.parent.glob(f"{kept.stem}-*{kept.suffix}"):
+        if not Path("/proc", left.stem.rpartition("-")[2]).exists():
             left.unlink(missing_ok=True)
-    return kept.with_name(f"{os.getpid()}.{kept.name}")
+    return kept.with_name(f"{kept.stem}-{os.getpid()}{kept.suffix}")
 
 
 def archives_in_force(
