@@ -482,7 +482,7 @@ def _(service: Service) -> None:
         world.ask("PUT", f"/service/marathon/v2/apps/{NAME}?force=true", {"env": env}).status == 200
     )
     service.completed()
-    assert not service.ids()
+    eventually(lambda: not service.ids(), seconds=_SECONDS, what="no task")
 
 
 @pytest.mark.timeout(600)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import pytest
@@ -117,12 +118,16 @@ def test_code_of_before_is_replaced_only_by_a_leader_whose_options_are_in_force(
     assert [path.name for path in directory.artifacts.glob("*.zip")] == [kept.name]
 
 
-def test_what_a_process_that_is_gone_has_packed_is_removed(options, directory, function_job):
+def test_what_was_packed_long_ago_and_never_begun_is_removed(options, directory, function_job):
     directory.prepare()
-    left = directory.artifacts / "999999999.packed-job.zip"
+    left = directory.artifacts / "packed-job-999999999.zip"
     left.touch()
+    os.utime(left, (0, 0))
+    published = directory.artifacts / "job-0123456789abcdef.zip"
+    published.touch()
     prepare(options(**function_job), directory, {}, local=True)
     assert not left.exists()
+    assert published.exists(), "what tasks fetch is another's"
 
 
 def test_an_archive_of_the_users_is_kept_as_it_was(options, directory, function_job, tmp_path):

@@ -7,8 +7,9 @@ kept, and that no container is used. Whatever was settled is told in a note.
 
 from __future__ import annotations
 
-import os
 import shutil
+import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -65,6 +66,8 @@ _CONTAINER_OPTIONS = ("tf_image", "gpu_tf_image", "containerizer")
 #: The names of the packed local code and data among the files that tasks fetch.
 _PACKED_JOB = "packed-job.zip"
 _PACKED_DATA = "packed-data.zip"
+#: After so long no process begins any more with what was packed for it (seconds).
+_LEFT_SECONDS = 30 * 86_400.0
 
 
 def prepare(
@@ -88,11 +91,14 @@ def prepare(
 
 
 def _beside(kept: Path) -> Path:
-    """Return where this process packs what may replace ``kept``; what others left there goes."""
-    for left in kept.parent.glob(f"*.{kept.name}"):
-        if not Path("/proc", left.name.partition(".")[0]).exists():
+    """Return where to pack what may replace ``kept``; what was left there long ago goes.
+
+    Not by the process: options may be read by one, and the job served by another.
+    """
+    for left in kept.parent.glob(f"{kept.stem}-*{kept.suffix}"):
+        if time.time() - left.stat().st_mtime > _LEFT_SECONDS:
             left.unlink(missing_ok=True)
-    return kept.with_name(f"{os.getpid()}.{kept.name}")
+    return kept.with_name(f"{kept.stem}-{uuid.uuid4().hex[:12]}{kept.suffix}")
 
 
 def archives_in_force(
@@ -106,7 +112,8 @@ def archives_in_force(
     found = []
     for packed, name in ((prepared.archive, _PACKED_JOB), (prepared.data, _PACKED_DATA)):
         kept = directory.artifacts / name
-        own = packed is not None and packed == _beside(kept)
+        own = packed is not None and packed.name.startswith(f"{kept.stem}-")
+        own = own and packed is not None and packed.parent == kept.parent
         if in_force and packed is None:
             kept.unlink(missing_ok=True)
         elif in_force and packed is not None and packed != kept:
