@@ -20,7 +20,7 @@ def subscribes_in_a_while(master, eventually):
     return len(master.subscribes)
 
 
-@pytest.mark.parametrize("status", [503, 500, 429])
+@pytest.mark.parametrize("status", [503, 500, 429, 404])
 def test_15_an_unready_master_is_not_hammered(status, master, stage, eventually):
     master.on_subscribe = lambda exchange: exchange.respond(status, b"not yet")
     driver = stage.hardened(master.address)
