@@ -12,7 +12,9 @@ from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.spec import RetrySpec, RoleSpec, Strategy, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
 from sample_states import with_job
+from simulated_mesos import Cluster
 from simulated_scheduler import (
+    begun,
     fail,
     fail_process,
     lose_agent_of,
@@ -34,6 +36,41 @@ def a_job(strategy=PSS, **retry):
 
 def incidents(scheduler):
     return [(i.task, i.kind, i.charged, i.collateral) for i in scheduler.state.job.incidents]
+
+
+def a_first_start():
+    """Return a scheduler whose gang is launched, and one member of it has its container."""
+    scheduler = begun(training(MWMS, ps=0), Cluster())
+    scheduler.cluster.report(scheduler.cluster.id_of("worker-1"), TaskState.RUNNING)
+    scheduler.run(1)
+    return scheduler
+
+
+REFUSED = (contract.EXIT_CLASS_STORAGE_REFUSED, contract.EXIT_STORAGE)
+
+
+def test_what_s3_refuses_a_first_start_ends_the_job_at_once():
+    scheduler = a_first_start()
+    assert not scheduler.state.job.deployed
+    fail_process(scheduler, "worker-1", *REFUSED)
+    verdict = scheduler.state.job.verdict
+    assert (verdict.outcome, verdict.exit_code) == (Outcome.FAILED, contract.EXIT_JOB_UNUSABLE)
+    assert verdict.summary.endswith("(no other start fares better before that is changed)")
+
+
+def test_what_s3_refuses_a_job_that_has_run_is_waited_for_at_no_cost():
+    scheduler = a_job(MWMS)
+    fail_process(scheduler, "worker-1", *REFUSED)
+    assert incidents(scheduler)[0][:3] == ("worker-1", "storage", False)
+    recover(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_what_s3_may_give_another_time_is_asked_for_again_at_a_first_start():
+    scheduler = a_first_start()
+    fail_process(scheduler, "worker-1", contract.EXIT_CLASS_STORAGE, contract.EXIT_STORAGE)
+    recover(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
 def test_peers_that_die_of_a_failure_are_collateral_and_cost_nothing():

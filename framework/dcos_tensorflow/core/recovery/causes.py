@@ -21,6 +21,8 @@ class Cause:
     charged: bool
     #: It ends the job at once.
     permanent: bool = False
+    #: It ends the job where that has never run: nothing is lost, and no other start fares better.
+    ends_a_first_start: bool = False
     #: It may lie at the machine: where it repeats, the agent is avoided for a while.
     agents_fault: bool = False
 
@@ -94,6 +96,7 @@ EXIT_CLASSES: dict[str, Cause] = {
     contract.EXIT_CLASS_STALLED: Cause("stalled", charged=True),
     contract.EXIT_CLASS_CHECKPOINT_MISMATCH: Cause("checkpoints differ", charged=True),
     contract.EXIT_CLASS_STORAGE: Cause("storage", charged=False),
+    contract.EXIT_CLASS_STORAGE_REFUSED: Cause("storage", charged=False, ends_a_first_start=True),
 }
 
 #: Exit codes of the task runner and of TensorFlow that have a meaning of their own.
