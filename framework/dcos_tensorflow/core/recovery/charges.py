@@ -27,6 +27,9 @@ from dcos_tensorflow.core.recovery.failure import Failure
 
 #: A job whose steps are unknown has got somewhere when it ran for so long.
 FRUITFUL_SECONDS = 60.0
+#: A task that a signal ends so often, with no step between and nothing that tells whose it is, may
+#: send it itself. Of machines that do it to whatever runs there, others are chosen before.
+UNEXPLAINED_LIMIT = 5
 #: So many incidents of a slot are kept at most: units have their own account of their failures.
 INCIDENTS_OF_A_SLOT = 20
 _REFUSED = "no other start fares better before that is changed"
@@ -38,6 +41,8 @@ def note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
         return _note_in_slot(gang, incident, failure)
     spec, now = gang.spec, gang.now
     known = within_window(gang.job, spec.retry, now)
+    if own_errors.unexplained_in_a_row((*known, incident)) >= UNEXPLAINED_LIMIT:
+        incident = replace(incident, charged=True)
     gang.job = replace(gang.job, incidents=(*known, incident))
     _judge_progress(gang, incident)
     permanent, refused = failure.cause.permanent, _is_refused_from_the_start(gang, failure)
