@@ -26,8 +26,8 @@ class Lease:
     """A thread that has the leadership confirmed again and again.
 
     ``confirm`` returns while this process leads and raises StateError otherwise; it may block for
-    seconds. ``session_seconds`` is how long the leadership outlives the last sign of life. The clock
-    counts while the machine sleeps: the session's servers do.
+    seconds. ``session_seconds`` is how long the leadership outlives the last sign of life. The
+    clock counts while the machine sleeps: the session's servers do.
     """
 
     def __init__(

@@ -108,24 +108,24 @@ def test_a_denied_bucket_stops_no_training_and_is_told_where_people_look(
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "said"),
+    ("fault", "said"),
     [
-        (404, "NoSuchBucket", "create the bucket"),
-        (403, "AccessDenied", "allow s3:GetObject"),
-        (403, "InvalidAccessKeyId", "set AWS_ACCESS_KEY_ID"),
+        (Fault(404, "NoSuchBucket"), "create the bucket"),
+        (Fault(403, "AccessDenied"), "allow s3:GetObject"),
+        (Fault(403, "InvalidAccessKeyId"), "set AWS_ACCESS_KEY_ID"),
     ],
 )
 def test_what_s3_refuses_for_good_ends_a_first_start_at_once(
-    schedule: Made, server: S3Server, keys: Path, status: int, code: str, said: str
+    schedule: Made, server: S3Server, keys: Path, fault: Fault, said: str
 ) -> None:
-    server.fault = lambda request: Fault(status, code) if "/run/" in request.path else None
+    server.fault = lambda request: fault if "/run/" in request.path else None
     job = in_s3(command_job("sleep 60"), server, keys)
     storage = dataclasses.replace(job.storage, checkpoints=CheckpointSpec("s3://bucket/run"))
     state = wait_until(schedule(dataclasses.replace(job, storage=storage)), done)
     verdict = state.job.verdict
     assert verdict is not None
     assert verdict.exit_code == EXIT_JOB_UNUSABLE
-    assert code in verdict.summary
+    assert fault.code in verdict.summary
     assert said in verdict.summary
     assert len(state.job.incidents) == 1
 

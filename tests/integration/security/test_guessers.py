@@ -52,7 +52,9 @@ def guesses(address: str, until: threading.Event) -> Counter[int]:
     return found
 
 
-def test_a_job_that_guesses_keeps_no_operator_of_the_same_user_out(source: Source, address: str) -> None:
+def test_a_job_that_guesses_keeps_no_operator_of_the_same_user_out(
+    source: Source, address: str
+) -> None:
     enough = threading.Event()
     with ThreadPoolExecutor(GUESSERS) as pool:
         guessing: list[Future[Counter[int]]] = [

@@ -349,7 +349,9 @@ def _first_of(page: Mapping[str, Any]) -> Any:
 
 def _endless(what: str) -> StorageError:
     return problem_error(
-        "unsupported", f"{what}: the endpoint's pages lead in a circle", "see the endpoint's own log"
+        "unsupported",
+        f"{what}: the endpoint's pages lead in a circle",
+        "see the endpoint's own log",
     )
 
 
