@@ -100,9 +100,11 @@ def _choice(values: object, kind: str = "choice") -> Parameter:
         if isinstance(value, str) and len(value) > _LONGEST_CHOICE:
             raise problem(f"a value is longer than {_LONGEST_CHOICE} characters")
     # To Python 1, 1.0 and true are the same value, and to a sweep two of them would be one.
-    double = next((v for place, v in enumerate(values) if v in values[:place]), None)
-    if double is not None:
-        raise problem(f"has the value {document.shown(double)} more than once")
+    seen = set()
+    for value in values:
+        if value in seen:
+            raise problem(f"has the value {document.shown(value)} more than once")
+        seen.add(value)
     return Parameter("", ParameterKind.CHOICE, choices=tuple(values))
 
 

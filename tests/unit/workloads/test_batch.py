@@ -44,6 +44,20 @@ def test_a_range_is_cut_into_shards_and_the_last_one_is_what_is_left() -> None:
     assert batch.total == 3
 
 
+@pytest.mark.parametrize("listing", [PREFIX, MANIFEST])
+def test_more_shards_than_a_service_may_have_are_refused_by_the_option_that_makes_them(
+    listing: str,
+) -> None:
+    inputs = [f"{PREFIX}a"] * 4_000_000
+    with pytest.raises(WorkloadError) as refused:
+        producer_of(listed(1, listing), inputs=inputs)
+    assert str(refused.value) == (
+        f"batch.inputs.per_shard of 1 makes 4000000 shards of what is listed at {listing}, and"
+        " 100000 is the most; batch.inputs.per_shard of 40 would do"
+    )
+    assert producer_of(listed(40, listing), inputs=inputs).total == 100_000
+
+
 def test_a_shard_finds_its_piece_in_its_environment_and_is_told_where_to_write() -> None:
     assert producer_of(a_batch()).next(3, 1).units[0].payload == {
         "env": {"SHARD_INDEX": "3", "SHARD_BEGIN": "300", "SHARD_END": "400"},
