@@ -26,6 +26,7 @@ FOLDER = Path(__file__).resolve().parent
 #: Script -> its arguments, the quick ones first.
 SCRIPTS: dict[str, tuple[str, ...]] = {
     "runner_memory": (),
+    "log_lines": ("--lines", "200000"),
     "sweep_methods": (),
     "purchase_plan": (),
     "spot_market": ("--starts", "2"),

@@ -73,6 +73,11 @@ GOALS: dict[str, tuple[str, str, str]] = {
     "training_ratio": ("training under us over the same by hand", "", "at least 0.98"),
     "training_publishing_ratio": ("training with over without publishing to S3", "", ""),
     "runner_memory_mb": ("memory of a task runner", "MB", ""),
+    "runner_lines_per_second": (
+        "lines with numbers a second that a job prints through its runner",
+        "",
+        "at least 100000",
+    ),
     "idle_scheduler_memory_mb": ("memory of an idle scheduler", "MB", ""),
 }
 #: CPU of a Tick before a step cost what had changed (0.1.0, on the same kind of machine).

@@ -66,7 +66,7 @@ def _begin(runner: Path, folder: Path, spec: dict[str, object]) -> subprocess.Po
         "PATH": os.environ["PATH"],
         "MESOS_SANDBOX": str(folder),
         "TASK_RUNNER_SPEC": json.dumps(spec),
-        "TASK_RUNNER_PORT": str(_free_port()),
+        "TASK_RUNNER_PORT": str(free_port()),
         "TASK_RUNNER_TOKEN": "of nobody",
     }
     return subprocess.Popen(
@@ -78,7 +78,8 @@ def _begin(runner: Path, folder: Path, spec: dict[str, object]) -> subprocess.Po
     )
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nothing listens on now."""
     with socket.socket() as one:
         one.bind(("", 0))
         return int(one.getsockname()[1])

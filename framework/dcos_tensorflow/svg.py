@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from dcos_tensorflow.plugin.plain_text import escaped
+
 #: Usual ones on Linux, too: not everything that draws SVG knows which of them is "sans-serif".
 FONTS = "Arial, Liberation Sans, DejaVu Sans, Noto Sans, sans-serif"
 #: Colours that stand out from white and from black alike.
@@ -19,7 +21,7 @@ def framed(title: str, width: int, height: int, left: int, parts: Iterable[str])
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"'
-            f' font-family="{FONTS}" font-size="13"><title>{escape(title)}</title>',
+            f' font-family="{FONTS}" font-size="13"><title>{escape(escaped(title))}</title>',
             "<style>text{fill:#333}.axis{stroke:#888;stroke-opacity:.5}"
             "@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>",
             words(left, 26, title, "start", 16),
@@ -33,4 +35,4 @@ def framed(title: str, width: int, height: int, left: int, parts: Iterable[str])
 def words(x: float, y: float, text: str, anchor: str, size: int = 13) -> str:
     """Return words that begin, end or have their middle at ``x``: start, end, middle."""
     place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}"'
-    return f"<text {place}>{escape(text)}</text>"
+    return f"<text {place}>{escape(escaped(text))}</text>"

@@ -80,6 +80,10 @@ READER = Caller("reader", Right.READ)
 #: A proxy that has let somebody in.
 ROUTER = Caller("router", Right.OPERATE)
 
+#: A shorter token may be found by trying: one a millisecond, for years, finds no longer one that
+#: was drawn.
+LEAST_DRAWN = 16
+
 _NO_TOKEN = "this API needs its token: Authorization: Bearer <token>"
 
 
@@ -119,6 +123,7 @@ class Access:
         self._logins = logins
         self._trusted = trusted
         self._failures = failures or FailedLogins()
+        self._guessable = any(len(text) < LEAST_DRAWN for text, _ in self._tokens)
         #: The tokens themselves: they are in nothing that is shown.
         self.secrets = frozenset(filter(None, (token, read_token)))
 
@@ -142,23 +147,25 @@ class Access:
         given = _given(request)
         if given is None:
             raise Refused(Refusal(401, self._no_token()))
-        caller = self._known(given)
-        if caller is None and self._failures.any:
-            wait = self._failures.wait_seconds(_peer(request))
-            if wait:
-                why = "too many wrong tokens came from this address: wait, then say the right one"
-                raise Refused(Refusal(429, why, wait_seconds=math.ceil(wait)))
-        if caller is None and self._logins is not None:
-            # Others are asked for their keys: a peer that guesses has to wait for that.
-            caller = self._logins.caller(given)
+        # A right token counts, whatever else of the same address tries: a job may be its operator's
+        # neighbour. Only of tokens that trying could find, a guesser must not hear that one is.
+        unheard = self._guessable and self._failures.wait_seconds(_peer(request)) > 0
+        caller = None if unheard else self._caller(given)
         if caller is None:
-            self._failures.note(_peer(request))
-            why = f"this is not its token; {self._no_token()}"
-            raise Refused(Refusal(401, why, is_a_try=True))
+            raise Refused(self._wrong(_peer(request)))
         if caller.right < right:
             why = f"{caller.name} may only read here: orders need the operator's token"
             raise Refused(Refusal(403, why, caller.name, is_a_try=True))
         return caller
+
+    def _wrong(self, peer: Hashable) -> Refusal:
+        """Return what a peer is told that has said a wrong token, and remember it."""
+        wait = self._failures.wait_seconds(peer)
+        if wait:
+            why = "too many wrong tokens came from this address: wait, then say the right one"
+            return Refusal(429, why, wait_seconds=math.ceil(wait))
+        self._failures.note(peer)
+        return Refusal(401, f"this is not its token; {self._no_token()}", is_a_try=True)
 
     def _is_routed(self, request: Request) -> bool:
         client = request.client
@@ -169,15 +176,13 @@ class Access:
             return _NO_TOKEN
         return f"{_NO_TOKEN}, or to be asked by way of {' or '.join(self._trusted.names)}"
 
-    def _known(self, given: str) -> Caller | None:
-        """Return whose token it is. The right one counts whatever others of its address have said:
-
-        it is random and long, so that not the number of tries protects it.
-        """
+    def _caller(self, given: str) -> Caller | None:
         sent = given.encode("latin-1", "replace")
         # All of them are compared, whichever it is: the time tells nothing.
         found = [caller for text, caller in self._tokens if hmac.compare_digest(sent, text)]
-        return found[0] if found else None
+        if found:
+            return found[0]
+        return self._logins.caller(given) if self._logins is not None else None
 
 
 def is_foreign(request: Request, *, asks: bool) -> bool:

@@ -67,4 +67,6 @@ def refused_answer(refusal: Refusal) -> Response:
     headers = {"www-authenticate": "Bearer"} if refusal.status == 401 else {}
     if refusal.wait_seconds:
         headers["retry-after"] = str(refusal.wait_seconds)
+        # The next try costs a connection.
+        headers["connection"] = "close"
     return json_answer({"message": refusal.why}, refusal.status, headers=headers)

@@ -1,7 +1,7 @@
 """How often somebody may say a wrong token: a bucket of tries for each peer that has.
 
-Asked by ``api.access`` before a token is compared. A bucket fills again with time, and what is kept
-of peers is bounded. Nothing here knows a token, and whoever never fails is never written down.
+Asked by ``api.access`` about a peer whose token is wrong. A bucket fills again with time, and what
+is kept of peers is bounded. Nothing here knows a token; a peer that never fails is not kept.
 """
 
 from __future__ import annotations
@@ -36,11 +36,6 @@ class FailedLogins:
         self._clock = clock
         self._buckets: OrderedDict[Hashable, _Bucket] = OrderedDict()
         self._lock = threading.Lock()
-
-    @property
-    def any(self) -> bool:
-        """Say whether anybody has failed at all: else nobody's peer needs to be found out."""
-        return bool(self._buckets)
 
     def wait_seconds(self, peer: Hashable) -> float:
         """Return how long the peer has to wait before it is listened to; 0 for not at all."""

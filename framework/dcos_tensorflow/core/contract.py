@@ -138,3 +138,5 @@ EXIT_CLASS_FROZEN = "frozen"
 EXIT_CLASS_STALLED = "stalled"
 EXIT_CLASS_CHECKPOINT_MISMATCH = "checkpoint_mismatch"
 EXIT_CLASS_STORAGE = "storage"
+#: The same where what was refused is refused to every machine, until somebody changes something.
+EXIT_CLASS_STORAGE_REFUSED = "storage_refused"

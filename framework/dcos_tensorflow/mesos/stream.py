@@ -28,10 +28,10 @@ DEFAULT_HEARTBEAT_SECONDS = 15.0
 #: A record longer than this is a desynchronised stream, not an event.
 MAX_RECORD_BYTES = 1 << 30
 _MAX_LENGTH_LINE = len(f"{MAX_RECORD_BYTES}\n") + 1
-#: 4xx answers that ask for another try: Request Timeout, Too Many Requests (RFC 9110, RFC 6585),
-#: and Not Found, which a master answers before its routes are up (Mesos' own library tries again as
-#: well: src/scheduler/scheduler.cpp).
-_TRY_AGAIN = frozenset({404, 408, 429})
+#: With what a master judges the call itself or its sender (src/master/http.cpp). Every other
+#: answer may come of a master that is not ready, as 404 does before its routes are up (Mesos' own
+#: library tries again: src/scheduler/scheduler.cpp), or of a proxy before it.
+_REFUSALS = frozenset({400, 401, 403, 405, 406, 415})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Not of the random numbers that the code of whoever uses us in its own process may have seeded.
 _JITTER = random.Random().uniform
@@ -50,7 +50,7 @@ class StreamRedirected(StreamEnded):
 
 
 class SubscribeRefused(Exception):
-    """The master will not have this framework (4xx): trying again unchanged cannot help."""
+    """The master judged the call or its sender: the same one again would not fare better."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"SUBSCRIBE refused with HTTP {status}: {message}")
@@ -117,7 +117,7 @@ class SubscriptionStream:
         if response.status in _REDIRECTS and location:
             raise StreamRedirected(location)
         message = _text_of(response)
-        if 400 <= response.status < 500 and response.status not in _TRY_AGAIN:
+        if response.status in _REFUSALS:
             raise SubscribeRefused(response.status, message)
         raise StreamEnded(f"SUBSCRIBE answered with HTTP {response.status}: {message}")
 

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
+from dcos_tensorflow.core.model.workload_spec import MOST_UNITS
 from dcos_tensorflow.options import document
 from dcos_tensorflow.options.errors import HIDDEN
 from dcos_tensorflow.options.placement import EXAMPLE, PlacementError, parse_placement
@@ -27,7 +28,7 @@ FETCHED_SCHEMES = ("http", "https", "ftp", "ftps", "file", "hdfs", "s3", "s3a", 
 MINIMUM_CPUS = 0.01
 MINIMUM_MEM = 32
 #: Beyond this a number is a slip of the finger, not a wish.
-MAXIMUM_COUNT = 100_000
+MAXIMUM_COUNT = MOST_UNITS
 MAXIMUM_MEGABYTES = 1_000_000_000
 MAXIMUM_SECONDS = 31_536_000.0
 

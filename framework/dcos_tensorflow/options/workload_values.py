@@ -15,12 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from dcos_tensorflow.core.model.workload_spec import (
-    MOST_SHARDS,
-    OUTPUT_INDEX,
-    Parameter,
-    ParameterKind,
-)
+from dcos_tensorflow.core.model.workload_spec import OUTPUT_INDEX, Parameter, ParameterKind
 from dcos_tensorflow.options import document
 from dcos_tensorflow.options.storage_values import bucket_flaw, is_s3
 from dcos_tensorflow.options.values import (
@@ -105,9 +100,11 @@ def _choice(values: object, kind: str = "choice") -> Parameter:
         if isinstance(value, str) and len(value) > _LONGEST_CHOICE:
             raise problem(f"a value is longer than {_LONGEST_CHOICE} characters")
     # To Python 1, 1.0 and true are the same value, and to a sweep two of them would be one.
-    double = next((v for place, v in enumerate(values) if v in values[:place]), None)
-    if double is not None:
-        raise problem(f"has the value {document.shown(double)} more than once")
+    seen = set()
+    for value in values:
+        if value in seen:
+            raise problem(f"has the value {document.shown(value)} more than once")
+        seen.add(value)
     return Parameter("", ParameterKind.CHOICE, choices=tuple(values))
 
 
@@ -198,9 +195,11 @@ def _shard_range(value: object) -> object:
         )
     if size < 1:
         raise problem(f"a shard cannot have {size}")
-    if (end - begin) / size > MOST_SHARDS:
-        fewest = -(-(end - begin) // MOST_SHARDS)
-        raise problem(f"makes more than {MOST_SHARDS} shards", document.shown([begin, end, fewest]))
+    if (end - begin) / size > MAXIMUM_COUNT:
+        fewest = -(-(end - begin) // MAXIMUM_COUNT)
+        raise problem(
+            f"makes more than {MAXIMUM_COUNT} shards", document.shown([begin, end, fewest])
+        )
     return numbers
 
 

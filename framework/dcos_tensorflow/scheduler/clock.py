@@ -12,16 +12,13 @@ import time
 from collections.abc import Callable
 
 
-def passed() -> float:
-    """Return seconds since the machine has started, those in which it slept included.
-
-    The one clock for what must be over in time: a session at a store ends while we sleep.
-    """
+def _passed() -> float:
+    """Return seconds since the machine has started, those in which it slept included."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def steady(
-    wall: Callable[[], float] = time.time, passed: Callable[[], float] = passed
+    wall: Callable[[], float] = time.time, passed: Callable[[], float] = _passed
 ) -> Callable[[], float]:
     """Return a clock that shows ``wall`` as it is now, and from then on what has passed."""
     began = wall() - passed()

@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from dcos_tensorflow.scheduler.clock import passed
+from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.state.errors import StateError, StateUnavailable
 
 log = logging.getLogger(__name__)
@@ -26,14 +26,15 @@ class Lease:
     """A thread that has the leadership confirmed again and again.
 
     ``confirm`` returns while this process leads and raises StateError otherwise; it may block for
-    seconds. ``session_seconds`` is how long the leadership outlives the last sign of life.
+    seconds. ``session_seconds`` is how long the leadership outlives the last sign of life. The
+    clock counts while the machine sleeps: the session's servers do.
     """
 
     def __init__(
         self,
         confirm: Callable[[], None],
         session_seconds: float,
-        clock: Callable[[], float] = passed,
+        clock: Callable[[], float] = steady_time,
     ) -> None:
         self._confirm = confirm
         self._seconds = min(session_seconds / 2, _LONGEST_SECONDS)

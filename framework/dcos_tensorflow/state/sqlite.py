@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 import os
 import sqlite3
 import threading
@@ -17,6 +16,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.state import errors, paths
@@ -146,28 +146,68 @@ class SqliteStore:
     def _open(self) -> sqlite3.Connection:
         if not self.path.parent.is_dir():
             raise errors.StateError(self._missing_directory())
-        # SQLite would take it for a new database. A lock file says that a service has led here.
-        locks = self.path.parent.glob(f"{glob.escape(self.path.name)}.*.lock")
-        if self.path.is_file() and not self.path.stat().st_size and any(locks):
-            raise errors.StateCorrupt(
-                self._corrupt("the file is empty, and services had begun there")
-            )
-        with contextlib.suppress(OSError):  # SQLite says better than we what is wrong with it.
-            os.close(os.open(self.path, os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0o600))
         with self._translated():
-            database = sqlite3.connect(
-                self.path,
-                timeout=self._timeout_seconds,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            with contextlib.suppress(PermissionError):  # SQLite says better than we what is wrong.
+                self._begin_file()
+            database = self._connect(self.path)
             try:
-                self._prepare(database)
+                self._check(database)
             except BaseException:
                 database.close()
                 raise
         self._keep_private()
         return database
+
+    def _begin_file(self) -> None:
+        """Make the file where there is none, whole at once: one of no bytes has lost its content.
+
+        Raises StateCorrupt, and what ``_translated`` knows.
+        """
+        path = Path(os.path.realpath(self.path))
+        lock = FileLock(path.with_name(f"{path.name}.lock"))
+        deadline = time.monotonic() + self._timeout_seconds
+        while not path.exists():
+            if lock.try_acquire(this_process("")):
+                try:
+                    if not path.exists():
+                        self._make_file(path)
+                finally:
+                    lock.release(remove=True)
+            elif time.monotonic() >= deadline:
+                raise errors.StateUnavailable(f"{path}: another process is making it all the time")
+            else:
+                self._closed.wait(LOCK_POLL_SECONDS)
+        if not path.stat().st_size:
+            raise errors.StateCorrupt(self._corrupt("it has no bytes"))
+
+    def _make_file(self, path: Path) -> None:
+        new = path.with_name(f"{path.name}.new")
+        new.unlink(missing_ok=True)
+        os.close(os.open(new, os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        with contextlib.closing(self._connect(new)) as database:
+            database.execute("PRAGMA synchronous = FULL")
+            database.execute("BEGIN IMMEDIATE")
+            for statement in _TABLES.split(";"):
+                database.execute(statement)
+            database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            database.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+            database.execute("COMMIT")
+        new.rename(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def _connect(self, path: Path) -> sqlite3.Connection:
+        """Open a file that is there: SQLite makes none."""
+        return sqlite3.connect(
+            f"file:{quote(str(path))}?mode=rw",
+            uri=True,
+            timeout=self._timeout_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+        )
 
     def _keep_private(self) -> None:
         """Let this user alone read the file and those that SQLite has beside it."""
@@ -184,26 +224,18 @@ class SqliteStore:
                 text += f"; for {absolute} write four slashes: sqlite:///{absolute}"
         return text
 
-    def _prepare(self, database: sqlite3.Connection) -> None:
+    def _check(self, database: sqlite3.Connection) -> None:
         database.execute("PRAGMA synchronous = FULL")
         database.execute("PRAGMA journal_mode = WAL")
-        database.execute("BEGIN IMMEDIATE")
         version: int = database.execute("PRAGMA user_version").fetchone()[0]
         application: int = database.execute("PRAGMA application_id").fetchone()[0]
-        tables: int = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and application != APPLICATION_ID:
+        if application != APPLICATION_ID:
             raise errors.StateCorrupt(f"{self.path} is a database of another program")
         if version > FORMAT_VERSION:
             raise errors.StateTooNew(
                 f"{self.path} has format {version}; this release knows formats up to "
                 f"{FORMAT_VERSION}. Use the release that wrote it, or a newer one"
             )
-        if not tables:
-            for statement in _TABLES.split(";"):
-                database.execute(statement)
-            database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            database.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-        database.execute("COMMIT")
         verdict: str = database.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
             raise errors.StateCorrupt(self._corrupt(verdict))

@@ -238,9 +238,13 @@ def checkpoint_mismatch(wanted: Optional[int], found: Optional[int], directory: 
     )
 
 
-def storage_failed(summary: str, hint: str = "") -> ExitReport:
-    """Return the report of a start that could not get its data or its checkpoint."""
-    return ExitReport(contract.EXIT_STORAGE, ExitClass.STORAGE, summary, hint)
+def storage_failed(summary: str, hint: str = "", refused: bool = False) -> ExitReport:
+    """Return the report of a start that could not get its data or its checkpoint.
+
+    With ``refused`` no machine would get it (``storage.errors.Problem``).
+    """
+    exit_class = ExitClass.STORAGE_REFUSED if refused else ExitClass.STORAGE
+    return ExitReport(contract.EXIT_STORAGE, exit_class, summary, hint)
 
 
 def _checkpoint(step: Optional[int]) -> str:

@@ -22,7 +22,8 @@ COPY_BYTES = 1 << 20
 BEHIND_BYTES = 8 * COPY_BYTES
 #: A longer line is cut into pieces for the scan; the bytes passed on stay whole.
 MAX_LINE_BYTES = 64 * 1024
-_LINE_END = pattern(rb"\r\n|[\r\n]")
+#: So much of a job's output waits to be cut into its last lines.
+GATHERED_BYTES = 256 * 1024
 #: A state of a progress bar, as Keras and tqdm draw them: of how much.
 _BAR = pattern(r"^[\s\x08]*(?:\x1b\[[0-9;]*m)*\s*(?:\d+/(\d+|Unknown)\b|.{0,80}\d%\|)")
 
@@ -121,55 +122,97 @@ def _regular_file(descriptor: int) -> Optional[str]:
 
 
 class LineScanner:
-    """Cuts a stream of bytes into lines. A carriage return ends a line too (progress bars)."""
+    """Cuts a stream of bytes behind its whole lines. A carriage return ends a line too (progress
+    bars). What is returned is a block: lines that all end with a line break, many at once.
+    """
 
     def __init__(self) -> None:
         self._rest = b""
 
-    def feed(self, data: bytes) -> List[str]:
+    def feed(self, data: bytes) -> bytes:
         """Return the lines that ``data`` completes."""
-        *lines, self._rest = _LINE_END.split(self._rest + data)
+        if b"\r" in data:
+            # An empty line is none: what two breaks are made of does not matter.
+            data = data.replace(b"\r", b"\n")
+        whole, end, rest = data.rpartition(b"\n")
+        if end:
+            whole, self._rest = self._rest + whole + end, rest
+        else:
+            self._rest += rest
         while len(self._rest) > MAX_LINE_BYTES:
-            lines.append(self._rest[:MAX_LINE_BYTES])
+            whole += self._rest[:MAX_LINE_BYTES] + b"\n"
             self._rest = self._rest[MAX_LINE_BYTES:]
-        return [line.decode("utf-8", "replace") for line in lines if line]
+        return whole
 
-    def close(self) -> List[str]:
+    def close(self) -> bytes:
         """Return the line that was begun and never ended, if any."""
         rest, self._rest = self._rest, b""
-        return [rest.decode("utf-8", "replace")] if rest else []
+        return rest + b"\n" if rest else b""
+
+
+def lines_of(block: bytes) -> List[str]:
+    """Return the lines of a block; an empty one is none."""
+    return [line for line in block.decode("utf-8", "replace").split("\n") if line]
 
 
 class RecentLines:
     """The last lines of both streams together, in the order in which they came.
 
-    A state of a progress bar takes the place of the one before, which it was written over.
+    A state of a progress bar takes the place of the one before, which it was written over. Blocks
+    are looked at when lines are asked for, or when enough has come: most lines are never asked for.
     """
 
     def __init__(self, count: int, max_line: int = 2000) -> None:
+        self._count = count
         self._lines: Deque[str] = deque(maxlen=count)
         self._max_line = max_line
+        self._blocks: List[bytes] = []
+        self._size = 0
         self._lock = threading.Lock()
 
-    def add(self, line: str) -> None:
-        """Remember ``line``."""
-        bar = _BAR.match(line)
+    def add(self, block: bytes) -> None:
+        """Remember the lines of ``block``."""
         with self._lock:
-            if bar and self._lines:
-                before = _BAR.match(self._lines[-1])
-                if before and before.group(1) == bar.group(1):
-                    self._lines.pop()
-            self._lines.append(line[: self._max_line])
+            self._blocks.append(block)
+            self._size += len(block)
+            if self._size > GATHERED_BYTES:
+                self._take_in()
 
     def lines(self) -> List[str]:
         """Return what is remembered, oldest first."""
         with self._lock:
+            self._take_in()
             return list(self._lines)
 
     def clear(self) -> None:
         """Forget everything: another start of the process begins."""
         with self._lock:
+            self._blocks, self._size = [], 0
             self._lines.clear()
+
+    def _take_in(self) -> None:
+        lines = lines_of(b"".join(self._blocks))
+        self._blocks, self._size = [], 0
+        newest: List[str] = []
+        after: Optional[str] = None
+        for line in reversed(lines):
+            if len(newest) == self._count:
+                # Of those before nothing would be left.
+                break
+            bar = _bar(line)
+            if bar is None or bar != after:
+                newest.append(line[: self._max_line])
+            after = bar
+        else:
+            if self._lines and after is not None and _bar(self._lines[-1]) == after:
+                self._lines.pop()
+        self._lines.extend(reversed(newest))
+
+
+def _bar(line: str) -> Optional[str]:
+    """Return of how much a progress bar is, of which this is a state; None where it is none."""
+    found = _BAR.match(line)
+    return (found.group(1) or "%") if found else None
 
 
 class ProgressFile:
@@ -192,7 +235,7 @@ class ProgressFile:
         except OSError:
             return []
         try:
-            return self._scanner.feed(self._new_bytes(descriptor))
+            return lines_of(self._scanner.feed(self._new_bytes(descriptor)))
         except OSError:
             return []
         finally:
@@ -217,4 +260,4 @@ class ProgressFile:
             before = self._offset
             lines += self.new_lines()
             if self._offset == before:
-                return lines + self._scanner.close()
+                return lines + lines_of(self._scanner.close())

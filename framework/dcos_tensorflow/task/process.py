@@ -7,25 +7,29 @@ reaches all of it; when it has ended, nothing that it had started is left.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import select
 import signal
 import subprocess
 import threading
+import time
 from typing import IO, Any, Callable, List, Mapping, Optional, Set, Tuple
 
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.task import process_table
-from dcos_tensorflow.task.logs import BoundedOutput, LineScanner
+from dcos_tensorflow.task.logs import BoundedOutput, LineScanner, lines_of
 from dcos_tensorflow.task.program import GO, WORDS_VARIABLE
 from dcos_tensorflow.task.shield import adopts_orphans
 
 #: Held by whoever takes the exit status of a child: nobody may read our children meanwhile.
 _reaping = threading.Lock()
-READ_BYTES = 64 * 1024
+READ_BYTES = 1 << 20
 #: A job that prints little at a time is read so often at most: each look takes a core from it.
-GATHER_SECONDS, LITTLE_BYTES = 0.1, 16 * 1024
+GATHER_SECONDS = 0.1
+#: linux/fcntl.h, F_SETPIPE_SZ: Python names it since 3.10. What a pipe has else.
+_SET_PIPE_SIZE, _SMALLEST_PIPE = 1031, 4096
 DRAIN_SECONDS = 5.0
 #: The number of a start, as a process tells it; it may write anything there.
 _START = pattern(r"[0-9]{1,18}")
@@ -34,12 +38,12 @@ _START = pattern(r"[0-9]{1,18}")
 class UserProcess:
     """The user's process of one start.
 
-    ``on_line`` gets every line of its output, from the threads that read it. ``on_end`` gets the
-    return code, and whether a signal of ours came before its end, once the process and all that it
-    started are gone and its output is read. A process that is ``gated`` has a pipe as its standard
-    input, and ``release`` writes ``GO`` into it. With ``on_done`` the process is handed units of
-    work there, by ``hand``; whenever it has done one, ``on_done`` gets the number of the start,
-    once all that was printed before is read.
+    ``on_block`` gets its output, whole lines at a time, from the threads that read it. ``on_end``
+    gets the return code, and whether a signal of ours came before its end, once the process and all
+    that it started are gone and its output is read. A process that is ``gated`` has a pipe as its
+    standard input, and ``release`` writes ``GO`` into it. With ``on_done`` the process is handed
+    units of work there, by ``hand``; whenever it has done one, ``on_done`` gets the number of the
+    start, once all that was printed before is read.
     ``spared`` returns the pids of our own other children, which are not the user's.
     """
 
@@ -51,7 +55,7 @@ class UserProcess:
         directory: str,
         stdout: BoundedOutput,
         stderr: BoundedOutput,
-        on_line: Callable[[str], None],
+        on_block: Callable[[bytes], None],
         on_end: Callable[[int, bool], None],
         spared: Callable[[], Set[int]],
         gated: bool = False,
@@ -86,7 +90,7 @@ class UserProcess:
                 os.close(words[1])
         self.pid = self._process.pid
         self._outputs = [
-            Stream(stream, output.write, on_line, self._ended)
+            Stream(stream, output.write, on_block, self._ended)
             for stream, output in ((self._process.stdout, stdout), (self._process.stderr, stderr))
             if stream is not None
         ]
@@ -94,7 +98,7 @@ class UserProcess:
         if on_done is not None:
             done = on_done
             said = os.fdopen(words[0], "rb", 0)
-            streams.append(Stream(said, lambda data: None, lambda line: self._done(line, done)))
+            streams.append(Stream(said, lambda data: None, lambda block: self._done(block, done)))
         self._readers = [
             threading.Thread(target=stream.read, name="output", daemon=True) for stream in streams
         ]
@@ -126,11 +130,12 @@ class UserProcess:
             while left:
                 left = left[pipe.write(left) :]
 
-    def _done(self, line: str, on_done: Callable[[int], None]) -> None:
-        for output in self._outputs:
-            output.drain()
-        if _START.fullmatch(line):
-            on_done(int(line))
+    def _done(self, block: bytes, on_done: Callable[[int], None]) -> None:
+        for line in lines_of(block):
+            for output in self._outputs:
+                output.drain()
+            if _START.fullmatch(line):
+                on_done(int(line))
 
     def close(self) -> None:
         """Close our end of the gate; called by the thread that calls ``release`` and ``hand``."""
@@ -207,38 +212,43 @@ class UserProcess:
 
 
 class Stream:
-    """What comes out of one pipe: ``write`` gets the bytes, ``on_line`` each line. Two threads.
+    """What comes out of one pipe: ``write`` gets the bytes, ``on_block`` whole lines. Two threads.
 
     One reads to the end, another may have all that is there already read at once. With ``ended``
-    what comes little by little is gathered for a moment, but not beyond the process's end.
+    what comes is gathered for a moment, but not beyond the process's end, and not for so long that
+    the pipe would fill and the process wait.
     """
 
     def __init__(
         self,
         pipe: IO[bytes],
         write: Callable[[bytes], None],
-        on_line: Callable[[str], None],
+        on_block: Callable[[bytes], None],
         ended: Optional[threading.Event] = None,
     ) -> None:
         self._pipe = pipe
         self._write = write
-        self._on_line = on_line
+        self._on_block = on_block
         self._ended = ended
         self._scanner = LineScanner()
         self._lock = threading.Lock()
         os.set_blocking(pipe.fileno(), False)
+        self._room = _room_in(pipe)
 
     def read(self) -> None:
         """Read until nobody can write any more."""
         looks = select.poll()
         looks.register(self._pipe, select.POLLIN)
         with self._pipe:
+            looked_at = time.monotonic()
             while (size := self._take()) is not None:
-                if self._ended is not None and 0 < size < LITTLE_BYTES:
-                    self._ended.wait(GATHER_SECONDS)
+                now = time.monotonic()
+                if self._ended is not None and 0 < size < self._room / 2:
+                    # As fast as it has come since the last look, a part of the pipe fills.
+                    self._ended.wait(min(GATHER_SECONDS, self._room / 4 * (now - looked_at) / size))
+                looked_at = now
                 looks.poll()
-        for line in self._scanner.close():
-            self._on_line(line)
+        self._pass_on(self._scanner.close())
 
     def drain(self) -> None:
         """Read what is there; what was printed last is a line, whether or not it ended one."""
@@ -246,8 +256,7 @@ class Stream:
         with contextlib.suppress(ValueError):
             self._take()
         with self._lock:
-            for line in self._scanner.close():
-                self._on_line(line)
+            self._pass_on(self._scanner.close())
 
     def _take(self) -> Optional[int]:
         """Read what is there, and return how much that was; None at the end."""
@@ -262,7 +271,18 @@ class Stream:
                     return None
                 size += len(data)
                 self._write(data)
-                for line in self._scanner.feed(data):
-                    self._on_line(line)
+                self._pass_on(self._scanner.feed(data))
                 if len(data) < READ_BYTES:
                     return size
+
+    def _pass_on(self, block: bytes) -> None:
+        if block:
+            self._on_block(block)
+
+
+def _room_in(pipe: IO[bytes]) -> int:
+    """Return how many bytes fit into a pipe, once it was made as large as the kernel lets us."""
+    descriptor = pipe.fileno()
+    with contextlib.suppress(OSError):
+        return fcntl.fcntl(descriptor, _SET_PIPE_SIZE, READ_BYTES)
+    return _SMALLEST_PIPE

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from dataclasses import field, replace
-from typing import Any, Dict, FrozenSet, Mapping, Optional
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.patterns import pattern
@@ -42,11 +42,14 @@ _ACCURACY = pattern(
 _EPOCH = pattern(r"^\s*Epoch\s+(\d+)\s*/\s*(\d+)\b")
 _BATCH = pattern(r"^\s*(\d+)/(\d+)\b.*\b(?:loss|step)\b")
 _RESULT = pattern(r"(?:^|\s)result:?\s*(\{.*\})\s*$", re.IGNORECASE)
-#: Most lines of most jobs are none of these: one cheap look decides that.
-_WORTH_A_LOOK = pattern(
-    r"step|loss|acc|epoch|result|val_|auc|score|error|mae|mse|metric|reward|perplexity",
-    re.IGNORECASE,
+#: What a line has in it that tells anything, in small letters: most lines of most jobs have none.
+_TELLING = (
+    *(b"step", b"loss", b"acc", b"epoch", b"result", b"val_", b"auc", b"score", b"error"),
+    *(b"mae", b"mse", b"metric", b"reward", b"perplexity"),
 )
+_WORTH_A_LOOK = pattern(b"|".join(_TELLING).decode(), re.IGNORECASE)
+#: Of more lines than may be looked at, so many that have each word.
+_NEWEST = 2
 #: What of a record has a place of its own.
 _NAMED = frozenset({"step", "global_step", "loss", "accuracy", "epoch", "epochs"})
 #: A number with its name: "val_loss: 0.3", "auc=0.9". What stands before a place in code or a time
@@ -141,6 +144,30 @@ def read_scalar(progress: Progress, name: str, value: float, now: float) -> Prog
     if name not in known and len(known) >= MAX_METRICS:
         return progress
     return replace(progress, metrics={**known, name: number}, at=now)
+
+
+def telling_lines(block: bytes, most: int) -> List[str]:
+    """Return the lines of a block that may tell something, oldest first.
+
+    Of more than ``most`` the newest, so that the newest of each kind of number is among them. A
+    block's lines all end with a line break; those without such a word cost next to nothing.
+    """
+    small = block.lower()
+    counts = {word: number for word in _TELLING if (number := small.count(word))}
+    each = max(most if sum(counts.values()) <= most else 0, _NEWEST)
+    begins = set()
+    for word in counts:
+        end = len(small)
+        for _ in range(each):
+            at = small.rfind(word, 0, end)
+            if at < 0:
+                break
+            end = small.rfind(b"\n", 0, at) + 1
+            begins.add(end)
+    return [
+        block[begin : block.index(b"\n", begin)].decode("utf-8", "replace")
+        for begin in sorted(begins)
+    ]
 
 
 def read_line(progress: Progress, line: str, now: float) -> Progress:

@@ -17,6 +17,11 @@ from dcos_tensorflow.task.exit_analysis import ANALYSED_LINES
 from dcos_tensorflow.task.logs import ProgressFile, RecentLines
 from dcos_tensorflow.task.measured import Measured, Point
 
+#: A line with numbers takes 50 us to understand: so many are, of a job that prints more ...
+LOOKS_A_SECOND = 1000
+#: ... and so many at once, of one that has printed less before.
+MOST_LOOKS = 5000
+
 
 class ProgressLog:
     """What one task has told, over all its starts."""
@@ -30,6 +35,8 @@ class ProgressLog:
         self._measured: Optional[Measured] = None
         #: How many lines the job has printed, over all its starts.
         self.count = 0
+        #: How many lines may be looked at for numbers now.
+        self._looks, self._looked_at = float(MOST_LOOKS), time.monotonic()
 
     @property
     def known(self) -> progress.Progress:
@@ -95,12 +102,21 @@ class ProgressLog:
         """Return the last lines of this start's output, oldest first."""
         return self._recent.lines()
 
-    def read_line(self, line: str) -> None:
-        """Take one line of the job's output."""
-        self._recent.add(line)
-        self.count += 1
+    def read_block(self, block: bytes) -> None:
+        """Take lines of the job's output, as ``logs.LineScanner`` cuts them.
+
+        A job that prints numbers faster than anybody reads them must not wait for us: of those
+        beyond ``LOOKS_A_SECOND`` the newest count.
+        """
+        self._recent.add(block)
         with self._lock:
-            self._take(progress.read_line(self._known, line, time.time()), printed=True)
+            self.count += block.count(b"\n")
+            now = time.monotonic()
+            self._looks = min(MOST_LOOKS, self._looks + (now - self._looked_at) * LOOKS_A_SECOND)
+            self._looked_at = now
+            for line in progress.telling_lines(block, int(self._looks)):
+                self._looks = max(0.0, self._looks - 1)
+                self._take(progress.read_line(self._known, line, time.time()), printed=True)
 
     def read_event_step(self, step: Optional[int]) -> None:
         """Take the newest step of the event files."""

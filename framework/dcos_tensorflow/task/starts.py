@@ -208,7 +208,7 @@ class Starts:
                 directory=self._where.sandbox,
                 stdout=self._stdout,
                 stderr=self._stderr,
-                on_line=self.progress.read_line,
+                on_block=self.progress.read_block,
                 on_end=lambda code, signalled: self._on_end(End(number, code, signalled)),
                 spared=self._our_children,
                 gated=action.gated,

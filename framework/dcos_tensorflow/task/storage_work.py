@@ -214,7 +214,8 @@ class StorageWork:
                 storage.fetch(wanted, gate)
             except StorageError as error:
                 if storage.keep_local(error, wanted) is None:
-                    return storage_failed(error.problem.summary, error.problem.hint)
+                    known = error.problem
+                    return storage_failed(known.summary, known.hint, known.refused)
         except Exception as error:  # The loop waits for an answer whatever this was.
             return storage_failed(f"The start cannot be prepared: {error!r}")
         return None

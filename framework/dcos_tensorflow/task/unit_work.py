@@ -166,8 +166,9 @@ class UnitWork:
             return storage_failed(said, "may the task's user write there?")
         except Exception as error:  # The loop waits for an answer whatever this was.
             problem = getattr(error, "problem", None)
-            said = problem.summary if problem else f"{output.final}: {error}"
-            return storage_failed(said, problem.hint if problem else "")
+            if problem is None:
+                return storage_failed(f"{output.final}: {error}")
+            return storage_failed(problem.summary, problem.hint, problem.refused)
         if self.end is not None:
             self.end = {**self.end, "published": published}
         return None

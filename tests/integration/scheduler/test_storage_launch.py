@@ -12,6 +12,7 @@ import pytest
 
 from dcos_tensorflow.api.views.health import Health, health
 from dcos_tensorflow.cli.services.snapshot import snapshot_of
+from dcos_tensorflow.core.contract import EXIT_JOB_UNUSABLE
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.storage_spec import (
     CheckpointSpec,
@@ -104,6 +105,29 @@ def test_a_denied_bucket_stops_no_training_and_is_told_where_people_look(
     assert "allow s3:GetObject, s3:PutObject" in problem.text
     assert running(state)
     assert health(state)[0] is Health.DEGRADED
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (Fault(404, "NoSuchBucket"), "create the bucket"),
+        (Fault(403, "AccessDenied"), "allow s3:GetObject"),
+        (Fault(403, "InvalidAccessKeyId"), "set AWS_ACCESS_KEY_ID"),
+    ],
+)
+def test_what_s3_refuses_for_good_ends_a_first_start_at_once(
+    schedule: Made, server: S3Server, keys: Path, fault: Fault, said: str
+) -> None:
+    server.fault = lambda request: fault if "/run/" in request.path else None
+    job = in_s3(command_job("sleep 60"), server, keys)
+    storage = dataclasses.replace(job.storage, checkpoints=CheckpointSpec("s3://bucket/run"))
+    state = wait_until(schedule(dataclasses.replace(job, storage=storage)), done)
+    verdict = state.job.verdict
+    assert verdict is not None
+    assert verdict.exit_code == EXIT_JOB_UNUSABLE
+    assert fault.code in verdict.summary
+    assert said in verdict.summary
+    assert len(state.job.incidents) == 1
 
 
 def test_a_job_without_its_keys_is_not_begun(

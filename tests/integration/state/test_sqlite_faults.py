@@ -8,7 +8,9 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,55 @@ def test_a_file_that_is_no_database_is_called_damaged_with_what_to_do(path: Path
     path.write_bytes(b"no database at all" * 100)
     with pytest.raises(StateCorrupt, match="restore it from a backup"):
         open_store(f"sqlite:///{path}", "tf")
+
+
+def test_a_file_of_no_bytes_is_called_damaged_and_stays_as_it_is(
+    path: Path, store: SqliteStore
+) -> None:
+    lead(store)
+    store.commit([Write("FrameworkID", b"f-1")])
+    store.close()
+    os.truncate(path, 0)
+    with pytest.raises(StateCorrupt, match=r"it has no bytes.*restore it from a backup"):
+        open_store(f"sqlite:///{path}", "tf")
+    assert path.stat().st_size == 0
+
+
+def test_a_process_that_died_while_it_made_the_file_is_in_no_later_ones_way(path: Path) -> None:
+    path.with_name("state.db.new").write_bytes(b"half")
+    path.with_name("state.db.lock").write_bytes(b"")
+    store = SqliteStore(path, "tf")
+    lead(store)
+    store.commit([Write("FrameworkID", b"f-1")])
+    assert store.load() == {"FrameworkID": b"f-1"}
+    store.close()
+    assert not path.with_name("state.db.new").exists()
+    assert not path.with_name("state.db.lock").exists()
+
+
+def test_a_link_is_followed_to_a_file_that_is_not_there_yet(path: Path) -> None:
+    path.symlink_to("elsewhere.db")
+    SqliteStore(path, "tf").close()
+    assert path.with_name("elsewhere.db").stat().st_size
+
+
+def test_many_that_open_a_new_file_at_once_make_one(path: Path) -> None:
+    many = 8
+    together = threading.Barrier(many)
+
+    def first(number: int) -> None:
+        together.wait(10)
+        store = SqliteStore(path, f"tf{number}")
+        lead(store)
+        store.commit([Write("FrameworkID", b"%d" % number)])
+        store.close()
+
+    with ThreadPoolExecutor(many) as pool:
+        list(pool.map(first, range(many)))
+    for number in range(many):
+        store = SqliteStore(path, f"tf{number}")
+        assert store.load() == {"FrameworkID": b"%d" % number}
+        store.close()
 
 
 def test_a_database_with_damaged_pages_is_called_damaged(path: Path, store: SqliteStore) -> None:
@@ -118,7 +169,7 @@ def test_a_read_only_directory_is_refused_clearly() -> None:
     folder = Path(tempfile.mkdtemp())  # tmp_path is closed to other users on its whole way
     folder.chmod(0o555)
     code = (
-        "import os, sys, dcos_tensorflow.state.sqlite\n"
+        "import encodings.ascii, os, sys, dcos_tensorflow.state.sqlite\n"
         "from dcos_tensorflow.state.errors import StateAccessDenied\n"
         "from dcos_tensorflow.state.store import open_store\n"
         "os.setgid(65534); os.setuid(65534)\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import time
 
@@ -12,6 +13,8 @@ from checkpoint_job import PREFIX, step_in, step_in_nothing
 from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.errors import StorageError
 from dcos_tensorflow.task.storage.location import Location
+from dcos_tensorflow.task.storage.object_store import ObjectStore
+from dcos_tensorflow.task.storage.retry import Gate, Retrier
 from s3_server import SECRET_KEY, Fault
 from waiting import eventually
 
@@ -54,6 +57,67 @@ def test_a_permanent_error_is_reported_at_once_with_what_to_do(
     assert (shown.state, shown.problem.kind) == (status.STATE_BLOCKED, kind)
     assert what_to_do in shown.problem.hint
     assert engines.s3.count("GET") == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(301, "wrong_region"), (302, "refused"), (307, "unavailable")]
+)
+def test_a_redirection_is_not_followed_in_a_circle(engines, s3, status, kind):
+    s3.fault = lambda request: Fault(status, "")
+    store = engines.connection(attempts=1).store("bucket")
+    for ask in (lambda: store.head("x"), lambda: store.get("x"), lambda: list(store.list("x"))):
+        s3.requests.clear()
+        with pytest.raises(StorageError) as told:
+            ask()
+        assert told.value.problem.kind == kind
+        assert len(s3.requests) <= 2
+
+
+class Circle:
+    """A client whose listings never end; each answer is the next of ``pages``, over and over."""
+
+    def __init__(self, *pages):
+        self.pages = itertools.cycle(pages)
+        self.asked = 0
+
+    def list_objects_v2(self, **more):
+        self.asked += 1
+        return next(self.pages)
+
+    list_multipart_uploads = list_objects_v2
+
+
+def page(*keys, token):
+    objects = [{"Key": key, "Size": 1, "ETag": "e", "UploadId": "u"} for key in keys]
+    told = {} if token is None else {"NextContinuationToken": token, "NextKeyMarker": token}
+    return {
+        "Contents": objects,
+        "Uploads": objects,
+        "IsTruncated": True,
+        **({"NextUploadIdMarker": "u"} if told else {}),
+        **told,
+    }
+
+
+@pytest.mark.parametrize("listing", ["list", "uploads"])
+@pytest.mark.parametrize(
+    "pages",
+    [
+        [page("a", token="1")],
+        [page("a", token="1"), page("b", token="2")],
+        [page(token="1"), page("a", token="1")],
+        [page("a", token=None)],
+        [page("a", token=str(number)) for number in range(100)],
+    ],
+    ids=["same", "two in turn", "empty", "no token", "same page"],
+)
+def test_a_listing_that_leads_in_a_circle_ends(pages, listing):
+    client = Circle(*pages)
+    store = ObjectStore(client, "bucket", Retrier(Gate()), Gate())
+    with pytest.raises(StorageError, match="lead in a circle") as told:
+        list(getattr(store, listing)(""))
+    assert told.value.problem.refused
+    assert client.asked <= 3
 
 
 def test_a_missing_bucket_is_reported_before_there_is_a_checkpoint(engines, job):

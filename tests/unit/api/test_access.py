@@ -13,7 +13,7 @@ from dcos_tensorflow.core.model.events import StopRequested
 from dcos_tensorflow.core.model.job import JobPhase
 from sample_states import a_state, running
 
-TOKEN = "a-token-ümlaut"
+TOKEN = "a-token-with-an-ümlaut"
 
 
 @pytest.fixture

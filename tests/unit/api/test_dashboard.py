@@ -26,6 +26,7 @@ from dcos_tensorflow.history.keeper import Keeper, Sources
 from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of
 from dcos_tensorflow.network.page_files import files
+from dcos_tensorflow.plugin.plain_text import escaped
 from sample_states import an_incident, changed, running, with_job
 from waiting import eventually
 
@@ -102,6 +103,64 @@ def test_the_libraries_are_those_that_npm_has() -> None:
     command = ["node", str(folder / "vendor.mjs"), "--check"]
     ran = subprocess.run(command, check=False, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+#: What a task may put into metrics, logs and names.
+HOSTILE = (
+    "acc\u202eycarucc",
+    "\x1b[31mred\x1b[0m \x1b]0;title\x07\x1b[2J",
+    "line\rother\nnext\tcell",
+    "half \ud800 and \udc00, whole \U0001f600",
+    *(f"{number:04x}: a{chr(number)}b" for number in range(0x3000)),
+)
+
+
+def in_node(script: str) -> Any:
+    """Return what a module of the dashboard's folder prints, as JSON is read."""
+    if shutil.which("node") is None:
+        pytest.skip("no node: apt-get install nodejs")
+    folder = REPOSITORY / "framework" / "dcos_tensorflow" / "api" / "dashboard"
+    given = json.dumps(HOSTILE)
+    module = "\n".join(
+        f'import {{ {name} }} from "{folder}/{file}";'
+        for name, file in (("plain", "words.js"), ("html", "html.js"))
+    )
+    command = ["node", "--input-type=module", "-"]
+    text = f"{module}\nconst given = {given};\nconsole.log(JSON.stringify({script}));"
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, input=text)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def test_the_page_shows_text_of_others_as_the_command_line_does() -> None:
+    assert in_node("given.map(plain)") == [escaped(text, lines=True) for text in HOSTILE]
+
+
+def test_whatever_a_view_puts_into_an_element_is_shown_so() -> None:
+    found = in_node(
+        "given.map((text) => html`<p title=${text} aria-label=${text}>${text}${[[text]]}</p>`)"
+    )
+    told = [escaped(text, lines=True) for text in HOSTILE]
+    assert [one["props"]["children"] for one in found] == [[text, [[text]]] for text in told]
+    assert [one["props"]["title"] for one in found] == told
+    assert [one["props"]["aria-label"] for one in found] == told
+
+
+def test_no_view_shows_text_by_another_way() -> None:
+    scripts = REPOSITORY / "framework" / "dcos_tensorflow" / "api" / "dashboard"
+    vendored = {"preact.js", "htm.js", "uplot.js"}
+    lines = [
+        line
+        for path in scripts.glob("*.js")
+        if path.name not in vendored
+        for line in path.read_text().splitlines()
+        if re.search(r"textContent =|innerHTML|document\.title =|createTextNode|fillText", line)
+    ]
+    assert lines
+    free = ('"";', "shard ?")
+    assert [
+        line for line in lines if "plain(" not in line and not any(f in line for f in free)
+    ] == []
 
 
 @pytest.fixture

@@ -283,7 +283,17 @@ def test_what_keeps_a_task_from_s3_is_told_once_and_when_it_is_over():
     told = "worker-0: its checkpoints cannot be kept in S3: write a: S3 answered x (allow it)"
     assert told in text(progress.lines(denied("write a: S3 answered x"), NOW))
     assert progress.lines(denied("write b: S3 answered x"), NOW + 1) == []
-    assert "worker-0: S3 answers again" in text(progress.lines(snapshot_of(running()), NOW + 2))
+    assert "worker-0: S3 answers again" in text(progress.lines(training(1), NOW + 2))
+
+
+def test_a_task_that_is_started_again_of_it_has_no_s3_that_answers_again():
+    progress = PlainProgress()
+    progress.lines(denied("write a: S3 answered x"), NOW)
+    for number, phase in enumerate((JobPhase.STOPPING, JobPhase.PLACING, JobPhase.STARTING), 1):
+        between = snapshot_of(a_state(phase, gang(TaskState.STAGING)))
+        assert "S3" not in text(progress.lines(between, NOW + number))
+    assert "S3" not in text(progress.lines(denied("write a: S3 answered x"), NOW + 4))
+    assert "worker-0: S3 answers again" in text(progress.lines(training(1), NOW + 5))
 
 
 def test_the_live_view_shows_what_keeps_a_task_from_s3():

@@ -11,8 +11,11 @@ from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.spec import RetrySpec, RoleSpec, Strategy, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.recovery.charges import UNEXPLAINED_LIMIT
 from sample_states import with_job
+from simulated_mesos import Cluster
 from simulated_scheduler import (
+    begun,
     fail,
     fail_process,
     lose_agent_of,
@@ -34,6 +37,88 @@ def a_job(strategy=PSS, **retry):
 
 def incidents(scheduler):
     return [(i.task, i.kind, i.charged, i.collateral) for i in scheduler.state.job.incidents]
+
+
+def a_first_start():
+    """Return a scheduler whose gang is launched, and one member of it has its container."""
+    scheduler = begun(training(MWMS, ps=0), Cluster())
+    scheduler.cluster.report(scheduler.cluster.id_of("worker-1"), TaskState.RUNNING)
+    scheduler.run(1)
+    return scheduler
+
+
+REFUSED = (contract.EXIT_CLASS_STORAGE_REFUSED, contract.EXIT_STORAGE)
+
+
+def test_what_s3_refuses_a_first_start_ends_the_job_at_once():
+    scheduler = a_first_start()
+    assert not scheduler.state.job.deployed
+    fail_process(scheduler, "worker-1", *REFUSED)
+    verdict = scheduler.state.job.verdict
+    assert (verdict.outcome, verdict.exit_code) == (Outcome.FAILED, contract.EXIT_JOB_UNUSABLE)
+    assert verdict.summary.endswith("(no other start fares better before that is changed)")
+
+
+def test_what_s3_refuses_a_job_that_has_run_is_waited_for_at_no_cost():
+    scheduler = a_job(MWMS)
+    fail_process(scheduler, "worker-1", *REFUSED)
+    assert incidents(scheduler)[0][:3] == ("worker-1", "storage", False)
+    recover(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_what_s3_may_give_another_time_is_asked_for_again_at_a_first_start():
+    scheduler = a_first_start()
+    fail_process(scheduler, "worker-1", contract.EXIT_CLASS_STORAGE, contract.EXIT_STORAGE)
+    recover(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+KILLED = "Command terminated with signal Killed"
+
+
+def kill_again_and_again(scheduler, name, times, seconds=70, step=None):
+    """Let a signal end a task's container so often; each start runs for so long before."""
+    for number in range(times):
+        if scheduler.state.job.verdict is not None:
+            return
+        scheduler.run(seconds)
+        if step is not None:
+            for member in ("chief-0", "worker-0", "worker-1"):
+                scheduler.cluster.runner(member).step = step(number)
+            scheduler.run(1)
+        fail(scheduler, name, KILLED)
+        recover(scheduler)
+
+
+@pytest.mark.parametrize("step", [None, lambda number: 100, lambda number: 100 - number])
+def test_a_job_that_kills_its_own_runner_again_and_again_has_an_end(step):
+    scheduler = a_job(MWMS, window_seconds=100_000)
+    kill_again_and_again(scheduler, "worker-1", UNEXPLAINED_LIMIT + RetrySpec().limit, step=step)
+    charged = [incident.charged for incident in scheduler.state.job.incidents]
+    assert charged == [False] * (UNEXPLAINED_LIMIT - 1) + [True] * (RetrySpec().limit + 1)
+    assert "(3 retries are used up)" in scheduler.state.job.verdict.summary
+
+
+def test_kills_between_which_the_job_gets_further_cost_nothing():
+    scheduler = a_job(MWMS, window_seconds=100_000)
+    kill_again_and_again(scheduler, "worker-1", 20, step=lambda number: 100 * (number + 1))
+    assert [i.charged for i in scheduler.state.job.incidents] == [False] * 20
+
+
+def test_nor_do_those_of_a_job_that_tells_no_steps_and_runs_for_long_before():
+    scheduler = a_job(MWMS, window_seconds=100_000)
+    kill_again_and_again(scheduler, "worker-1", 20, seconds=600)
+    assert [i.charged for i in scheduler.state.job.incidents] == [False] * 20
+
+
+def test_ends_that_mesos_explains_cost_nothing_however_many_there_are():
+    scheduler = a_job(MWMS, window_seconds=100_000)
+    for _ in range(20):
+        scheduler.run(70)
+        fail(scheduler, "worker-1", KILLED, "REASON_CONTAINER_PREEMPTED")
+        recover(scheduler)
+    assert [i.charged for i in scheduler.state.job.incidents] == [False] * 20
 
 
 def test_peers_that_die_of_a_failure_are_collateral_and_cost_nothing():

@@ -84,6 +84,15 @@ def test_what_a_job_tells_cannot_break_the_picture() -> None:
     assert list(ElementTree.fromstring(svg).iter(f"{SVG}script")) == []
 
 
+def test_nor_do_controls_in_what_it_tells() -> None:
+    summary = "\x1b[2Jcleared \u202eback\u202c \x00"
+    told = texts(
+        picture([run(0, 1, name="a\x07@1", incidents=(incident(100.5, 0, summary),))], "loss")
+    )
+    assert r"cleared \u202eback" in told
+    assert r"a\x07@1" in told
+
+
 def test_a_run_without_points_is_an_empty_frame() -> None:
     assert len(paths(picture([Drawn("a@1", {}, {})], "loss"), "axis")) == 1
 

@@ -30,8 +30,19 @@ def test_27_the_reason_of_a_refusal_is_told(master, stage, eventually):
     assert len(master.subscribes) == 1
 
 
-@pytest.mark.parametrize("status", [500, 502, 504])
-def test_27_a_passing_server_error_passes(status, master, stage):
+@pytest.mark.parametrize("status", [400, 403, 405, 406, 415])
+def test_27_a_judgement_on_the_call_is_final(status, master, stage, eventually):
+    master.on_subscribe = lambda exchange: exchange.respond(status, b"not so")
+    driver = stage.hardened(master.address)
+    eventually(lambda: driver.sched.of("error"))
+    assert driver.failure == f"SUBSCRIBE refused with HTTP {status}: not so"
+    assert len(master.subscribes) == 1
+
+
+@pytest.mark.parametrize(
+    "status", [202, 302, 307, 404, 407, 408, 410, 421, 425, 429, 500, 502, 503, 504]
+)
+def test_27_what_a_master_says_before_it_is_ready_passes(status, master, stage):
     def recovering(exchange):
         if len(master.subscribes) == 1:
             exchange.respond(status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -51,6 +52,19 @@ def ask_again(store, times=2):
     """Wait until it was asked so often again, so that one answer at least is a new one."""
     for _ in range(times):
         assert store.asked.acquire(timeout=10)
+
+
+def test_the_time_in_which_the_machine_slept_counts(store, monkeypatch):
+    lease = Lease(store.confirm, 1000.0)
+    lease.start()
+    eventually(lease.holds)
+    store.answers.clear()
+    awake = time.clock_gettime
+    slept = {time.CLOCK_BOOTTIME: 3600.0}
+    monkeypatch.setattr(time, "clock_gettime", lambda of: awake(of) + slept.get(of, 0.0))
+    assert not lease.holds()
+    store.answers.set()
+    lease.stop()
 
 
 def test_it_does_not_hold_before_it_was_confirmed(lease):

@@ -3,8 +3,16 @@
 import os
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dcos_tensorflow.task.logs import BoundedOutput, LineScanner, ProgressFile, RecentLines
+from dcos_tensorflow.task.logs import (
+    BoundedOutput,
+    LineScanner,
+    ProgressFile,
+    RecentLines,
+    lines_of,
+)
 
 
 @pytest.fixture(params=["append", "offset"])
@@ -64,40 +72,59 @@ def test_output_that_nobody_reads_is_dropped_and_counted():
 
 def test_lines_are_cut_wherever_the_blocks_end():
     scanner = LineScanner()
-    assert scanner.feed(b"one\ntw") == ["one"]
-    assert scanner.feed(b"o\r\nthr") == ["two"]
-    assert scanner.close() == ["thr"]
-    assert scanner.close() == []
+    assert lines_of(scanner.feed(b"one\ntw")) == ["one"]
+    assert lines_of(scanner.feed(b"o\r")) == ["two"]
+    assert lines_of(scanner.feed(b"\nthr")) == []
+    assert lines_of(scanner.close()) == ["thr"]
+    assert lines_of(scanner.close()) == []
 
 
 def test_a_carriage_return_ends_a_line():
-    assert LineScanner().feed(b"10%\r20%\r30%\n") == ["10%", "20%", "30%"]
+    assert lines_of(LineScanner().feed(b"10%\r20%\r30%\n")) == ["10%", "20%", "30%"]
 
 
 def test_bytes_that_are_no_text_are_shown_as_such():
-    assert LineScanner().feed(b"\xff!\n") == ["\ufffd!"]
+    assert lines_of(LineScanner().feed(b"\xff!\n")) == ["\ufffd!"]
 
 
 def test_a_line_without_end_takes_bounded_memory():
-    lines = LineScanner().feed(b"x" * 200_000)
+    lines = lines_of(LineScanner().feed(b"x" * 200_000))
     assert [len(line) for line in lines] == [65536, 65536, 65536]
 
 
 def test_the_recent_lines_forget_the_oldest():
     recent = RecentLines(2, max_line=3)
-    for line in ("one", "two", "three"):
+    for line in (b"one\n", b"two\n", b"three\n"):
         recent.add(line)
     assert recent.lines() == ["two", "thr"]
 
 
 def test_the_recent_lines_have_one_state_of_each_progress_bar():
     recent = RecentLines(10)
-    scanner = LineScanner()
-    for line in scanner.feed(
-        b"Epoch 1/2\n\r 1/45 a\x08\x08\r\x1b[1m 2/45\x1b[0m b\n1/9 c\r2/9 d\nend\n"
-    ):
-        recent.add(line)
+    printed = b"Epoch 1/2\n\r 1/45 a\x08\x08\r\x1b[1m 2/45\x1b[0m b\n1/9 c\r2/9 d\nend\n"
+    recent.add(LineScanner().feed(printed))
     assert recent.lines() == ["Epoch 1/2", "\x1b[1m 2/45\x1b[0m b", "2/9 d", "end"]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.sampled_from(["a", "1/9 x", "2/9 y", "1/5 z", " 10%| w", " 20%| v"]), max_size=30),
+    st.integers(1, 6),
+    st.integers(1, 40),
+)
+def test_the_recent_lines_are_the_same_wherever_the_blocks_end(
+    printed: list[str], count: int, size: int
+) -> None:
+    one_by_one, at_once, cut = (RecentLines(count) for _ in range(3))
+    data = "".join(f"{line}\n" for line in printed).encode()
+    for line in printed:
+        one_by_one.add(f"{line}\n".encode())
+        one_by_one.lines()
+    at_once.add(data)
+    scanner = LineScanner()
+    for begin in range(0, len(data), size):
+        cut.add(scanner.feed(data[begin : begin + size]))
+    assert one_by_one.lines() == at_once.lines() == cut.lines()
 
 
 def test_a_progress_file_is_read_on_from_where_it_was(tmp_path):

@@ -4,7 +4,10 @@ import json
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from dcos_tensorflow.task import progress_log
 from dcos_tensorflow.task.progress import (
     MAX_METRICS,
     Progress,
@@ -14,7 +17,9 @@ from dcos_tensorflow.task.progress import (
     read_line,
     read_record,
     read_scalar,
+    telling_lines,
 )
+from dcos_tensorflow.task.progress_log import ProgressLog
 
 
 def after(*lines):
@@ -197,3 +202,56 @@ def test_scalars_without_end_are_as_many_as_other_metrics():
     for number in range(2 * MAX_METRICS):
         progress = read_scalar(progress, f"m{number}", 1.0, 9.0)
     assert len(progress.metrics) == MAX_METRICS
+
+
+_WORDS = st.sampled_from(
+    ["step 7", "Loss: 0.5", "acc 98%", "Epoch 2/9", 'result: {"a": 1}', "auc=0.9", "nothing", "é"]
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(_WORDS, max_size=3).map(" ".join), max_size=20))
+def test_lines_that_are_left_out_tell_nothing(printed: list[str]) -> None:
+    block = "".join(f"{line}\n" for line in printed).encode()
+    every, some = Progress(), Progress()
+    for line in printed:
+        every = read_line(every, line, 5.0)
+    for line in telling_lines(block, len(block)):
+        some = read_line(some, line, 5.0)
+    assert some == every
+
+
+def test_of_more_lines_than_may_be_looked_at_the_newest_of_each_kind_count() -> None:
+    lines = [f"step {number} loss {number / 8}" for number in range(10_000)]
+    lines[5_000] += '\nresult: {"auc": 0.5}\nval_auc: 0.75, f1: 0.5'
+    found = telling_lines("".join(f"{line}\n" for line in lines).encode(), 100)
+    known = Progress()
+    for line in found:
+        known = read_line(known, line, 5.0)
+    assert len(found) < 20
+    assert (known.step, known.loss, known.result) == (9_999, 9_999 / 8, {"auc": 0.5})
+    assert known.metrics == {"val_auc": 0.75, "f1": 0.5}
+
+
+def test_a_job_that_prints_without_end_has_few_of_its_lines_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(progress_log.time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(
+        progress_log.progress, "read_line", lambda known, line, now: looked.append(line) or known
+    )
+    log, blocks = ProgressLog(), 100
+    for block in range(blocks):
+        log.read_block(b"".join(b"step %d loss 0.5\n" % (block * 1000 + n) for n in range(1000)))
+    assert (log.count, looked[-1]) == (100_000, "step 99999 loss 0.5")
+    assert len(looked) <= progress_log.MOST_LOOKS + 2 * 2 * blocks
+    assert log.lines()[-1] == "step 99999 loss 0.5"
+
+
+def test_what_a_job_prints_slowly_is_all_looked_at() -> None:
+    log = ProgressLog()
+    for number in range(progress_log.MOST_LOOKS // 2):
+        log.read_block(b"m%d_auc: 0.5, step %d\n" % (number % 20, number))
+    assert len(log.known.metrics) == 20
+    assert log.known.start_steps == progress_log.MOST_LOOKS // 2

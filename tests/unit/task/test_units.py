@@ -147,7 +147,7 @@ def test_scalars_of_event_files_are_measured_until_the_job_tells_the_metric_itse
     log.begin_unit(Measured(Measure("auc", (1, 3, 9)), "", print), False, print)
     log.read_scalars([(0, "auc", 0.1), (1, "auc", 0.2), (2, "auc", 0.3), (4, "loss", 0.5)])
     assert (log.points, log.misses_its_metric) == ({0: (1, 0.2)}, True)
-    log.read_line("step 5 auc 0.7")
+    log.read_block(b"step 5 auc 0.7\n")
     assert (log.points, log.misses_its_metric) == ({0: (1, 0.2), 1: (5, 0.7)}, False)
 
 

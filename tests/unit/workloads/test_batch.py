@@ -36,19 +36,26 @@ def names(units: Sequence[Any]) -> list[str]:
     return [shard["prefix"] + name for shard in shards for name in shard["names"]]
 
 
-def test_more_listed_inputs_than_a_batch_may_have_shards_are_refused_with_what_would_do() -> None:
-    many = ["x"] * 250_000
-    with pytest.raises(WorkloadError, match=r"batch\.per_shard of at least 3"):
-        producer_of(listed(1, MANIFEST), inputs=many)
-    assert producer_of(listed(3, MANIFEST), inputs=many).total == 83_334
-
-
 def test_a_range_is_cut_into_shards_and_the_last_one_is_what_is_left() -> None:
     batch = producer_of(a_batch(5, 26, 10))
     found = batch.next(0, 99)
     assert pieces(found.units) == [(5, 15), (15, 25), (25, 26)]
     assert found.last
     assert batch.total == 3
+
+
+@pytest.mark.parametrize("listing", [PREFIX, MANIFEST])
+def test_more_shards_than_a_service_may_have_are_refused_by_the_option_that_makes_them(
+    listing: str,
+) -> None:
+    inputs = [f"{PREFIX}a"] * 4_000_000
+    with pytest.raises(WorkloadError) as refused:
+        producer_of(listed(1, listing), inputs=inputs)
+    assert str(refused.value) == (
+        f"batch.inputs.per_shard of 1 makes 4000000 shards of what is listed at {listing}, and"
+        " 100000 is the most; batch.inputs.per_shard of 40 would do"
+    )
+    assert producer_of(listed(40, listing), inputs=inputs).total == 100_000
 
 
 def test_a_shard_finds_its_piece_in_its_environment_and_is_told_where_to_write() -> None:

@@ -2,7 +2,7 @@
 // What is drawn is told in words, too; the values under the pointer stand in the caption.
 import { series } from "./curves.js";
 import { Component, html } from "./html.js";
-import { clock, number } from "./words.js";
+import { clock, number, plain } from "./words.js";
 
 const HEIGHT = 180;
 /** Distances between the marks of steps: there is no half step. */
@@ -117,7 +117,7 @@ export class Chart extends Component {
     else {
       const values = this.props.tasks.map((task, i) => [task, plot.data[i + 1][at]]).filter(([, y]) => y != null);
       const where = this.props.by === "time" ? clock(x) : `${this.props.counted ?? "step"} ${number(x)}`;
-      this.said.textContent = `${where}: ${values.map(([task, y]) => `${task} ${number(y)}`).join(", ")}`;
+      this.said.textContent = plain(`${where}: ${values.map(([task, y]) => `${task} ${number(y)}`).join(", ")}`);
     }
   }
 

@@ -17,6 +17,7 @@ import { runs } from "./runs.js";
 import { tasks } from "./tasks.js";
 import { units } from "./units.js";
 import { why } from "./why.js";
+import { plain } from "./words.js";
 
 /** The views: what their tabs are called, what they show, and whether the service has such. */
 const VIEWS = [
@@ -74,7 +75,7 @@ function draw() {
   is_drawn = true;
   render(page(), document.getElementById("page"));
   const service = known.watched?.job.service;
-  document.title = service ? `${service}: ${known.watched.job.phase}` : "dcos-tensorflow";
+  document.title = service ? plain(`${service}: ${known.watched.job.phase}`) : "dcos-tensorflow";
 }
 
 /** What views may do. */

@@ -1,7 +1,28 @@
-// How numbers and times are written. Pure; imported by the views.
+// How numbers, times and the text of others are written. Pure; imported by the views.
 
 /** A space at which no line ends: in a narrow column each part would be a line. */
 const JOINT = "\u00a0";
+
+/** Colours and weights of a terminal. */
+const COLOURS = /\x1b\[[0-9;:]*m/g;
+/** Controls (but for tab and line break), what turns the direction of text, and halves of characters. */
+const CONTROLS = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/gu;
+
+/**
+ * Returns text of tasks, masters and agents as a person may be shown it: as the command line does
+ * (`plugin/plain_text.py`, `escaped` with `lines`; a test holds the two to one another).
+ * @param {string} text
+ */
+export function plain(text) {
+  return text.replace(COLOURS, "").replace(CONTROLS, written);
+}
+
+/** @param {string} control */
+function written(control) {
+  if (control === "\r") return "\\r";
+  const code = control.codePointAt(0);
+  return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+}
 
 /** @param {number | null | undefined} seconds */
 export function duration(seconds) {

@@ -43,7 +43,8 @@ class PlainProgress:
         self._units: tuple[str, float] = ("", 0.0)
         self._unit_failure: tuple[str, float] = ("", 0.0)
         self._waits: dict[str, tuple[str, ...]] = {}
-        self._storage: frozenset[tuple[str, tuple[str, str]]] = frozenset()
+        #: What keeps tasks from S3, as it was told last: no longer than until they run without.
+        self._storage: dict[tuple[str, tuple[str, str]], str] = {}
 
     def lines(self, snapshot: Snapshot, now: float) -> list[str]:
         """Return what is new since the last call, with the time of day in front."""
@@ -115,11 +116,18 @@ class PlainProgress:
         return [*found, *(f"{name} waits no more" for name in ended)]
 
     def _problems(self, snapshot: Snapshot) -> list[str]:
-        """Tell what keeps tasks from S3, once, and when that is over."""
+        """Tell what keeps tasks from S3, once, and when that is over.
+
+        A task that is started again of it has no problem at first. It has got over it when it runs.
+        """
         problems = {(p.task, p.kind): p.text for p in snapshot.storage_problems}
-        before, self._storage = self._storage, frozenset(problems)
-        found = [f"{key[0]}: {text}" for key, text in problems.items() if key not in before]
-        mended = sorted({task for task, _ in before} - {task for task, _ in self._storage})
+        found = [f"{key[0]}: {text}" for key, text in problems.items() if key not in self._storage]
+        having = {task for task, _ in problems}
+        known = {task for task, _ in self._storage}
+        run = {task.name for task in snapshot.tasks if task.doing == "running"}
+        mended = sorted((known - having) & run)
+        kept = {key: text for key, text in self._storage.items() if key[0] not in having | run}
+        self._storage = {**kept, **problems}
         return [*found, *(f"{task}: S3 answers again" for task in mended)]
 
     def _task(self, task: TaskLine, why: str, now: float) -> list[str]:

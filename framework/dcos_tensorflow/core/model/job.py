@@ -147,6 +147,8 @@ class Incident:
     began_at: float = 0.0
     #: The newest checkpoint that any member's runner had seen.
     checkpoint: int | None = None
+    #: A signal ended its container, and nothing tells whose: its machine's, or the job's own.
+    unexplained: bool = False
 
     @property
     def told(self) -> str:

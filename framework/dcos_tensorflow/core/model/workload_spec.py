@@ -11,10 +11,10 @@ from enum import StrEnum
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 
-#: A batch has at most so many shards, however its inputs are told.
-MOST_SHARDS = 100_000
 #: Bytes of a unit's payload as JSON: pages of units must stay small values of the store.
 MAX_PAYLOAD = 4096
+#: So many shards, or trials, are the most of one service: each is kept, and shown.
+MOST_UNITS = 100_000
 #: What stands for a shard's index in ``BatchSpec.output``, with the digits it has at least.
 OUTPUT_INDEX = pattern(r"\{index(?::0?([1-9]))?\}")
 

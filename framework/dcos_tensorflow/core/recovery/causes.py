@@ -21,8 +21,12 @@ class Cause:
     charged: bool
     #: It ends the job at once.
     permanent: bool = False
+    #: It ends the job where that has never run: nothing is lost, and no other start fares better.
+    ends_a_first_start: bool = False
     #: It may lie at the machine: where it repeats, the agent is avoided for a while.
     agents_fault: bool = False
+    #: A signal ended the container, and nothing tells whose: where it repeats, the job's own.
+    unexplained: bool = False
 
 
 #: Mesos reasons that are nobody's fault in the job (mesos.proto, TaskStatus.Reason).
@@ -76,10 +80,13 @@ SERVER_ENDED = "server ended"
 #: A gang of which nobody does anything.
 STANDSTILL = "standstill"
 
+#: An end that Mesos or a machine tells of, or by a signal of which nothing tells.
+INTERRUPTED = "interrupted"
+
 #: Every word that an incident is classed by.
 KINDS = (
     *("failed", PORT_TAKEN, PEER_LOST, OUT_OF_MEMORY, UNREACHABLE, START_TIMED_OUT),
-    *(ENDED_BEFORE_PEERS, SERVER_ENDED, STANDSTILL, "interrupted", "checkpointed and left"),
+    *(ENDED_BEFORE_PEERS, SERVER_ENDED, STANDSTILL, INTERRUPTED, "checkpointed and left"),
     *("frozen", "stalled", "checkpoints differ", "storage", "job unusable", "launch refused"),
     "lost",
 )
@@ -88,12 +95,13 @@ KINDS = (
 EXIT_CLASSES: dict[str, Cause] = {
     contract.EXIT_CLASS_PEER_LOST: Cause(PEER_LOST, charged=False),
     contract.EXIT_CLASS_OUT_OF_MEMORY: Cause(OUT_OF_MEMORY, charged=True),
-    contract.EXIT_CLASS_INTERRUPTED: Cause("interrupted", charged=False, agents_fault=True),
+    contract.EXIT_CLASS_INTERRUPTED: Cause(INTERRUPTED, charged=False, agents_fault=True),
     contract.EXIT_CLASS_CHECKPOINTED: Cause("checkpointed and left", charged=False),
     contract.EXIT_CLASS_FROZEN: Cause("frozen", charged=False, agents_fault=True),
     contract.EXIT_CLASS_STALLED: Cause("stalled", charged=True),
     contract.EXIT_CLASS_CHECKPOINT_MISMATCH: Cause("checkpoints differ", charged=True),
     contract.EXIT_CLASS_STORAGE: Cause("storage", charged=False),
+    contract.EXIT_CLASS_STORAGE_REFUSED: Cause("storage", charged=False, ends_a_first_start=True),
 }
 
 #: Exit codes of the task runner and of TensorFlow that have a meaning of their own.
@@ -128,7 +136,7 @@ def cause_of(record: TaskRecord) -> Cause:
     if record.reason == OUT_OF_MEMORY_REASON:
         return Cause(OUT_OF_MEMORY, charged=True)
     if record.reason in UNCHARGED_REASONS or record.state is TaskState.KILLED:
-        return Cause("interrupted", charged=False)
+        return Cause(INTERRUPTED, charged=False)
     if record.state is TaskState.LOST:
         # Mesos found the launch itself wrong (TASK_ERROR).
         wrong = record.reason.startswith("REASON_TASK_") or record.reason.startswith(
@@ -141,8 +149,8 @@ def cause_of(record: TaskRecord) -> Cause:
             agents_fault=not wrong,
         )
     if _SIGNAL.search(record.message):
-        # The runner itself was killed; a job cannot do that to it by an error of its own.
-        return Cause("interrupted", charged=False, agents_fault=True)
+        # The runner itself was killed. A job does that rarely: ``charges`` looks at how often.
+        return Cause(INTERRUPTED, charged=False, agents_fault=True, unexplained=True)
     return _cause_of_process("", exit_code(record.message))
 
 
@@ -162,7 +170,7 @@ def _cause_of_process(exit_class: str, code: int | None) -> Cause:
     if code is not None and code in EXIT_CODES:
         return EXIT_CODES[code]
     if code in INTERRUPTED_CODES:
-        return Cause("interrupted", charged=False, agents_fault=True)
+        return Cause(INTERRUPTED, charged=False, agents_fault=True)
     return Cause("failed", charged=True)
 
 

@@ -28,8 +28,12 @@ from dcos_tensorflow.core.recovery.failure import Failure
 
 #: A job whose steps are unknown has got somewhere when it ran for so long.
 FRUITFUL_SECONDS = 60.0
+#: A task that a signal ends so often, with no step between and nothing that tells whose it is, may
+#: send it itself. Of machines that do it to whatever runs there, others are chosen before.
+UNEXPLAINED_LIMIT = 5
 #: So many incidents of a slot are kept at most: units have their own account of their failures.
 INCIDENTS_OF_A_SLOT = 20
+_REFUSED = "no other start fares better before that is changed"
 
 
 def note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
@@ -38,10 +42,13 @@ def note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
         return _note_in_slot(gang, incident, failure)
     spec, now = gang.spec, gang.now
     known = within_window(gang.job, spec.retry, now)
+    if own_errors.unexplained_in_a_row((*known, incident)) >= UNEXPLAINED_LIMIT:
+        incident = replace(incident, charged=True)
     gang.job = replace(gang.job, incidents=_bounded((*known, incident)))
     _judge_progress(gang, incident)
-    permanent = failure.cause.permanent
+    permanent, refused = failure.cause.permanent, _is_refused_from_the_start(gang, failure)
     end = "it can never run" if permanent else own_errors.why_not_again(gang.view)
+    end = _REFUSED if refused else end
     end = end or _exhausted(spec, gang.job, incident, now)
     gang.restart = replace(gang.restart, count=gang.restart.count + 1)
     if not end:
@@ -53,7 +60,7 @@ def note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
         gang.restart = replace(gang.restart, due_at=now + wait)
         return True
     code = failure.exit_code or (contract.EXIT_JOB_UNUSABLE if permanent else 1)
-    fail(gang, f"{incident.summary} ({end})", code)
+    fail(gang, f"{incident.summary} ({end})", contract.EXIT_JOB_UNUSABLE if refused else code)
     return False
 
 
@@ -80,6 +87,16 @@ def _older(incident: Incident) -> Incident:
     return replace(incident, summary=summary, evidence="", collateral=(), more_collateral=more)
 
 
+def _is_refused_from_the_start(gang: GangDraft, failure: Failure) -> bool:
+    """Say whether a job that has never run is refused what it needs, whatever machine asks.
+
+    Once it has run it waits instead, for as long as ``fruitless_limit`` says: what was allowed
+    before may be allowed again.
+    """
+    has_run = gang.service.state.units.has_decided if gang.roster.is_of_slot else gang.job.deployed
+    return failure.cause.ends_a_first_start and not has_run
+
+
 def _note_in_slot(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
     """Note an incident of a slot: its unit has limits, and the slot goes on with another one.
 
@@ -89,7 +106,8 @@ def _note_in_slot(gang: GangDraft, incident: Incident, failure: Failure) -> bool
     kept = min(gang.spec.retry.limit + 2, INCIDENTS_OF_A_SLOT)
     gang.job = replace(gang.job, incidents=known[-kept:])
     _judge_progress(gang, incident)
-    main, never = gang.service.gang(MAIN), failure.cause.permanent
+    main, refused = gang.service.gang(MAIN), _is_refused_from_the_start(gang, failure)
+    never = failure.cause.permanent or refused
     had_unit = gang.unit is not None or gang.gang.former_unit is not None
     if incident.charged and had_unit:
         told = UnitFailure(
@@ -107,6 +125,7 @@ def _note_in_slot(gang: GangDraft, incident: Incident, failure: Failure) -> bool
     if (never or fruitless) and main.job.phase not in ENDED_PHASES:
         why = "it can never run" if never else "it does not come up"
         code = failure.exit_code or (contract.EXIT_JOB_UNUSABLE if never else 1)
+        why, code = (_REFUSED, contract.EXIT_JOB_UNUSABLE) if refused else (why, code)
         verdict = Verdict(Outcome.FAILED, code, f"{incident.summary} ({why})")
         slots.conclude(main, verdict)
     _leave_bad_agent(gang, failure.record.agent_id)

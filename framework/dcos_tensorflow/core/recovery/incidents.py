@@ -301,6 +301,7 @@ def _open(gang: GangDraft, failure: Failure) -> bool:
         summary=bounds.cut(failure.summary, bounds.TEXT_BYTES),
         charged=failure.cause.charged,
         step=charges.credible(known_step(gang.view)),
+        unexplained=failure.cause.unexplained,
         error=failure.error if failure.cause.charged else None,
         began_at=failure.began_at,
         checkpoint=newest_checkpoint(gang.view),

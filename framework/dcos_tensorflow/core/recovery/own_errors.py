@@ -124,6 +124,24 @@ def repetitions(incidents: Sequence[Incident]) -> int:
     return times
 
 
+def unexplained_in_a_row(incidents: Sequence[Incident]) -> int:
+    """Return how often a signal has ended the newest incident's task, of which nothing tells whose.
+
+    Itself included, and with no progress between. 0 where it was something else.
+    """
+    newest, times = incidents[-1], 0
+    step = checkpoint = None
+    for incident in incidents:
+        trained = _is_further(incident.step, step)
+        saved = _is_further(incident.checkpoint, checkpoint)
+        if trained or saved or _ran_silently(incident, SILENT_SECONDS):
+            times = 0
+        times += int(incident.unexplained and incident.task == newest.task)
+        step = incident.step if trained else step
+        checkpoint = incident.checkpoint if saved else checkpoint
+    return times if newest.unexplained else 0
+
+
 def in_newest_start(incidents: Sequence[Incident]) -> int:
     """Return how many members have failed alike in the same start, the newest one included."""
     newest = incidents[-1]

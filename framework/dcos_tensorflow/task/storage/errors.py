@@ -15,12 +15,16 @@ from dcos_tensorflow.records import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One failure. ``hint`` says what a person can do; with ``retryable`` waiting may be enough."""
+    """One failure. ``hint`` says what a person can do; with ``retryable`` waiting may be enough.
+
+    With ``refused`` neither waiting nor another machine is, where it has never worked.
+    """
 
     kind: str
     retryable: bool
     summary: str
     hint: str = ""
+    refused: bool = False
 
     def as_json(self) -> Dict[str, Any]:
         """Return what the status shows."""
@@ -71,7 +75,7 @@ class Cancelled(StorageError):
 
 def problem_error(kind: str, summary: str, hint: str = "") -> StorageError:
     """Return a permanent error of ``kind``."""
-    return StorageError(Problem(kind, False, summary, hint))
+    return StorageError(Problem(kind, False, summary, hint, refused=kind in _REFUSALS))
 
 
 _CREDENTIALS_HINT = (
@@ -115,6 +119,21 @@ _PERMANENT: Mapping[str, Tuple[str, str]] = {
     "EntityTooLarge": ("unsupported", "the endpoint takes no objects of this size"),
 }
 
+#: Kinds that say the same to every machine, until somebody changes the options or the bucket. Not
+#: the others: a clock or an instance role is one machine's, and a full bucket may be emptied.
+_REFUSALS = frozenset(
+    (
+        "denied",
+        "credentials",
+        "wrong_region",
+        "no_bucket",
+        "unsupported",
+        "certificate",
+        "bad_endpoint",
+        "no_boto3",
+    )
+)
+
 #: Codes that go away by waiting; every other 5xx and 429 does too.
 _PASSING: FrozenSet[str] = frozenset(
     (
@@ -128,6 +147,9 @@ _PASSING: FrozenSet[str] = frozenset(
         "RequestLimitExceeded",
         "TooManyRequests",
         "OperationAborted",
+        # A bucket that is new: the endpoint's name does not lead to it yet.
+        "TemporaryRedirect",
+        "307",
         # What arrived is not what was sent: the next try sends it again.
         "BadDigest",
         "IncompleteBody",
@@ -177,9 +199,7 @@ def storage_error(error: BaseException, what: str) -> StorageError:
     names = {base.__name__ for base in type(error).__mro__}
     if names & {"SSLError", "SSLCertVerificationError"} and "certificate" in str(error).lower():
         hint = "give the authority's certificate as ca_bundle, or correct the endpoint's name"
-        return StorageError(
-            Problem("certificate", False, f"{what}: the endpoint's certificate is not good", hint)
-        )
+        return problem_error("certificate", f"{what}: the endpoint's certificate is not good", hint)
     if names & _NO_CREDENTIALS:
         return StorageError(
             Problem("credentials", False, f"{what}: no credentials were found", _CREDENTIALS_HINT)
@@ -198,9 +218,9 @@ def storage_error(error: BaseException, what: str) -> StorageError:
 
 
 def _answered(response: Mapping[str, Any], what: str) -> StorageError:
-    code = str(response["Error"].get("Code", ""))
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    said = f"{what}: S3 answered {code or status}"
+    code = str(response["Error"].get("Code") or status)
+    said = f"{what}: S3 answered {code}"
     if code == "InvalidRange" or status == 416:
         return ObjectChanged(Problem("changed", False, said))
     if code in _MISSING:
@@ -209,11 +229,11 @@ def _answered(response: Mapping[str, Any], what: str) -> StorageError:
         return ConditionFailed(Problem("condition", True, said))
     if code in _PERMANENT:
         kind, hint = _PERMANENT[code]
-        return StorageError(Problem(kind, False, said, hint))
+        return problem_error(kind, said, hint)
     if code in _PASSING or status == 429 or (500 <= status < 600 and status != 501):
         return StorageError(Problem("unavailable", True, said, "it is tried again"))
     if status in (401, 403):
-        return StorageError(Problem("denied", False, said, _DENIED_HINT))
+        return problem_error("denied", said, _DENIED_HINT)
     if status == 404:
         return ObjectMissing(Problem("missing", False, said))
     return StorageError(Problem("refused", False, said, "see the endpoint's own log"))

@@ -11,7 +11,19 @@ import base64
 import contextlib
 import hashlib
 from types import MappingProxyType
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.errors import (
@@ -66,7 +78,7 @@ def connect(settings: S3Settings, credentials: Mapping[str, str] = MappingProxyT
     style = {None: "auto", True: "path", False: "virtual"}[settings.uses_path_style]
     try:
         key = {name.lower(): value for name, value in credentials.items()}
-        return boto3.session.Session(**key).client(
+        client = boto3.session.Session(**key).client(
             "s3",
             region_name=settings.region or None,
             endpoint_url=settings.endpoint_url or None,
@@ -86,6 +98,8 @@ def connect(settings: S3Settings, credentials: Mapping[str, str] = MappingProxyT
                 response_checksum_validation="when_required",
             ),
         )
+        client.meta.events.register("before-call.s3.HeadBucket", _led_nowhere)
+        return client
     except Exception as error:
         if isinstance(error, ValueError) or "Region" in type(error).__name__:
             raise problem_error(
@@ -94,6 +108,14 @@ def connect(settings: S3Settings, credentials: Mapping[str, str] = MappingProxyT
                 "check endpoint_url, region and ca_bundle",
             ) from None
         raise storage_error(error, "make an S3 client") from error
+
+
+def _led_nowhere(params: Dict[str, Any], **_more: Any) -> None:
+    """Have botocore follow no redirection of its own question for a bucket's region.
+
+    It asks that because it was redirected, and would ask again for as long as Python lets it.
+    """
+    params["context"].setdefault("s3_redirect", {})["redirected"] = True
 
 
 class ObjectStore:
@@ -183,23 +205,11 @@ class ObjectStore:
 
     def list(self, prefix: str) -> Iterator[Listed]:
         """Yield the objects whose keys begin with ``prefix``."""
-        more: Dict[str, Any] = {}
-        while True:
-            answer = self._retrier.call(
-                f"list {self._uri(prefix)}",
-                lambda more=more: self._client.list_objects_v2(  # type: ignore[misc]
-                    Bucket=self._bucket, Prefix=prefix, **more
-                ),
-            )
+        follows = {"ContinuationToken": "NextContinuationToken"}
+        what = f"list {self._uri(prefix)}"
+        for answer in self._pages(what, self._client.list_objects_v2, prefix, follows):
             for item in answer.get("Contents", ()):
                 yield Listed(item["Key"], item["Size"], item["ETag"])
-            if not answer.get("IsTruncated"):
-                return
-            token = answer["NextContinuationToken"]
-            if token == more.get("ContinuationToken"):
-                said = f"list {self._uri(prefix)}: the listing has no end: it repeats its place"
-                raise StorageError(Problem("refused", False, said, "see the endpoint's own log"))
-            more = {"ContinuationToken": token}
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete objects; those that are gone already do not matter."""
@@ -278,24 +288,41 @@ class ObjectStore:
 
     def uploads(self, prefix: str) -> Iterator[Upload]:
         """Yield the multipart uploads under way below ``prefix``."""
-        more: Dict[str, Any] = {}
-        while True:
-            answer = self._retrier.call(
-                f"list the uploads of {self._uri(prefix)}",
-                lambda more=more: self._client.list_multipart_uploads(  # type: ignore[misc]
-                    Bucket=self._bucket, Prefix=prefix, **more
-                ),
-            )
+        follows = {"KeyMarker": "NextKeyMarker", "UploadIdMarker": "NextUploadIdMarker"}
+        what = f"list the uploads of {self._uri(prefix)}"
+        for answer in self._pages(what, self._client.list_multipart_uploads, prefix, follows):
             for item in answer.get("Uploads", ()):
                 # Not every endpoint filters by the prefix.
                 if item["Key"].startswith(prefix):
                     yield Upload(item["Key"], item["UploadId"])
+
+    def _pages(
+        self, what: str, ask: Callable[..., Any], prefix: str, follows: Mapping[str, str]
+    ) -> Iterator[Mapping[str, Any]]:
+        """Yield the pages of a listing. Raises StorageError where it never ends.
+
+        ``follows`` says which words of a request are which of the answer before it. A page that
+        leads back to one before, or nowhere, is the endpoint's error: it would be read for ever.
+        """
+        more: Dict[str, Any] = {}
+        asked: Set[Tuple[Any, ...]] = set()
+        first: Any = None
+        while True:
+            answer = self._retrier.call(
+                what,
+                lambda more=more: ask(Bucket=self._bucket, Prefix=prefix, **more),  # type: ignore[misc]
+            )
+            if more and first is not None and first == _first_of(answer):
+                raise _endless(what)
+            yield answer
             if not answer.get("IsTruncated"):
                 return
-            more = {
-                "KeyMarker": answer["NextKeyMarker"],
-                "UploadIdMarker": answer["NextUploadIdMarker"],
-            }
+            first = _first_of(answer)
+            more = {word: answer.get(told) for word, told in follows.items()}
+            place = tuple(more.values())
+            if None in place or place in asked:
+                raise _endless(what)
+            asked.add(place)
 
     def _uri(self, key: str) -> str:
         return f"s3://{self._bucket}/{key}"
@@ -312,6 +339,20 @@ class _Answer(Exception):
 def is_gone_upload(error: StorageError) -> bool:
     """Say whether ``error`` means that a multipart upload does not exist (any more)."""
     return error.problem.kind == "missing" or "NoSuchUpload" in error.problem.summary
+
+
+def _first_of(page: Mapping[str, Any]) -> Any:
+    """Return what a page of a listing begins with; None for an empty one."""
+    found = page.get("Contents") or page.get("Uploads")
+    return found[0] if found else None
+
+
+def _endless(what: str) -> StorageError:
+    return problem_error(
+        "unsupported",
+        f"{what}: the endpoint's pages lead in a circle",
+        "see the endpoint's own log",
+    )
 
 
 def _cut(what: str) -> StorageError:

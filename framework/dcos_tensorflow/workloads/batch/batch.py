@@ -14,7 +14,12 @@ from itertools import islice
 from typing import Any
 
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.model.workload_spec import MAX_PAYLOAD, MOST_SHARDS, BatchSpec, output_of
+from dcos_tensorflow.core.model.workload_spec import (
+    MAX_PAYLOAD,
+    MOST_UNITS,
+    BatchSpec,
+    output_of,
+)
 from dcos_tensorflow.workloads.producer import (
     Given,
     KeptUnit,
@@ -33,7 +38,7 @@ class Batch(Producer):
     ``kept`` are those that the state has, by their numbers; ``inputs`` what is listed now at
     ``listing``, of a prefix by name; ``existing`` the outputs that are there now. With ``last`` no
     shard comes behind those that are kept. Raises WorkloadError where outputs are there that nobody
-    may replace, or a manifest has changed.
+    may replace, a manifest has changed, or there are more shards than a service may have.
     """
 
     learns = False
@@ -61,12 +66,9 @@ class Batch(Producer):
         if self._units:
             self._go_on_behind(self._units[-1].payload["shard"])
         left = len(inputs) - self._offset if spec.listing else spec.end - self._begin
-        if -(-left // spec.per_shard) > MOST_SHARDS:
-            raise WorkloadError(
-                f"batch.inputs: {len(inputs)} inputs are more than {MOST_SHARDS} shards of"
-                f" {spec.per_shard}; batch.per_shard of at least {-(-left // MOST_SHARDS)} would do"
-            )
         shards = range(self._first, self._first + -(-max(0, left) // spec.per_shard))
+        if spec.listing and shards.stop > MOST_UNITS:
+            raise WorkloadError(_too_many(spec, shards, left))
         there = set(existing)
         self._missing = [index for index in shards if output_of(spec, index) not in there]
         if not self._units and not spec.resume and len(self._missing) < len(shards):
@@ -156,6 +158,15 @@ class Batch(Producer):
                 f"batch.inputs.per_shard of {fewer} would do"
             )
         return payload
+
+
+def _too_many(spec: BatchSpec, shards: range, left: int) -> str:
+    more = MOST_UNITS - shards.start
+    would = f"; batch.inputs.per_shard of {-(-left // more)} would do" if more > 0 else ""
+    return (
+        f"batch.inputs.per_shard of {spec.per_shard} makes {shards.stop} shards of what is listed "
+        f"at {spec.listing}, and {MOST_UNITS} is the most{would}"
+    )
 
 
 def _refused(spec: BatchSpec, there: int, existing: Collection[str]) -> str:
