@@ -107,7 +107,10 @@ def serve(
             log.info("note: %s", note)
         settings = with_guarded_api(settings, local=local)
         config = replace(
-            scheduler_config(settings, directory, local=local), service_account=account
+            scheduler_config(
+                settings, directory, local=local, folder=wanted.options.base_directory
+            ),
+            service_account=account,
         )
         if cluster is not None:
             config = cluster.entered_by(config)

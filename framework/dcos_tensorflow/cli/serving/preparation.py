@@ -40,6 +40,7 @@ from dcos_tensorflow.core.model.spec import (
     TaskRole,
     Uri,
 )
+from dcos_tensorflow.core.model.workload_spec import BatchSpec
 from dcos_tensorflow.job_code.archives import is_archive
 from dcos_tensorflow.options import (
     OptionProblem,
@@ -173,6 +174,11 @@ def respecified(
     spec = with_task_environment(service_spec(options), task_environment(environ))
     try:
         spec = with_batch_places(spec, options.base_directory, local=local)
+        if not local and _manifest(spec) not in ("", _manifest(running)):
+            raise UsageError(
+                "batch.inputs.manifest: a file of the scheduler's machine is named when it starts;"
+                " start it again with these options, or put the manifest into S3."
+            )
         source = local_source(spec, options.base_directory, local=local)
         if source is not None and spec.job.uri != running.job.uri:
             raise UsageError(
@@ -197,6 +203,12 @@ def respecified(
     except UsageError as error:
         raise OptionsError([OptionProblem("", str(error))]) from error
     return replace(spec, principal=running.principal)
+
+
+def _manifest(spec: ServiceSpec) -> str:
+    """Return the path of the batch's manifest on the scheduler's machine; empty where none is."""
+    listing = spec.workload.listing if isinstance(spec.workload, BatchSpec) else ""
+    return "" if "://" in listing else listing
 
 
 def _packed(spec: ServiceSpec) -> tuple[LinkedData, ...]:
