@@ -1,8 +1,8 @@
 """Where secrets come from that the scheduler reads itself: files, its environment, a folder.
 
 Used by ``launch_secrets`` for what options name; the gate says which of it may reach tasks. They
-are read again for each launch, so that a changed secret reaches the next one. What was read is never
-logged, stored or part of a message; it is kept in memory for as long as the scheduler runs.
+are read again for each launch, so that a changed secret reaches the next one. What was read is
+never logged, stored or part of a message; it is kept in memory while the scheduler runs.
 """
 
 from __future__ import annotations
