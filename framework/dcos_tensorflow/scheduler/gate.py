@@ -127,7 +127,8 @@ DOORS = (
         "code and data of the scheduler's machine, for tasks",
         "`service.job_url`, `data`",
         "the scheduler's user",
-        "who starts the scheduler; an update names no other",
+        "who starts the scheduler, links that lead out of them by `--job-links-to`; an update names"
+        " no other",
     ),
 )
 
@@ -165,6 +166,8 @@ class Allowed:
     machines: frozenset[str] = frozenset()
     #: Where the options lie that the scheduler was started with, manifests beside; None: nowhere.
     folder: Path | None = None
+    #: Where links may lead that lead out of a folder which is packed; ``/`` is anywhere.
+    links: tuple[Path, ...] = ()
     #: Whatever is not the scheduler's own: its tasks run as its user on its machine.
     everything: bool = False
 
@@ -226,7 +229,7 @@ class Gate:
 
         Raises GateError.
         """
-        why = _kernels(path)
+        why = kernels(path)
         if why:
             raise GateError(f"{path} is the kernel's, and reaches no task")
         directory, real = self._allowed.directory, path.resolve()
@@ -258,6 +261,24 @@ class Gate:
 
         return with_task_environment(service_spec(options), task_environment(self._environ))
 
+    # What is packed for tasks.
+
+    def link_refusal(self, root: Path, path: Path) -> str:
+        """Return why ``path`` leads where it may not; empty where it may.
+
+        It lies below ``root``, a folder that is packed.
+        """
+        real = path.resolve()
+        if kernels(path):
+            return f"{path} leads to {real}, which is the kernel's, and reaches no task"
+        places = (root, *self._allowed.links)
+        if self._allowed.everything or any(real.is_relative_to(p.resolve()) for p in places):
+            return ""
+        return (
+            f"{path} leads to {real}, out of {root}: put what it stands for there, or allow that by"
+            f" --job-links-to {real if real.is_dir() else real.parent}"
+        )
+
     # What a batch finds.
 
     def manifest(self, path: Path, most_bytes: int) -> bytes:
@@ -282,7 +303,7 @@ class Gate:
         return {
             path
             for path in glob.iglob(looked_for, include_hidden=True)
-            if os.path.lexists(path) and not _kernels(Path(path))
+            if os.path.lexists(path) and not kernels(Path(path))
         }
 
     # S3, and machines.
@@ -304,7 +325,7 @@ class Gate:
         # A file of certificates that only a task's sandbox has is not here.
         ca_file = s3.ca_file if os.path.isabs(s3.ca_file) else ""
         why = self._s3_refusal(s3, place, has_own=bool(credentials))
-        if not why and ca_file and (_kernels(Path(ca_file)) or not _is_plain(Path(ca_file))):
+        if not why and ca_file and (kernels(Path(ca_file)) or not _is_plain(Path(ca_file))):
             why = f"s3.ca_file: {ca_file} is no file of certificates on the scheduler's machine"
         if why:
             raise StorageError(Problem("not_allowed", True, why))
@@ -374,7 +395,7 @@ class Gate:
 
     def manifest_refusal(self, path: Path) -> str:
         """Return why a file may be no manifest, whose lines reach tasks; empty where it may."""
-        if _kernels(path):
+        if kernels(path):
             return f"{path} is the kernel's, and no manifest"
         folder = self._allowed.folder
         if self._allowed.everything:
@@ -384,7 +405,8 @@ class Gate:
         return ""
 
 
-def _kernels(path: Path) -> bool:
+def kernels(path: Path) -> bool:
+    """Say whether a path means something in the kernel's folders."""
     real = path.resolve()
     return any(real.is_relative_to(folder) for folder in _KERNEL_FOLDERS)
 

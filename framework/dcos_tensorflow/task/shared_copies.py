@@ -24,7 +24,7 @@ _PARTIAL = ".partial"
 _LOCK = ".lock"
 #: How often a lock that another task holds is asked for again, seconds.
 LOCK_INTERVAL = 0.2
-#: How long a copy that another task makes may stay as it is, and how often it is looked at; seconds.
+#: How long what another task makes may stay as it is, and how often it is looked at; seconds.
 STILL_SECONDS = 1800.0
 _LOOK_SECONDS = 10.0
 #: What a lock's file says of its holder is no longer.

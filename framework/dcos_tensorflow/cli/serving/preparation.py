@@ -68,18 +68,29 @@ _PACKED_DATA = "packed-data.zip"
 
 
 def prepare(
-    options: Options, directory: ServiceDirectory, environ: Mapping[str, str], *, local: bool
+    options: Options,
+    directory: ServiceDirectory,
+    environ: Mapping[str, str],
+    *,
+    local: bool,
+    links: tuple[Path, ...] = (),
 ) -> PreparedJob:
-    """Return what to run, with local code packed into ``directory``. Raises as ``settled`` does."""
+    """Return what to run, with local code packed into ``directory``. Raises as ``settled`` does.
+
+    ``links`` are folders that links in packed ones may lead to.
+    """
+    # Who only looks at options packs nothing.
+    from dcos_tensorflow.scheduler.gate import Allowed, Gate
+
     found, source = settled(options, directory, environ, local=local)
     directory.prepare()
-    archive = None
+    archive, gate = None, Gate(Allowed(links=links, everything=local))
     if source is not None:
         apart = (directory.work, *(one.source for one in found.local_data))
-        archive = pack(source, directory.artifacts / _PACKED_JOB, apart=apart)
+        archive = pack(source, directory.artifacts / _PACKED_JOB, apart=apart, gate=gate)
     data = None
     if found.local_data and not local:
-        data = pack_data(found.local_data, directory.artifacts / _PACKED_DATA)
+        data = pack_data(found.local_data, directory.artifacts / _PACKED_DATA, gate)
     return replace(found, archive=archive, data=data)
 
 

@@ -60,6 +60,7 @@ def scheduler_config(
             _listed(settings["s3_places"]),
             _listed(settings["machines_from"]),
             folder,
+            links_of(settings),
             # On the embedded cluster tasks are processes of this user.
             everything=local,
         ),
@@ -69,6 +70,11 @@ def scheduler_config(
         output_dir=str(directory.output) if local else "",
         first_run=directory.next_run() if local else 1,
     )
+
+
+def links_of(settings: Settings) -> tuple[Path, ...]:
+    """Return the folders that links in the job's folder may lead to."""
+    return tuple(map(Path, sorted(_listed(settings["job_links_to"]))))
 
 
 def _dcos_users(settings: Settings) -> DcosUsers | None:
