@@ -105,12 +105,12 @@ def _guard(runner: socket.socket, mark: str, folder: str) -> None:
         folder = folder or _received(runner)
         if folder:
             # Now: once the runner is gone, nothing may be left to load it from.
-            import shutil
+            from dcos_tensorflow.task import trees
 
             _received(runner)
         process_table.kill_all(lambda: process_table.marked(mark, {os.getpid()}))
         if folder:
-            shutil.rmtree(folder, ignore_errors=True)
+            trees.remove(folder)
     finally:
         os._exit(0)
 

@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task import trees
 
 #: So many files are named, the others are counted.
 NAMED = 20
@@ -55,7 +56,7 @@ class Sandbox:
     def _files(self) -> Iterator[Tuple[str, int]]:
         """Yield the files that may be the job's, each with its size."""
         seen = 0
-        for folder, folders, names in os.walk(self._path):
+        for folder, folders, names in trees.walk(self._path):
             folders[:] = self._its_own(folder, folders)
             seen += len(folders)
             for name in names:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from typing import TYPE_CHECKING, Callable, Dict, Tuple
 
+from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.package_installer import Installer, InstallFailed
 from dcos_tensorflow.task.python_packages import Base, Wanted, key_of
 from dcos_tensorflow.task.shared_copies import (
@@ -130,7 +130,7 @@ def _make(path: str, base: Base, wanted: Wanted, installer: Installer) -> None:
     )
     for folder in stand_ins.values():
         if _is_stand_in(folder):
-            shutil.rmtree(folder)
+            trees.remove(folder, strictly=True)
 
 
 def _see_behind(packages: str, base: Base) -> None:

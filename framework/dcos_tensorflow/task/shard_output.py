@@ -131,6 +131,6 @@ def _remove(folder: str) -> None:
     except FileNotFoundError:
         return
     except OSError:
-        import shutil
+        from dcos_tensorflow.task import trees
 
-        shutil.rmtree(folder, ignore_errors=True)
+        trees.remove(folder)

@@ -13,12 +13,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 import stat
 import time
 from typing import Callable, List, Tuple
 
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task import trees
 
 _PARTIAL = ".partial"
 _LOCK = ".lock"
@@ -155,11 +155,11 @@ class Copies:
             os.replace(whole + _PARTIAL, whole)
             return
         if os.path.isdir(whole):
-            shutil.rmtree(whole)
+            trees.remove(whole, strictly=True)
         try:
             make(whole)
         except BaseException:
-            shutil.rmtree(whole, ignore_errors=True)
+            trees.remove(whole)
             raise
         with open(os.path.join(whole, self.sign), "w", encoding="utf-8"):
             # That it is there says everything.
@@ -198,18 +198,12 @@ class Copies:
     def _last_change(self, name: str) -> float:
         """Return when the copy that is made was changed last."""
         path = os.path.join(self.directory, name)
-        places = [path if self.sign else path + _PARTIAL]
         last = 0.0
-        while places:
-            try:
-                with os.scandir(places.pop()) as entries:
-                    for entry in entries:
-                        last = max(last, entry.stat(follow_symlinks=False).st_mtime)
-                        if entry.is_dir(follow_symlinks=False):
-                            places.append(entry.path)
-            except OSError:
-                # It is being moved or removed: that is a change as well.
-                continue
+        for place, _, names in trees.walk(path if self.sign else path + _PARTIAL):
+            for each in (place, *(os.path.join(place, name) for name in names)):
+                # What is moved or removed meanwhile has changed its folder.
+                with contextlib.suppress(OSError):
+                    last = max(last, os.lstat(each).st_mtime)
         return last
 
     def _evict(self, coming: int) -> None:
@@ -246,7 +240,7 @@ class Copies:
             if self.sign and os.path.exists(os.path.join(path, self.sign)):
                 # First: what is cut in the middle of its removal must not pass for whole.
                 os.unlink(os.path.join(path, self.sign))
-            shutil.rmtree(path, ignore_errors=True)
+            trees.remove(path)
             return True
         finally:
             os.close(lock)
@@ -281,8 +275,4 @@ def _try_lock(descriptor: int, kind: int) -> bool:
 
 
 def _size_of(folder: str) -> int:
-    return sum(
-        os.lstat(os.path.join(where, name)).st_size
-        for where, _, names in os.walk(folder)
-        for name in names
-    )
+    return sum(os.lstat(file).st_size for file in trees.files_below(folder))

@@ -7,7 +7,6 @@ it could do that, the next run of the service finds the cluster there and carrie
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -31,6 +30,7 @@ from dcos_tensorflow.local.daemon import ClusterStatus
 from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
+from dcos_tensorflow.task import trees
 
 #: In the folder of a cluster that was started for a job: its process id.
 _FOR_JOBS = "for-jobs"
@@ -191,7 +191,7 @@ def _set_aside(cluster: Path) -> None:
     """Keep the sandboxes of the last run, and no older ones: they would fill the disk."""
     current, previous = cluster / "work", cluster / "previous"
     if current.is_dir():
-        shutil.rmtree(previous, ignore_errors=True)
+        trees.remove(previous)
         current.rename(previous)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.model.workload_spec import BatchSpec
 from dcos_tensorflow.patterns import pattern
+from dcos_tensorflow.task import trees
 
 if TYPE_CHECKING:
     from dcos_tensorflow.cli.services.snapshot import Snapshot
@@ -37,6 +39,7 @@ log = logging.getLogger(__name__)
 Tail = Callable[[str, str, str], Sequence[str]]
 
 _OUTPUT_LINES = 15
+_EVENT_FILE = "events.out.tfevents."
 _SANDBOX = pattern(r"/[^\s\"']*/executors/[^\s/]+/runs/[^\s/]+/")
 _SEARCHED_LINES = 400
 #: So many tasks are asked what they left in their sandboxes, and so many files of each are named.
@@ -390,7 +393,8 @@ def _tensorboard(spec: ServiceSpec, directory: ServiceDirectory) -> str:
     TensorFlow 2.21 brings no TensorBoard.
     """
     logs = Path(spec.job.shared_filesystem or spec.job.checkpoint_dir or directory.checkpoints)
-    if not logs.is_absolute() or next(logs.rglob("events.out.tfevents.*"), None) is None:
+    written = (os.path.basename(file) for file in trees.files_below(logs))
+    if not logs.is_absolute() or not any(name.startswith(_EVENT_FILE) for name in written):
         return ""
     for role in spec.roles:
         python = Path(role.python)

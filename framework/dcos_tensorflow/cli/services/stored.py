@@ -7,7 +7,6 @@ Used by ``run`` to say what is going to happen, and to remove old checkpoints sa
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -27,6 +26,7 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.store import StateStore, open_store
 from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
+from dcos_tensorflow.task import trees
 
 
 def stored_state(url: str, service: str) -> ServiceState | None:
@@ -103,7 +103,7 @@ def remove_checkpoints(url: str, service: str, checkpoints: Path, work: WorkDire
                 " checkpoints are kept."
             )
         if checkpoints.exists():
-            shutil.rmtree(checkpoints)
+            trees.remove(checkpoints, strictly=True)
         checkpoints.mkdir(mode=0o700)
 
 
