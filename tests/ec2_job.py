@@ -92,7 +92,7 @@ class Ec2Job:
             self._options,
             self.cluster.master,
             f"sqlite:///{self._folder}/state.db",
-            *("--task-secrets-dir", str(self._folder), "--machines-from", "ec2"),
+            *("--task-secrets-dir", str(self._folder), "--machines-from", self.ec2.url),
             environment={"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_KEY},
             program=(_QUICK,),
         )

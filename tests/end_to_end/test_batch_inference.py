@@ -92,7 +92,7 @@ class Inference:
                 *("--master", self.cluster.master, "--state", f"sqlite:///{self.folder}/state.db"),
                 *("--artifacts", "file", "--artifacts-dir", str(self.folder / "artifacts")),
                 *("--wait-for-leadership", "--exit-when-done"),
-                *("--task-secrets-dir", str(self.folder)),
+                *("--task-secrets-dir", str(self.folder), "--s3-places", self.s3.url),
             ],
             stdout=self.log,
             stderr=self.log,

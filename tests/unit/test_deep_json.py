@@ -29,7 +29,8 @@ from dcos_tensorflow.mesos.detector import master_address
 from dcos_tensorflow.options import OptionsError, load
 from dcos_tensorflow.plugin.main import run
 from dcos_tensorflow.scheduler import evidence, runner_request
-from dcos_tensorflow.scheduler.credentials import SecretError, _from_json
+from dcos_tensorflow.scheduler.credentials import _from_json
+from dcos_tensorflow.scheduler.gate import GateError
 from dcos_tensorflow.state.leadership import UNKNOWN_HOLDER, Holder
 from dcos_tensorflow.task.contracts import parse_context
 from dcos_tensorflow.task.server import RequestError, _grace_seconds
@@ -71,7 +72,7 @@ REFUSED: dict[str, tuple[Callable[[str, Path], Any], type[Exception]]] = {
         lambda text, _: service_account.parse(text),
         service_account.ServiceAccountError,
     ),
-    "credentials": (lambda text, _: _from_json(text, Path("x")), SecretError),
+    "credentials": (lambda text, _: _from_json(text, Path("x")), GateError),
     "body of a call to the embedded master": (
         lambda text, _: parse_json(text.encode()),
         ConversionError,

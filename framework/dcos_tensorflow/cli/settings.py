@@ -110,6 +110,18 @@ def _users(value: Any) -> str:
     return ",".join(filter(None, (name.strip() for name in _text(value).split(","))))
 
 
+def _folders(value: Any) -> str:
+    return ",".join(_folder(one.strip()) for one in _text(value).split(",") if one.strip())
+
+
+def _s3_places(value: Any) -> str:
+    places = _users(value)
+    known = ("s3://", "http://", "https://")
+    if any(place != "*" and not place.startswith(known) for place in places.split(",") if place):
+        raise ValueError("must be s3://bucket/prefix and https://host, with commas between, or *")
+    return places
+
+
 def _hosts(value: Any) -> str:
     hosts = _users(value)
     if not re.fullmatch(r"[A-Za-z0-9.:_,-]*", hosts):
@@ -246,16 +258,21 @@ SETTINGS: tuple[Setting, ...] = (
         of_uninstall=False,
     ),
     Setting(
-        "lend_storage",
-        _switch,
-        "read and write for options in S3 with what boto3 finds for the scheduler itself",
-        False,
+        "job_links_to",
+        _folders,
+        "folders outside of the job's that links in it may lead to, with commas between",
+        of_uninstall=False,
+    ),
+    Setting(
+        "s3_places",
+        _s3_places,
+        "S3 for options: endpoints by their URLs; s3://bucket/prefix with the scheduler's own key",
         of_uninstall=False,
     ),
     Setting(
         "machines_from",
         _users,
-        "where options may have machines bought: ec2, programs by their paths, commas between",
+        "where options may have machines bought: ec2, endpoints, programs by paths, with commas",
         of_uninstall=False,
     ),
     Setting(
@@ -319,7 +336,7 @@ RUN_SETTINGS = (
         "client_key",
     ),
     *("verify", "api_host", "api_port", "api_token_file", "advertise", "secrets_dir"),
-    *("task_secrets_dir", "task_secret_env", "lend_storage", "machines_from"),
+    *("task_secrets_dir", "task_secret_env", "job_links_to", "s3_places", "machines_from"),
     *("service_account_file", "published_defaults"),
 )
 _RUN_VARIABLES = frozenset(s.variable for s in SETTINGS if s.name in RUN_SETTINGS or s.secret)

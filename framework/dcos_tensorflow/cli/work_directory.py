@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.cli.errors import CliError
+from dcos_tensorflow.task import trees
 
 HOME_VARIABLE = "DCOS_TENSORFLOW_HOME"
 
@@ -84,7 +84,7 @@ class ServiceDirectory:
         """
         copied = (self.kept_output, self.task_logs) if self.kept_output.exists() else ()
         for folder in (self.artifacts, *copied):
-            trees.remove(folder, ignore_errors=True)
+            trees.remove(folder)
         for file in (self.registration, self.last_end):
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)

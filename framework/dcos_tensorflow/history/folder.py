@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.history.points import Point, points_in
 from dcos_tensorflow.history.record import Record, known
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task import trees
 
 #: Of a service so many runs are kept, the newest.
 MOST_RUNS = 50
@@ -115,7 +115,7 @@ def number_of(name: str) -> int | None:
 def remove_oldest(history: Path, most: int = MOST_RUNS) -> None:
     """Remove all runs of a service but the newest."""
     for run in runs_in(history)[most:]:
-        trees.remove(run.path, ignore_errors=True)
+        trees.remove(run.path)
 
 
 def make(folder: Path) -> None:

@@ -130,11 +130,13 @@ class Keeper:
         try:
             work(**how)
         except Exception as error:
+            from dcos_tensorflow.task.storage.errors import StorageError
+
             # The job goes on whatever this was, and the same is told once.
             self._anew = True
             if str(error) != self._failure:
                 self._failure = str(error)
-                unknown = None if isinstance(error, OSError) else error
+                unknown = None if isinstance(error, OSError | StorageError) else error
                 log.warning("the history of the run is not kept: %s", error, exc_info=unknown)
 
     def _keep(self, *, at_once: bool = False) -> None:

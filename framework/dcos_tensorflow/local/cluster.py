@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.agent.agent import Agent
 from dcos_tensorflow.local.agent.agent_config import for_apps, identity
@@ -32,6 +31,7 @@ from dcos_tensorflow.local.wire.http_agent import make_server as make_agent_serv
 from dcos_tensorflow.local.wire.http_master import make_server as make_master_server
 from dcos_tensorflow.local.wire.http_server import Server
 from dcos_tensorflow.local.wire.streams import EventStream
+from dcos_tensorflow.task import trees
 
 __all__ = ["AgentConfig", "EmbeddedCluster"]
 
@@ -125,7 +125,7 @@ class EmbeddedCluster:
         port = int(server.server_address[1])
         its_identity = identity(link, config, port, self._work_dir / "agents" / str(link), role)
         # Those of a cluster that was killed together with its executors.
-        trees.remove(secret_files.place(its_identity.work_dir), ignore_errors=True)
+        trees.remove(secret_files.place(its_identity.work_dir))
         agent = Agent(
             its_identity,
             self.timing,
@@ -233,7 +233,7 @@ class EmbeddedCluster:
         elif isinstance(effect, messages.DestroyExecutor):
             self.host.destroy(effect.container_id)
         elif isinstance(effect, messages.RemoveDirectory):
-            trees.remove(effect.path, ignore_errors=True)
+            trees.remove(effect.path)
 
     def _start_executor(self, agent: Agent, effect: messages.StartExecutor) -> None:
         now = self.now()

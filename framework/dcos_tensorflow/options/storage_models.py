@@ -132,7 +132,7 @@ class Credentials(Section):
         title="Variables",
         description="Prefix of variables in the scheduler's environment: TRAINING_ stands for "
         "TRAINING_ACCESS_KEY_ID, TRAINING_SECRET_ACCESS_KEY and, where there is one, "
-        "TRAINING_SESSION_TOKEN. AWS_ hands on the scheduler's own.",
+        "TRAINING_SESSION_TOKEN. Its operator allows each by --task-secret-env.",
     )
     file: CredentialsFile = Field(
         "",

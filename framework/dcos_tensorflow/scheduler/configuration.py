@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.scheduler.secret_sources import AllowedSources
+from dcos_tensorflow.scheduler.gate import Allowed
 
 if TYPE_CHECKING:
     from dcos_tensorflow.mesos.service_account import ServiceAccount
@@ -86,9 +86,7 @@ class SchedulerConfig:
     session_seconds: float = 10.0
     secrets_dir: Path | None = None
     secret_store: bool = True
-    task_secrets: AllowedSources = AllowedSources()
-    #: Where options may have machines bought (``machine_provider``); None for anywhere.
-    machines_from: frozenset[str] | None = None
+    allowed: Allowed = Allowed()
     fresh: bool = False
     uninstall: bool = False
     finish_uninstall: bool = False

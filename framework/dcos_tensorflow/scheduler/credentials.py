@@ -15,7 +15,7 @@ from typing import Any
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.storage_spec import CredentialsReference
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.scheduler.secret_sources import AllowedSources, SecretError, read_file
+from dcos_tensorflow.scheduler.gate import Gate, GateError
 
 log = logging.getLogger(__name__)
 
@@ -40,26 +40,25 @@ class S3Credentials:
 
 
 class CredentialsReader:
-    """Follows references. ``environ`` is the scheduler's own environment.
+    """Follows references, as far as the gate lets it.
 
-    Of that nothing but the variables of a key is read, whatever prefix the options name, and of
-    these and of files what is ``allowed``.
+    Of the scheduler's environment nothing but the variables of a key is read, whatever prefix the
+    options name.
     """
 
-    def __init__(self, environ: Mapping[str, str], allowed: AllowedSources) -> None:
-        self._environ = environ
-        self._allowed = allowed
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
         self._last: dict[CredentialsReference, S3Credentials] = {}
 
     def read(self, reference: CredentialsReference) -> S3Credentials:
-        """Return what ``reference`` stands for now. Raises SecretError."""
+        """Return what ``reference`` stands for now. Raises GateError."""
         if reference.file:
-            self._allowed.check_file(Path(reference.file))
-            return _of(_from_file(Path(reference.file), reference.profile), str(reference))
-        for name in (*_NEEDED, _TOKEN):
-            if reference.env + name in self._environ:
-                self._allowed.check_variable(reference.env + name)
-        values = {name: self._environ.get(reference.env + name, "") for name in (*_NEEDED, _TOKEN)}
+            content = self._gate.file(Path(reference.file), _MOST_BYTES)
+            return _of(_in_file(content, Path(reference.file), reference.profile), str(reference))
+        values = {name: self._gate.variable(reference.env + name) for name in _NEEDED}
+        # Keys of a session are none without its token: one that may not be had is no missing one.
+        if self._gate.has_variable(reference.env + _TOKEN):
+            values[_TOKEN] = self._gate.variable(reference.env + _TOKEN)
         return _of(values, str(reference))
 
     def values(self) -> tuple[str, ...]:
@@ -72,7 +71,7 @@ class CredentialsReader:
         try:
             if reference is not None:
                 self.read(reference)
-        except SecretError as error:
+        except GateError as error:
             return str(error)
         return ""
 
@@ -85,7 +84,7 @@ class CredentialsReader:
         """
         try:
             self._last[reference] = self.read(reference)
-        except SecretError as error:
+        except GateError as error:
             if reference not in self._last:
                 log.error("tasks are launched without S3 credentials: %s", error)
                 return {}
@@ -96,18 +95,18 @@ class CredentialsReader:
 def _of(values: Mapping[str, Any], where: str) -> S3Credentials:
     missing = [name for name in _NEEDED if not values.get(name)]
     if missing:
-        raise SecretError(f"{where} have no {' and no '.join(missing)}")
+        raise GateError(f"{where} have no {' and no '.join(missing)}")
     for name, value in values.items():
         if value and (not isinstance(value, str) or not value.isprintable() or " " in value):
-            raise SecretError(f"{where}: {name} is no text that a key can be")
+            raise GateError(f"{where}: {name} is no text that a key can be")
     return S3Credentials(values[_ID], values[_KEY], values.get(_TOKEN) or "")
 
 
-def _from_file(path: Path, profile: str) -> dict[str, Any]:
+def _in_file(content: bytes, path: Path, profile: str) -> dict[str, Any]:
     try:
-        text = read_file(path, _MOST_BYTES).decode()
+        text = content.decode()
     except UnicodeDecodeError:
-        raise SecretError(f"{path} is not UTF-8 text") from None
+        raise GateError(f"{path} is not UTF-8 text") from None
     return _from_json(text, path) if text.lstrip()[:1] == "{" else _from_ini(text, path, profile)
 
 
@@ -117,10 +116,10 @@ def _from_json(text: str, path: Path) -> dict[str, Any]:
         document = read_json(text)
     except ValueError:
         # Never the parser's own words, nor a cause: they show the file.
-        raise SecretError(f"{path} is not JSON") from None
+        raise GateError(f"{path} is not JSON") from None
     inner = document.get("Credentials", document)
     if not isinstance(inner, dict):
-        raise SecretError(f"{path}: Credentials is not an object")
+        raise GateError(f"{path}: Credentials is not an object")
     plain = {str(key).lower().replace("_", "").removeprefix("aws"): v for key, v in inner.items()}
     spelled = {name: name.lower().replace("_", "") for name in (_ID, _KEY, _TOKEN)}
     values = {name: plain.get(key) for name, key in spelled.items()}
@@ -136,9 +135,9 @@ def _from_ini(text: str, path: Path, profile: str) -> dict[str, Any]:
     try:
         parser.read_string(text)
     except configparser.Error:
-        raise SecretError(f"{path} is no credentials file of AWS, and no JSON") from None
+        raise GateError(f"{path} is no credentials file of AWS, and no JSON") from None
     for section in (profile, f"profile {profile}"):
         if parser.has_section(section):
             found = parser[section]
             return {name: found.get(f"aws_{name.lower()}", "") for name in (_ID, _KEY, _TOKEN)}
-    raise SecretError(f"{path} has no profile {profile}")
+    raise GateError(f"{path} has no profile {profile}")

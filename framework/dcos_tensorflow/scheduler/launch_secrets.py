@@ -18,12 +18,8 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.storage_spec import CredentialsReference
 from dcos_tensorflow.options.errors import OptionProblem
 from dcos_tensorflow.scheduler.credentials import CredentialsReader
-from dcos_tensorflow.scheduler.secret_sources import (
-    NOTHING_ALLOWED,
-    AllowedSources,
-    SecretError,
-    SecretSources,
-)
+from dcos_tensorflow.scheduler.gate import Gate, GateError
+from dcos_tensorflow.scheduler.secret_sources import SecretSources
 
 log = logging.getLogger(__name__)
 
@@ -31,16 +27,9 @@ log = logging.getLogger(__name__)
 class LaunchSecrets:
     """See the module. The arguments are those of ``SecretSources``."""
 
-    def __init__(
-        self,
-        environ: Mapping[str, str],
-        directory: Path | None = None,
-        *,
-        store: bool = True,
-        allowed: AllowedSources = NOTHING_ALLOWED,
-    ) -> None:
-        self._sources = SecretSources(environ, directory, store=store, allowed=allowed)
-        self._credentials = CredentialsReader(environ, allowed)
+    def __init__(self, gate: Gate, directory: Path | None = None, *, store: bool = True) -> None:
+        self._sources = SecretSources(gate, directory, store=store)
+        self._credentials = CredentialsReader(gate)
 
     def problems(self, spec: ServiceSpec) -> list[OptionProblem]:
         """Return what the first task would fail of, each once, by its option."""
@@ -74,7 +63,7 @@ class LaunchSecrets:
         """
         try:
             complete = self.complete(action)
-        except SecretError as error:
+        except GateError as error:
             assert isinstance(action, Accept)
             log.error("nothing is launched: %s", error)
             perform(Decline(action.offer_ids, action.refuse_seconds))
@@ -90,7 +79,7 @@ class LaunchSecrets:
     def complete(self, action: Action) -> Action:
         """Return ``action`` with the secrets that its launches refer to, if it is one that has any.
 
-        Raises SecretError for a secret without which its task must not start.
+        Raises GateError for a secret without which its task must not start.
         """
         if not isinstance(action, Accept):
             return action

@@ -48,17 +48,17 @@ from dcos_tensorflow.mesos.agent_files import AgentFiles, AgentFilesError, Agent
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
 from dcos_tensorflow.network.zookeeper_address import is_open
-from dcos_tensorflow.options.errors import OptionProblem, OptionsError
-from dcos_tensorflow.scheduler import artifacts, batch_inputs, former_life, object_stores
+from dcos_tensorflow.options.errors import OptionsError
+from dcos_tensorflow.scheduler import artifacts, batch_inputs, former_life
 from dcos_tensorflow.scheduler.artifacts import Runners
 from dcos_tensorflow.scheduler.beginning import Beginning, UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
 from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
 from dcos_tensorflow.scheduler.evidence import EvidenceReader
+from dcos_tensorflow.scheduler.gate import Gate
 from dcos_tensorflow.scheduler.launch_secrets import LaunchSecrets
 from dcos_tensorflow.scheduler.lease import Lease
-from dcos_tensorflow.scheduler.machine_provider import refusal
 from dcos_tensorflow.scheduler.master_watch import AGENTS, QUOTA, MasterWatch, agents_in
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
 from dcos_tensorflow.scheduler.overheard import Overheard
@@ -148,13 +148,9 @@ class Scheduler:
         self._data = data
         self._archives = archives
         self._serve_api = serve_api
-        self._spec_of = spec_of or _plain_spec
-        self._secrets = LaunchSecrets(
-            os.environ,
-            config.secrets_dir,
-            store=config.secret_store,
-            allowed=config.task_secrets,
-        )
+        self._gate = gate = Gate(config.allowed)
+        self._spec_of = spec_of or (lambda options, _: gate.task_environment(options))
+        self._secrets = LaunchSecrets(gate, config.secrets_dir, store=config.secret_store)
         self._overheard = Overheard(self._secrets.texts)
         self._leader = ""
         self._configurations: Mapping[str, ServiceSpec] = {}
@@ -215,13 +211,16 @@ class Scheduler:
         from dcos_tensorflow.options import effective, load
         from dcos_tensorflow.options.asked import lost
 
-        wanted, state = load(options, published_defaults=self._published_defaults), self.state()
+        wanted = load(
+            options, published_defaults=self._published_defaults, folder=self._gate.folder()
+        )
+        state = self.state()
         if state is not None and state.job.phase is not JobPhase.DONE:
             unsaid = lost(wanted, state.spec)
             if unsaid:
                 raise OptionsError(unsaid)
         spec = self._spec_of(wanted, self.spec if state is None else state.spec)
-        problems = [*self._secrets.problems(spec), *self._machine_problems(spec)]
+        problems = [*self._secrets.problems(spec), *self._gate.problems(spec)]
         if problems:
             raise OptionsError(problems)
         self._options.note(spec, effective(wanted))
@@ -241,10 +240,12 @@ class Scheduler:
         """Return the secrets of tasks that this process has read, each whole and by its lines."""
         return self._secrets.texts()
 
-    def object_store(self, spec: ServiceSpec, bucket: str) -> ObjectStore:
-        """Return a bucket of S3 as the tasks of a service reach it. Raises StorageError."""
-        credentials = self._s3_credentials(spec)
-        return object_stores.connected(spec, credentials, bucket, self.config.task_secrets)
+    def object_store(self, spec: ServiceSpec, place: str) -> ObjectStore:
+        """Return the bucket of ``s3://bucket/prefix`` as the tasks of a service reach it.
+
+        Raises StorageError.
+        """
+        return self._gate.objects(spec.storage.s3, self._s3_credentials(spec), place)
 
     def configurations(self) -> Mapping[str, ServiceSpec]:
         """Return every configuration that the state store holds, by id."""
@@ -495,12 +496,9 @@ class Scheduler:
             raise SchedulerError(EXIT_INITIALIZATION, "the scheduler has not been started")
         return self._loop
 
-    def _machine_problems(self, spec: ServiceSpec) -> tuple[OptionProblem, ...]:
-        return refusal(spec.capacity, self.config.machines_from)
-
     def _not_to_be_had(self, spec: ServiceSpec) -> str:
         return "; ".join(
-            filter(None, (self._secret_problems(spec), *map(str, self._machine_problems(spec))))
+            filter(None, (self._secret_problems(spec), *map(str, self._gate.problems(spec))))
         )
 
     def _secret_problems(self, spec: ServiceSpec) -> str:
@@ -545,14 +543,13 @@ class Scheduler:
         if state.spec.capacity is None or self._capacity is not None or self._lease is None:
             return
         from dcos_tensorflow.scheduler.capacity import Capacity
-        from dcos_tensorflow.scheduler.machine_provider import provider_for
 
         self._capacity = Capacity(
             lambda: self._running_loop().state,
             self.submit,
             self._known_agents,
             self._lease.holds,
-            provider_for,
+            self._gate.provider,
             offer=self._offer_agent,
             look_seconds=self.config.capacity_look_seconds,
         )
@@ -610,8 +607,7 @@ class Scheduler:
             self._units.reported(event)
 
     def _look_at_inputs(self, state: ServiceState) -> batch_inputs.Inputs:
-        credentials = self._s3_credentials(state.spec)
-        return batch_inputs.look(state.spec, credentials, self.config.task_secrets)
+        return batch_inputs.look(state.spec, self._s3_credentials(state.spec), self._gate)
 
     def _s3_credentials(self, spec: ServiceSpec) -> Mapping[str, str]:
         reference = spec.storage.s3.credentials
@@ -700,9 +696,3 @@ class Scheduler:
         elif host in ("0.0.0.0", "[::]", "::"):
             host = socket.getfqdn()
         return f"{self._scheme}://{host}:{port}"
-
-
-def _plain_spec(options: Options, _running: ServiceSpec) -> ServiceSpec:
-    from dcos_tensorflow.options import service_spec, task_environment, with_task_environment
-
-    return with_task_environment(service_spec(options), task_environment(os.environ))

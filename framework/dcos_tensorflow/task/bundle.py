@@ -15,8 +15,8 @@ import sys
 import zipfile
 from typing import Any, Dict, Optional, Tuple
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.job_code.modules import JobUnusable
+from dcos_tensorflow.task import trees
 
 #: In the archive: where the libraries are, and what is said of them.
 FOLDER = "libraries"
@@ -101,5 +101,5 @@ def _unpacked(archive: str, index: Dict[str, Any], sandbox: str) -> str:
             "give the task more disk, or a sandbox that it may write to",
         ) from error
     finally:
-        trees.remove(partial, ignore_errors=True)
+        trees.remove(partial)
     return folder

@@ -15,9 +15,8 @@ import struct
 from itertools import islice
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task import summaries
+from dcos_tensorflow.task import summaries, trees
 from dcos_tensorflow.task.process_table import open_files
 
 #: TensorFlow names its event files ``events.out.tfevents.<seconds>.<host>...``.
@@ -51,10 +50,9 @@ def open_event_files(pids: Iterable[int], directories: Tuple[str, ...]) -> Tuple
 def event_files_below(directories: Iterable[str]) -> Tuple[str, ...]:
     """Return the event files below ``directories``."""
     found = (
-        os.path.join(place, name)
+        path
         for directory in dict.fromkeys(map(os.path.realpath, directories))
-        for place, _, names in trees.walk(directory)
-        for name in names
+        for path in trees.files_below(directory)
     )
     return tuple(dict.fromkeys(p for p in islice(found, MAX_FILES) if NAME_PART in p))
 

@@ -15,7 +15,6 @@ import signal
 import socket
 from typing import Callable
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.task import process_table, shield
 
 #: What the runner's processes have in their environment, with a value of each attempt's own.
@@ -106,11 +105,12 @@ def _guard(runner: socket.socket, mark: str, folder: str) -> None:
         folder = folder or _received(runner)
         if folder:
             # Now: once the runner is gone, nothing may be left to load it from.
+            from dcos_tensorflow.task import trees
 
             _received(runner)
         process_table.kill_all(lambda: process_table.marked(mark, {os.getpid()}))
         if folder:
-            trees.remove(folder, ignore_errors=True)
+            trees.remove(folder)
     finally:
         os._exit(0)
 

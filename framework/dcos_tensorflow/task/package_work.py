@@ -177,7 +177,10 @@ class PackageWork:
         else:
             place = os.path.join(self._sandbox, OWN_DIRECTORY)
         return shared_environments(
-            place, self._installer, lambda line: self._log(f"packages: {line}")
+            place,
+            self._installer,
+            lambda line: self._log(f"packages: {line}"),
+            shared=self._is_shared,
         )
 
     @property

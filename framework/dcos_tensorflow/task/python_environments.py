@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import sys
 from typing import TYPE_CHECKING, Callable, Dict, Tuple
 
-from dcos_tensorflow import trees
+from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.package_installer import Installer, InstallFailed
 from dcos_tensorflow.task.python_packages import Base, Wanted, key_of
-from dcos_tensorflow.task.shared_copies import Copies, Taken
+from dcos_tensorflow.task.shared_copies import (
+    Copies,
+    CopyHeld,
+    Taken,
+    UnsafeFolder,
+    own_folder,
+    users_folder,
+)
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -32,27 +38,26 @@ _REQUIREMENTS = "requirements.txt"
 _STAND_IN = "stand-in"
 
 
-def shared_environments(directory: str, installer: Installer, log: Callable[[str], None]) -> Copies:
-    """Return the environments in ``directory``, made for this user alone.
+def shared_environments(
+    directory: str, installer: Installer, log: Callable[[str], None], *, shared: bool = True
+) -> Copies:
+    """Return the environments in ``directory``, which are this user's alone.
 
-    Raises InstallFailed where it cannot be had, or is not this user's.
+    ``shared``: other users may come to where it lies. Raises InstallFailed where it cannot be had,
+    or is not this user's.
     """
     try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        found = os.lstat(directory)
+        directory = own_folder(directory, shared=shared)
     except OSError as error:
         raise InstallFailed(
             f"The folder {directory} for environments cannot be made: {error.strerror}",
             "name another in data_cache.directory, in which the tasks' user may write",
         ) from None
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    except UnsafeFolder as error:
         raise InstallFailed(
-            f"{directory} is not a folder of user {os.geteuid()}: what somebody else has put there "
-            "is not run",
+            f"No environment is run from there: {error}",
             "remove it, or name another place in data_cache.directory",
-        )
-    if found.st_mode & 0o077:
-        os.chmod(directory, 0o700)
+        ) from None
     return Copies(
         directory,
         wait=installer.wait,
@@ -65,7 +70,7 @@ def shared_environments(directory: str, installer: Installer, log: Callable[[str
 
 def users_directory(directory: str) -> str:
     """Return what is this user's of a folder in which all tasks of a machine share environments."""
-    return os.path.join(directory, f"environments-{os.geteuid()}")
+    return users_folder(directory, "environments")
 
 
 def is_ready(directory: str, base: Base, wanted: Wanted) -> bool:
@@ -81,7 +86,7 @@ def ready(copies: Copies, base: Base, wanted: Wanted, installer: Installer) -> T
     name = key_of(base, wanted)
     try:
         taken = copies.take(name, lambda path: _make(path, base, wanted, installer))
-    except OSError as error:
+    except (OSError, CopyHeld) as error:
         raise InstallFailed(
             f"The environment for {wanted.title} cannot be made: {error}", retryable=True
         ) from None
@@ -125,7 +130,7 @@ def _make(path: str, base: Base, wanted: Wanted, installer: Installer) -> None:
     )
     for folder in stand_ins.values():
         if _is_stand_in(folder):
-            trees.remove(folder)
+            trees.remove(folder, strictly=True)
 
 
 def _see_behind(packages: str, base: Base) -> None:

@@ -13,10 +13,10 @@ import site
 import sys
 from typing import Any, Iterator, List, Sequence, Tuple
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task import trees
 
 #: The names under which TensorFlow is published.
 TENSORFLOW_NAMES = ("tensorflow", "tensorflow-cpu", "tensorflow-rocm", "tf-nightly")
@@ -267,8 +267,7 @@ def _digest(path: str) -> str:
     digest = hashlib.sha256()
     files = [path]
     if os.path.isdir(path):
-        found = [os.path.join(where, n) for where, _, names in trees.walk(path) for n in names]
-        files = sorted(file for file in found if file.endswith(_SOURCE_SUFFIXES))
+        files = sorted(f for f in trees.files_below(path) if f.endswith(_SOURCE_SUFFIXES))
     for file in files:
         digest.update(os.path.relpath(file, path).encode("utf-8", "backslashreplace"))
         with open(file, "rb") as opened:

@@ -17,8 +17,8 @@ import tempfile
 import time
 from typing import Iterator, Mapping, MutableMapping
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.task import trees
 
 _MEMORY = "/dev/shm"
 _PREFIX = ".dcos-tensorflow-"
@@ -76,7 +76,7 @@ def remove_left_behind(place: str) -> None:
             old = time.time() - made.st_ctime > _YOUNG_SECONDS
             if old and made.st_uid == os.geteuid():
                 os.close(_lock(folder.path))
-                trees.remove(folder.path)
+                trees.remove(folder.path, strictly=True)
 
 
 def _lock(folder: str) -> int:
@@ -93,4 +93,4 @@ def _lock(folder: str) -> int:
 def remove(variables: Mapping[str, str]) -> None:
     """Remove the folder, if there is one."""
     if contract.RUNNER_SECRETS_DIRECTORY_VARIABLE in variables:
-        trees.remove(variables[contract.RUNNER_SECRETS_DIRECTORY_VARIABLE], ignore_errors=True)
+        trees.remove(variables[contract.RUNNER_SECRETS_DIRECTORY_VARIABLE])

@@ -12,7 +12,6 @@ import errno
 import os
 from typing import Callable, Optional
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.task.environment import is_url
 from dcos_tensorflow.task.job_files import open_regular
 
@@ -132,4 +131,6 @@ def _remove(folder: str) -> None:
     except FileNotFoundError:
         return
     except OSError:
-        trees.remove(folder, ignore_errors=True)
+        from dcos_tensorflow.task import trees
+
+        trees.remove(folder)

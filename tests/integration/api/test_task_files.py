@@ -21,8 +21,8 @@ from dcos_tensorflow.core.model.container_spec import TaskSecret
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
+from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
-from dcos_tensorflow.scheduler.secret_sources import AllowedSources
 from scheduled_jobs import command_job, running, wait_until
 from waiting import eventually
 
@@ -51,7 +51,7 @@ class Service:
             artifacts_dir=folder / "artifacts",
             artifacts="file",
             leadership_timeout_seconds=0.0,
-            task_secrets=AllowedSources(directory=folder),
+            allowed=Allowed(directory=folder),
         )
         self.scheduler = Scheduler(
             spec,

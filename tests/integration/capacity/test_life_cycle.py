@@ -22,8 +22,8 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
+from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
-from dcos_tensorflow.scheduler.secret_sources import AllowedSources
 from machine_rack import PORTS, Rack
 from scheduled_jobs import command_job, done, running, wait_until
 
@@ -65,7 +65,7 @@ def scheduler_of(
             artifacts_dir=folder / "artifacts",
             artifacts="file",
             leadership_timeout_seconds=0.0,
-            task_secrets=AllowedSources(everything=True),
+            allowed=Allowed(everything=True),
             tick_seconds=0.05,
             capacity_look_seconds=0.2,
         ),

@@ -20,8 +20,8 @@ from dcos_tensorflow.core.model.spec import RoleSpec, TaskRole
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
+from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
-from dcos_tensorflow.scheduler.secret_sources import AllowedSources
 from ec2_agents import PORTS, Ec2Agents
 from ec2_server import KEY_ID, REGION, SECRET_KEY, Ec2Server
 from scheduled_jobs import command_job, done, running, wait_until
@@ -60,7 +60,7 @@ def test_a_machine_that_is_taken_back_is_replaced_and_all_go_in_the_end(
         artifacts_dir=tmp_path / "artifacts",
         artifacts="file",
         leadership_timeout_seconds=0.0,
-        task_secrets=AllowedSources(everything=True),
+        allowed=Allowed(everything=True),
         tick_seconds=0.05,
         capacity_look_seconds=0.2,
     )

@@ -26,8 +26,8 @@ from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.cli.serving.served_job import SchedulerSource
 from dcos_tensorflow.options import effective, load, service_spec
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
+from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
-from dcos_tensorflow.scheduler.secret_sources import AllowedSources
 from scheduler_process import SchedulerProcess
 from waiting import eventually
 
@@ -279,7 +279,7 @@ class ScheduledTraining(Training):
             artifacts_dir=folder / "artifacts",
             artifacts="file",
             leadership_timeout_seconds=0.0,
-            task_secrets=AllowedSources(everything=True),
+            allowed=Allowed(everything=True),
             tick_seconds=0.05,
         )
         read = load(options)

@@ -14,8 +14,8 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
+from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
-from dcos_tensorflow.scheduler.secret_sources import AllowedSources
 from scheduler_process import SchedulerProcess
 
 Made = Callable[..., Scheduler]
@@ -59,7 +59,7 @@ def schedule(cluster: FaultyCluster, tmp_path: Path) -> Iterator[Made]:
                 artifacts_dir=tmp_path / "artifacts",
                 artifacts="file",
                 leadership_timeout_seconds=0.0,
-                task_secrets=AllowedSources(everything=True),
+                allowed=Allowed(everything=True),
                 tick_seconds=0.05,
                 **config,  # type: ignore[arg-type]
             ),

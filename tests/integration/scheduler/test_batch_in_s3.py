@@ -11,11 +11,13 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.storage_spec import S3Spec, StorageSpec
 from dcos_tensorflow.core.model.workload_spec import BatchSpec
 from dcos_tensorflow.scheduler.batch_inputs import InputsAway, look
+from dcos_tensorflow.scheduler.gate import Allowed, Gate
 from dcos_tensorflow.workloads.producer import WorkloadError
 from s3_server import KEY_ID, SECRET_KEY, Fault, S3Server
 from simulated_scheduler import small_job
 
 KEYS = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
+ANYTHING = Gate(Allowed(everything=True))
 
 
 @pytest.fixture
@@ -42,23 +44,23 @@ def put(server: S3Server, *keys: str, body: bytes = b"x") -> None:
 
 def test_objects_below_a_prefix_are_listed_by_name_and_folders_are_not(server: S3Server) -> None:
     put(server, "in/b", "in/a/1", "in/é", "in/", "inside/no", "out/part-01", "out/other")
-    found = look(a_batch(server, "s3://bucket/in/"), KEYS)
+    found = look(a_batch(server, "s3://bucket/in/"), KEYS, ANYTHING)
     assert found.listed == ["s3://bucket/in/a/1", "s3://bucket/in/b", "s3://bucket/in/é"]
     assert found.existing == {"s3://bucket/out/part-01"}
 
 
 def test_a_manifest_is_read_from_s3(server: S3Server) -> None:
     put(server, "inputs.txt", body=b"s3://bucket/in/b\ns3://bucket/in/a\n")
-    found = look(a_batch(server, "s3://bucket/inputs.txt"), KEYS)
+    found = look(a_batch(server, "s3://bucket/inputs.txt"), KEYS, ANYTHING)
     assert found.listed == ["s3://bucket/in/b", "s3://bucket/in/a"]
 
 
 def test_a_bucket_that_is_not_there_is_an_error_for_good(server: S3Server) -> None:
     with pytest.raises(WorkloadError, match="nowhere"):
-        look(a_batch(server, "s3://nowhere/in/"), KEYS)
+        look(a_batch(server, "s3://nowhere/in/"), KEYS, ANYTHING)
 
 
 def test_a_server_that_is_too_busy_is_asked_again_later(server: S3Server) -> None:
     server.fault = lambda request: Fault(503)
     with pytest.raises(InputsAway):
-        look(a_batch(server, "s3://bucket/in/"), KEYS)
+        look(a_batch(server, "s3://bucket/in/"), KEYS, ANYTHING)

@@ -24,8 +24,7 @@ from dcos_tensorflow.history.folder import RunFolder, runs_in
 from dcos_tensorflow.history.keeper import Keeper, Sources
 from dcos_tensorflow.history.points import Point, lines_of
 from dcos_tensorflow.history.record import record_of, run_id
-from dcos_tensorflow.scheduler.object_stores import connected
-from dcos_tensorflow.scheduler.secret_sources import NOTHING_ALLOWED
+from dcos_tensorflow.scheduler.gate import Allowed, Gate
 from s3_server import KEY_ID, SECRET_KEY, Fault, S3Server
 from sample_states import a_spec, changed, running
 from scheduler_process import SchedulerProcess
@@ -147,11 +146,10 @@ def in_s3(server: S3Server) -> ServiceSpec:
 
 def bucket_of(state: ServiceState) -> RunBucket | None:
     place = place_of(state.spec)
-    return (
-        None
-        if place is None
-        else RunBucket(connected(state.spec, KEYS, place.bucket, NOTHING_ALLOWED), place)
-    )
+    if place is None:
+        return None
+    gate = Gate(Allowed(everything=True))
+    return RunBucket(gate.objects(state.spec.storage.s3, KEYS, place.uri), place)
 
 
 @pytest.fixture(autouse=True)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import shutil
 import threading
 
 import pytest
 
+from dcos_tensorflow.task import shared_copies
+from dcos_tensorflow.task.shared_copies import users_folder
 from dcos_tensorflow.task.storage import objects
 from dcos_tensorflow.task.storage.data import fetch_data
 from dcos_tensorflow.task.storage.errors import StorageError
@@ -86,6 +90,11 @@ def test_what_is_there_already_is_not_fetched_again(engines, mnist, tmp_path):
     assert fetch_data([ITEM], str(tmp_path), engines.connection())[0].bytes_fetched == 0
 
 
+def own(cache):
+    """Return the folder of copies of this user."""
+    return users_folder(cache.directory, "data")
+
+
 def test_the_tasks_of_an_agent_share_one_copy(engines, mnist, tmp_path):
     cache = DataCache(str(tmp_path / "cache"))
     fetched = []
@@ -121,7 +130,7 @@ def test_a_full_cache_gives_up_what_was_not_used_for_longest(engines, s3, tmp_pa
         put(s3, f"{name}/x", name.encode() * 1000)
         item = DataItem(f"s3://bucket/{name}", name)
         fetch_data([item], str(tmp_path), engines.connection(), cache)
-    copies = [name for name in os.listdir(cache.directory) if not name.endswith(".lock")]
+    copies = [name for name in os.listdir(own(cache)) if not name.endswith(".lock")]
     assert len(copies) == 2
     assert (tmp_path / "a/x").read_bytes() == b"a" * 1000
 
@@ -251,3 +260,69 @@ def test_an_object_whose_key_leads_out_is_refused(engines, s3, tmp_path):
     put(s3, "mnist//etc", b"x")
     with pytest.raises(StorageError, match="no file"):
         fetch_data([ITEM], str(tmp_path), engines.connection())
+
+
+STRANGER = 64_002
+
+
+@pytest.fixture
+def stranger(tmp_path):
+    """Another user of the machine, who comes first and puts things where tasks share theirs."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make files of another user")
+    cache = DataCache(str(tmp_path / "cache"))
+
+    def puts(folder):
+        os.makedirs(folder, exist_ok=True)
+        for path in (folder, *(os.path.join(folder, name) for name in os.listdir(folder))):
+            os.lchown(path, STRANGER, STRANGER)
+
+    return cache, puts
+
+
+def test_what_a_stranger_has_made_under_the_name_of_the_folder_is_not_trained_on(
+    engines, mnist, tmp_path, stranger
+):
+    cache, puts = stranger
+    fetch_data([ITEM], str(tmp_path / "before"), engines.connection(), cache)
+    puts(own(cache))
+    (found,) = fetch_data([ITEM], str(tmp_path / "task"), engines.connection(), cache)
+    assert found.bytes_fetched == 10_000
+    assert "is not a folder of user 0" in found.warnings[0]
+    assert (tmp_path / "task/data/mnist/part-1/3.rec").read_bytes() == bytes([3]) * 1000
+
+
+def test_a_copy_of_a_stranger_in_this_users_folder_is_none(engines, mnist, tmp_path, stranger):
+    cache, puts = stranger
+    fetch_data([ITEM], str(tmp_path / "before"), engines.connection(), cache)
+    (copy,) = [name for name in os.listdir(own(cache)) if not name.endswith(".lock")]
+    puts(os.path.join(own(cache), copy))
+    with pytest.raises(StorageError):
+        fetch_data([ITEM], str(tmp_path / "task"), engines.connection(), cache)
+
+
+def test_no_link_in_a_copy_is_written_through(engines, mnist, tmp_path):
+    private = tmp_path / "private"
+    private.write_text("hush")
+    sandbox = tmp_path / "task"
+    place = sandbox / "data/mnist/part-1"
+    place.mkdir(parents=True)
+    (place / "3.rec.part").symlink_to(private)
+    with pytest.raises(StorageError):
+        fetch_data([ITEM], str(sandbox), engines.connection())
+    assert private.read_text() == "hush"
+
+
+def test_a_copy_that_another_task_holds_for_ever_is_not_waited_for(
+    engines, mnist, tmp_path, monkeypatch
+):
+    cache = DataCache(str(tmp_path / "cache"))
+    fetch_data([ITEM], str(tmp_path / "before"), engines.connection(), cache)
+    (copy,) = [name for name in os.listdir(own(cache)) if not name.endswith(".lock")]
+    shutil.rmtree(os.path.join(own(cache), copy))
+    monkeypatch.setattr(shared_copies, "STILL_SECONDS", 0.5)
+    with open(os.path.join(own(cache), f"{copy}.lock")) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        (found,) = fetch_data([ITEM], str(tmp_path / "task"), engines.connection(), cache)
+    assert found.bytes_fetched == 10_000
+    assert f"process {os.getpid()} in " in found.warnings[0]

@@ -167,7 +167,7 @@ def test_a_folder_of_somebody_else_is_not_used(start, tmp_path, offline):
     Path(users_directory(packages["directory"])).symlink_to(other)
     task = start(SHOW, variables=offline, packages=packages)
     assert task.wait() == 78
-    assert "what somebody else has put there is not run" in task.report()["summary"]
+    assert "what another user has put there is not used" in task.report()["summary"]
 
 
 @pytest.fixture

@@ -69,5 +69,5 @@ def test_whoever_shares_no_machine_with_the_tasks_names_no_other_file_of_it(
 
 
 def test_what_the_kernel_shows_of_the_scheduler_is_no_manifest(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not beside the options"):
+    with pytest.raises(UsageError, match="is the kernel's"):
         placed(a_batch("/proc/self/environ"), tmp_path)

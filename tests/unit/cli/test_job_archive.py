@@ -12,7 +12,15 @@ import pytest
 
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.serving import job_archive
-from dcos_tensorflow.cli.serving.job_archive import check_sum, pack, unpack
+from dcos_tensorflow.cli.serving.job_archive import check_sum, unpack
+from dcos_tensorflow.scheduler.gate import Allowed, Gate
+
+EVERYTHING = Allowed(everything=True)
+NOTHING = Gate()
+
+
+def pack(source, target, *, apart=(), gate=NOTHING):
+    return job_archive.pack(source, target, apart=apart, gate=gate)
 
 
 @pytest.fixture
@@ -69,19 +77,39 @@ def test_a_link_to_nowhere_is_left_out(job, tmp_path):
     assert "broken" not in names(pack(job, tmp_path / "out.zip"))
 
 
-def test_a_linked_folder_is_packed_like_any_other(job, tmp_path):
+def test_a_linked_folder_is_packed_like_any_other_where_links_may_lead_to_it(job, tmp_path):
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "layers.py").write_text("x")
     (job / "common").symlink_to(tmp_path / "shared")
     (job / "lib" / "common").symlink_to("../common")
     expected = ["common/layers.py", "lib/common/layers.py", "lib/model.py", "train.py"]
-    assert names(pack(job, tmp_path / "out.zip")) == expected
+    for allowed in (Allowed(links=(tmp_path / "shared",)), EVERYTHING):
+        assert names(pack(job, tmp_path / "out.zip", gate=Gate(allowed))) == expected
+
+
+@pytest.mark.parametrize("link", ["key", "lib/key", "secrets"])
+def test_a_link_that_leads_out_of_the_folder_is_refused_by_its_name(job, tmp_path, link):
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    (secrets / "id_rsa").write_text("hush")
+    (job / link).symlink_to(secrets if link == "secrets" else secrets / "id_rsa")
+    with pytest.raises(UsageError, match=rf"{link} leads to .*--job-links-to {secrets}\.$"):
+        pack(job, tmp_path / "out.zip", gate=Gate(Allowed(links=(tmp_path / "job",))))
+
+
+@pytest.mark.parametrize("target", ["/proc/self/environ", "/proc/self", "/sys/kernel"])
+def test_what_the_kernel_shows_is_packed_nowhere(job, tmp_path, target):
+    (job / "env").symlink_to(target)
+    with pytest.raises(UsageError, match="is the kernel's"):
+        pack(job, tmp_path / "out.zip", gate=Gate(EVERYTHING))
+    with pytest.raises(UsageError, match="is the kernel's"):
+        pack(job / "env", tmp_path / "out.zip", gate=Gate(EVERYTHING))
 
 
 @pytest.mark.parametrize("target", [".", "..", "lib"])
 def test_a_link_that_leads_back_is_not_followed_for_ever(job, tmp_path, target):
     (job / "lib" / "again").symlink_to(job / target)
-    found = names(pack(job, tmp_path / "out.zip"))
+    found = names(pack(job, tmp_path / "out.zip", gate=Gate(EVERYTHING)))
     assert set(found) >= {"lib/model.py", "train.py"}
     assert len(found) < 10
 

@@ -10,8 +10,11 @@ import pytest
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.workload_spec import BatchSpec
 from dcos_tensorflow.scheduler.batch_inputs import NO_INPUTS, look
+from dcos_tensorflow.scheduler.gate import Allowed, Gate
 from dcos_tensorflow.workloads.producer import WorkloadError
 from simulated_scheduler import small_job
+
+ANYTHING = Gate(Allowed(everything=True))
 
 
 def a_batch(folder: Path, listing: str = "", output: str = "part-{index:02}.txt") -> ServiceSpec:
@@ -20,13 +23,17 @@ def a_batch(folder: Path, listing: str = "", output: str = "part-{index:02}.txt"
 
 
 def test_a_service_that_is_no_batch_finds_nothing() -> None:
-    assert look(small_job(), {}) is NO_INPUTS
+    assert look(small_job(), {}, ANYTHING) is NO_INPUTS
 
 
 def test_the_lines_of_a_manifest_are_inputs_and_empty_ones_are_not(tmp_path: Path) -> None:
     manifest = tmp_path / "inputs.txt"
     manifest.write_text("b.png\n\n  a.png \nc d.png")
-    assert look(a_batch(tmp_path, str(manifest)), {}).listed == ["b.png", "a.png", "c d.png"]
+    assert look(a_batch(tmp_path, str(manifest)), {}, ANYTHING).listed == [
+        "b.png",
+        "a.png",
+        "c d.png",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +47,7 @@ def test_a_manifest_that_cannot_be_read_is_told_by_its_name(
     if content is not None:
         manifest.write_bytes(content)
     with pytest.raises(WorkloadError, match=why) as raised:
-        look(a_batch(tmp_path, str(manifest)), {})
+        look(a_batch(tmp_path, str(manifest)), {}, ANYTHING)
     assert str(manifest) in str(raised.value)
 
 
@@ -58,8 +65,8 @@ def test_outputs_that_are_there_are_found(tmp_path: Path, output: str, there: st
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
     (tmp_path / "another").touch()
-    assert look(a_batch(tmp_path, output=output), {}).existing == {str(file)}
+    assert look(a_batch(tmp_path, output=output), {}, ANYTHING).existing == {str(file)}
 
 
 def test_of_a_folder_that_is_not_there_yet_no_output_is_found(tmp_path: Path) -> None:
-    assert not look(a_batch(tmp_path / "new"), {}).existing
+    assert not look(a_batch(tmp_path / "new"), {}, ANYTHING).existing

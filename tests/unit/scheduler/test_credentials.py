@@ -10,14 +10,14 @@ import pytest
 
 from dcos_tensorflow.core.model.storage_spec import CredentialsReference
 from dcos_tensorflow.scheduler.credentials import CredentialsReader
-from dcos_tensorflow.scheduler.secret_sources import AllowedSources, SecretError
+from dcos_tensorflow.scheduler.gate import Allowed, Gate, GateError
 
 KEY_ID, KEY, TOKEN = "the-id", "the-secret-key", "the-session-token"
 VARIABLES = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": KEY}
 INI = f"[default]\naws_access_key_id = {KEY_ID}\naws_secret_access_key = {KEY}\n"
 
 
-ANYTHING = AllowedSources(everything=True)
+ANYTHING = Allowed(everything=True)
 
 
 @pytest.fixture
@@ -28,33 +28,20 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_variables_are_found_by_their_prefix() -> None:
-    reader = CredentialsReader(
-        {
-            "TRAINING_ACCESS_KEY_ID": KEY_ID,
-            "TRAINING_SECRET_ACCESS_KEY": KEY,
-            "TRAINING_SESSION_TOKEN": TOKEN,
-            "AWS_ACCESS_KEY_ID": "other",
-        },
-        ANYTHING,
-    )
+    keys = {
+        "TRAINING_ACCESS_KEY_ID": KEY_ID,
+        "TRAINING_SECRET_ACCESS_KEY": KEY,
+        "TRAINING_SESSION_TOKEN": TOKEN,
+    }
+    reader = CredentialsReader(Gate(ANYTHING, {**keys, "AWS_ACCESS_KEY_ID": "other"}))
     found = reader.variables(CredentialsReference(env="TRAINING_"))
     assert found == {**VARIABLES, "AWS_SESSION_TOKEN": TOKEN}
-
-
-def test_the_schedulers_own_key_is_not_lent_by_the_name_of_its_variables() -> None:
-    own = {**VARIABLES, "AWS_SESSION_TOKEN": TOKEN}
-    reader = CredentialsReader(own, AllowedSources())
-    assert reader.variables(CredentialsReference(env="AWS_")) == {}
-    allowed = CredentialsReader(own, AllowedSources(frozenset(VARIABLES)))
-    assert allowed.variables(CredentialsReference(env="AWS_")) == {}, "the token is not allowed"
-    whole = CredentialsReader(own, AllowedSources(frozenset(own)))
-    assert whole.variables(CredentialsReference(env="AWS_")) == own
 
 
 def test_a_credentials_file_has_profiles(file: Path) -> None:
     file.write_text(INI.replace("default", "training") + "[default]\naws_access_key_id = x\n")
     reference = CredentialsReference(file=str(file), profile="training")
-    assert CredentialsReader({}, ANYTHING).variables(reference) == VARIABLES
+    assert CredentialsReader(Gate(ANYTHING, {})).variables(reference) == VARIABLES
 
 
 @pytest.mark.parametrize(
@@ -72,13 +59,13 @@ def test_a_credentials_file_has_profiles(file: Path) -> None:
 )
 def test_json_is_read_in_every_spelling_of_aws(file: Path, document: dict[str, object]) -> None:
     file.write_text(json.dumps(document))
-    found = CredentialsReader({}, ANYTHING).variables(CredentialsReference(file=str(file)))
+    found = CredentialsReader(Gate(ANYTHING, {})).variables(CredentialsReference(file=str(file)))
     assert found == {**VARIABLES, "AWS_SESSION_TOKEN": TOKEN}
 
 
 def test_a_rotated_key_reaches_the_next_launch(file: Path) -> None:
     reader, reference = (
-        CredentialsReader({}, ANYTHING),
+        CredentialsReader(Gate(ANYTHING, {})),
         CredentialsReference(file=str(file)),
     )
     reader.variables(reference)
@@ -90,7 +77,7 @@ def test_while_a_file_is_replaced_the_keys_of_before_are_used(
     file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader, reference = (
-        CredentialsReader({}, ANYTHING),
+        CredentialsReader(Gate(ANYTHING, {})),
         CredentialsReference(file=str(file)),
     )
     reader.variables(reference)
@@ -103,7 +90,7 @@ def test_without_any_the_tasks_are_launched_and_it_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     reference = CredentialsReference(file=str(tmp_path / "missing"))
-    assert CredentialsReader({}, ANYTHING).variables(reference) == {}
+    assert CredentialsReader(Gate(ANYTHING, {})).variables(reference) == {}
     assert f"{tmp_path}/missing cannot be read: No such file" in caplog.text
 
 
@@ -124,8 +111,8 @@ def test_a_file_that_is_none_is_refused_and_nothing_of_it_is_told(
     file: Path, content: bytes, message: str
 ) -> None:
     file.write_bytes(content)
-    with pytest.raises(SecretError) as refused:
-        CredentialsReader({}, ANYTHING).read(CredentialsReference(file=str(file)))
+    with pytest.raises(GateError) as refused:
+        CredentialsReader(Gate(ANYTHING, {})).read(CredentialsReference(file=str(file)))
     assert message in str(refused.value)
     assert not any(secret in repr(refused.value) for secret in (KEY_ID, KEY, TOKEN))
     assert refused.value.__cause__ is None
@@ -133,7 +120,27 @@ def test_a_file_that_is_none_is_refused_and_nothing_of_it_is_told(
 
 def test_credentials_are_never_printed(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    reader = CredentialsReader({}, ANYTHING)
+    reader = CredentialsReader(Gate(ANYTHING, {}))
     found = reader.read(CredentialsReference(file=str(file)))
     reader.variables(CredentialsReference(file=str(file)))
     assert KEY not in repr(found) + caplog.text
+
+
+class TestTheSchedulersOwnKeys:
+    """What boto3 reads in the scheduler's environment is lent by its operator alone."""
+
+    OWN = {**VARIABLES, "AWS_SESSION_TOKEN": TOKEN}
+
+    def test_reach_no_task_by_their_prefix(self) -> None:
+        reader = CredentialsReader(Gate(environ=self.OWN))
+        with pytest.raises(GateError, match="--task-secret-env AWS_ACCESS_KEY_ID") as refused:
+            reader.read(CredentialsReference(env="AWS_"))
+        assert reader.variables(CredentialsReference(env="AWS_")) == {}
+        assert not any(secret in str(refused.value) for secret in (KEY_ID, KEY, TOKEN))
+
+    def test_a_session_token_is_named_as_its_key_is(self) -> None:
+        allowed = Allowed(variables=frozenset(VARIABLES))
+        with pytest.raises(GateError, match="--task-secret-env AWS_SESSION_TOKEN"):
+            CredentialsReader(Gate(allowed, self.OWN)).read(CredentialsReference(env="AWS_"))
+        found = CredentialsReader(Gate(allowed, VARIABLES))
+        assert found.variables(CredentialsReference(env="AWS_")) == VARIABLES

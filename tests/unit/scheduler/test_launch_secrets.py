@@ -20,19 +20,19 @@ from dcos_tensorflow.core.model.storage_spec import (
     S3Spec,
     StorageSpec,
 )
+from dcos_tensorflow.scheduler.gate import Allowed, Gate, GateError
 from dcos_tensorflow.scheduler.launch_secrets import LaunchSecrets
-from dcos_tensorflow.scheduler.secret_sources import AllowedSources, SecretError
 from simulated_scheduler import small_job
 
 VALUE = b"the-secret"
 STORED = TaskSecret("team/db", env="DB", option="service.secrets.0")
 
 
-ANYTHING = AllowedSources(everything=True)
+ANYTHING = Allowed(everything=True)
 
 
 def reader_of(environ: Mapping[str, str] | None = None) -> LaunchSecrets:
-    return LaunchSecrets(environ or {}, allowed=ANYTHING)
+    return LaunchSecrets(Gate(ANYTHING, environ or {}))
 
 
 def variable(name: str = "DB_PASSWORD") -> TaskSecret:
@@ -86,17 +86,17 @@ def test_a_file_is_read_again_for_each_launch(file: Path) -> None:
 
 
 def test_what_is_in_the_store_is_left_to_mesos() -> None:
-    assert values(LaunchSecrets({}), STORED) == {}
+    assert values(LaunchSecrets(Gate()), STORED) == {}
 
 
 def test_a_folder_stands_for_the_store(tmp_path: Path) -> None:
     (tmp_path / "team").mkdir()
     (tmp_path / "team" / "db").write_bytes(VALUE)
-    assert values(LaunchSecrets({}, tmp_path), STORED) == {"team/db": VALUE}
+    assert values(LaunchSecrets(Gate(), tmp_path), STORED) == {"team/db": VALUE}
 
 
 def test_without_a_store_its_paths_are_refused_with_what_to_do() -> None:
-    (problem,) = LaunchSecrets({}, store=False).problems(service(STORED))
+    (problem,) = LaunchSecrets(Gate(), store=False).problems(service(STORED))
     assert str(problem) == (
         "service.secrets.0: team/db is a path of a secret store, and this cluster has none: use "
         "file:/path or env:NAME, or name a folder with such files in --secrets-dir"
@@ -114,20 +114,18 @@ def test_only_launches_that_refer_to_credentials_get_some() -> None:
     keys = {"AWS_ACCESS_KEY_ID": "the-id", "AWS_SECRET_ACCESS_KEY": "the-secret"}
     (launch,) = accept().launches
     referring = dataclasses.replace(launch, credentials=CredentialsReference(env="AWS_"))
-    allowed = AllowedSources(frozenset(keys))
-    secrets = LaunchSecrets(keys, allowed=allowed)
-    action = secrets.complete(Accept(("o",), "a", (launch, referring), 5.0))
+    action = reader_of(keys).complete(Accept(("o",), "a", (launch, referring), 5.0))
     assert isinstance(action, Accept)
     assert [each.secret_env for each in action.launches] == [{}, keys]
 
 
 @pytest.mark.parametrize("action", [Decline(("o",), 5.0), accept()])
 def test_what_refers_to_no_secret_stays_as_it_is(action: Action) -> None:
-    assert LaunchSecrets({}).complete(action) == action
+    assert LaunchSecrets(Gate()).complete(action) == action
 
 
 def test_nothing_starts_without_its_secret() -> None:
-    with pytest.raises(SecretError, match=r"service\.secrets\.0: the scheduler has no variable"):
+    with pytest.raises(GateError, match=r"service\.secrets\.0: the scheduler has no variable"):
         reader_of().complete(accept(variable()))
 
 
@@ -177,35 +175,35 @@ def test_no_value_shows_in_an_action_or_its_log(file: Path) -> None:
 PASSWORD = {"DB_PASSWORD": "the-secret"}
 
 
-def refusal(secret: TaskSecret, allowed: AllowedSources, environ: Mapping[str, str]) -> str:
-    (problem,) = LaunchSecrets(environ, allowed=allowed).problems(service(secret)) or ("",)
+def refusal(secret: TaskSecret, allowed: Allowed, environ: Mapping[str, str]) -> str:
+    (problem,) = LaunchSecrets(Gate(allowed, environ)).problems(service(secret)) or ("",)
     return str(problem)
 
 
 class TestWhatTheOperatorAllows:
     def test_a_variable_reaches_tasks_where_it_is_named(self) -> None:
-        named = AllowedSources(variables=frozenset(PASSWORD))
+        named = Allowed(variables=frozenset(PASSWORD))
         assert refusal(variable(), named, PASSWORD) == ""
 
     def test_other_variables_do_not(self) -> None:
-        told = refusal(variable(), AllowedSources(), PASSWORD)
+        told = refusal(variable(), Allowed(), PASSWORD)
         assert "--task-secret-env DB_PASSWORD" in told
         assert "the-secret" not in told
 
     def test_files_of_the_folder_reach_tasks(self, file: Path) -> None:
-        assert refusal(in_file(file), AllowedSources(directory=file.parent), {}) == ""
+        assert refusal(in_file(file), Allowed(directory=file.parent), {}) == ""
 
     def test_other_files_do_not(self, file: Path, tmp_path: Path) -> None:
         elsewhere = tmp_path / "elsewhere"
         elsewhere.mkdir()
-        allowed = AllowedSources(directory=elsewhere)
+        allowed = Allowed(directory=elsewhere)
         assert "--task-secrets-dir" in refusal(in_file(file), allowed, {})
 
     def test_a_link_out_of_the_folder_is_what_it_means(self, file: Path, tmp_path: Path) -> None:
         folder = tmp_path / "allowed"
         folder.mkdir()
         (folder / "link").symlink_to(file)
-        allowed = AllowedSources(directory=folder)
+        allowed = Allowed(directory=folder)
         assert "--task-secrets-dir" in refusal(in_file(folder / "link"), allowed, {})
 
     @pytest.mark.parametrize(
@@ -214,7 +212,7 @@ class TestWhatTheOperatorAllows:
     def test_what_is_the_schedulers_own_reaches_no_task_even_where_all_else_does(
         self, name: str
     ) -> None:
-        named = AllowedSources(variables=frozenset({name}), everything=True)
+        named = Allowed(variables=frozenset({name}), everything=True)
         assert "the scheduler's own" in refusal(variable(name), named, {name: "x"})
 
     @pytest.mark.parametrize("path", ["/proc/self/environ", "/dev/zero", "/sys/kernel/notes"])
@@ -223,7 +221,7 @@ class TestWhatTheOperatorAllows:
 
     def test_a_key_file_of_s3_is_a_file_like_any_other(self, file: Path) -> None:
         storage = StorageSpec(s3=S3Spec(credentials=CredentialsReference(file=str(file))))
-        (problem,) = LaunchSecrets({}).problems(service(storage=storage))
+        (problem,) = LaunchSecrets(Gate()).problems(service(storage=storage))
         assert "--task-secrets-dir" in str(problem)
 
 

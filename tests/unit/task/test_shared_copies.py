@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from dcos_tensorflow.task.shared_copies import Copies
+from dcos_tensorflow.task.shared_copies import Copies, UnsafeFolder, own_folder
 from waiting import eventually
 
 SIGN = ".whole"
@@ -141,3 +141,59 @@ def test_whoever_waits_for_another_can_be_stopped(tmp_path, sign):
         Copies(str(tmp_path), wait=stop, log=print, sign=sign).take("a", writes("x"))
     end.set()
     other.join()
+
+
+class TestOwnFolder:
+    """Other users of the machine come first, and know the name."""
+
+    STRANGER = 64_002
+
+    def theirs(self, path):
+        if os.geteuid() != 0:
+            pytest.skip("only root can make files of another user")
+        os.lchown(path, self.STRANGER, self.STRANGER)
+
+    def test_is_made_for_this_user_alone_and_found_again(self, tmp_path):
+        path = own_folder(str(tmp_path / "shared" / "ours"))
+        assert os.stat(path).st_mode & 0o777 == 0o700
+        assert own_folder(path) == path
+
+    def test_is_no_folder_of_a_stranger(self, tmp_path):
+        (tmp_path / "ours").mkdir()
+        self.theirs(tmp_path / "ours")
+        with pytest.raises(UnsafeFolder, match="is not a folder of user"):
+            own_folder(str(tmp_path / "ours"))
+
+    def test_is_no_link(self, tmp_path):
+        (tmp_path / "other").mkdir()
+        (tmp_path / "ours").symlink_to(tmp_path / "other")
+        with pytest.raises(UnsafeFolder):
+            own_folder(str(tmp_path / "ours"))
+
+    def test_is_none_that_others_may_write_into(self, tmp_path):
+        (tmp_path / "ours").mkdir()
+        (tmp_path / "ours").chmod(0o777)
+        with pytest.raises(UnsafeFolder, match="may write into"):
+            own_folder(str(tmp_path / "ours"))
+
+    def test_lies_where_no_stranger_could_put_another_in_its_place(self, tmp_path):
+        above = tmp_path / "shared"
+        above.mkdir()
+        above.chmod(0o777)
+        with pytest.raises(UnsafeFolder, match="every user may write to it"):
+            own_folder(str(above / "ours"))
+        above.chmod(0o1777)
+        assert own_folder(str(above / "ours"))
+        self.theirs(above)
+        with pytest.raises(UnsafeFolder, match=f"it is user {self.STRANGER}'s"):
+            own_folder(str(above / "ours"))
+
+    def test_a_lock_that_is_a_link_is_not_opened(self, tmp_path):
+        private = tmp_path / "private"
+        private.write_text("hush")
+        copies = folder(tmp_path / "ours")
+        (tmp_path / "ours").mkdir()
+        (tmp_path / "ours" / "a.lock").symlink_to(private)
+        with pytest.raises(OSError, match="symbolic"):
+            copies.take("a", writes("x"))
+        assert private.read_text() == "hush"

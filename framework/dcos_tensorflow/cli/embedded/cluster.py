@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.cli.embedded.fitting import check_fits, fits, overcommitted
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents, ports_of
 from dcos_tensorflow.cli.errors import CliError, UsageError
@@ -31,6 +30,7 @@ from dcos_tensorflow.local.daemon import ClusterStatus
 from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
+from dcos_tensorflow.task import trees
 
 #: In the folder of a cluster that was started for a job: its process id.
 _FOR_JOBS = "for-jobs"
@@ -191,7 +191,7 @@ def _set_aside(cluster: Path) -> None:
     """Keep the sandboxes of the last run, and no older ones: they would fill the disk."""
     current, previous = cluster / "work", cluster / "previous"
     if current.is_dir():
-        trees.remove(previous, ignore_errors=True)
+        trees.remove(previous)
         current.rename(previous)
 
 

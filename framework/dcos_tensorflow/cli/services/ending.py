@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +17,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.cli.errors import EXIT_FAILED
 from dcos_tensorflow.cli.services.registry import write_private
 from dcos_tensorflow.cli.services.sandbox_links import link
@@ -28,6 +28,7 @@ from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.model.workload_spec import BatchSpec
 from dcos_tensorflow.patterns import pattern
+from dcos_tensorflow.task import trees
 
 if TYPE_CHECKING:
     from dcos_tensorflow.cli.services.snapshot import Snapshot
@@ -39,6 +40,7 @@ log = logging.getLogger(__name__)
 Tail = Callable[[str, str, str], Sequence[str]]
 
 _OUTPUT_LINES = 15
+_EVENT_FILE = "events.out.tfevents."
 _SANDBOX = pattern(r"/[^\s\"']*/executors/[^\s/]+/runs/[^\s/]+/")
 _SEARCHED_LINES = 400
 #: So many tasks are asked what they left in their sandboxes, and so many files of each are named.
@@ -48,8 +50,8 @@ _NAMED_FILES = 6
 _RESUME = "--resume"
 #: What trains, takes longer.
 _IDLE_SECONDS = 60.0
-#: So many folders are looked into for what TensorBoard could show.
-_MOST_FOLDERS = 200
+#: So many files are looked at for what TensorBoard could show.
+_MOST_FILES = 20_000
 _IDLE = "It told no step and left nothing: look whether the code that trains is called."
 
 
@@ -395,8 +397,8 @@ def _tensorboard(spec: ServiceSpec, directory: ServiceDirectory) -> str:
     """
     logs = Path(spec.job.shared_filesystem or spec.job.checkpoint_dir or directory.checkpoints)
     # A file system that many share is not looked through to its end.
-    found = islice(trees.walk(logs), _MOST_FOLDERS) if logs.is_absolute() else ()
-    if not any("events.out.tfevents." in name for _, _, names in found for name in names):
+    found = islice(trees.files_below(logs), _MOST_FILES) if logs.is_absolute() else ()
+    if not any(os.path.basename(file).startswith(_EVENT_FILE) for file in found):
         return ""
     for role in spec.roles:
         python = Path(role.python)

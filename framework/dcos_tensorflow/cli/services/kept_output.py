@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.cli.services.ending import Tail
 from dcos_tensorflow.cli.services.sandbox_links import link
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.task import trees
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ def keep_output(
     ``tasks`` are those of the job's document, by their names.
     """
     launched = [(n, task) for n, task in tasks.items() if task.get("task_id")][:_MOST_TASKS]
-    trees.remove(directory.kept_output, ignore_errors=True)
+    trees.remove(directory.kept_output)
     with ThreadPoolExecutor(_READERS, thread_name_prefix="kept-output") as pool:
         told = list(pool.map(lambda one: _told(one[1], tail), launched))
     try:

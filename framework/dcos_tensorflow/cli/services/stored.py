@@ -13,7 +13,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.cli.services import registry
 from dcos_tensorflow.cli.wording import sentence
@@ -27,6 +26,7 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.store import StateStore, open_store
 from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
+from dcos_tensorflow.task import trees
 
 
 def stored_state(url: str, service: str) -> ServiceState | None:
@@ -103,7 +103,7 @@ def remove_checkpoints(url: str, service: str, checkpoints: Path, work: WorkDire
                 " checkpoints are kept."
             )
         if checkpoints.exists():
-            trees.remove(checkpoints)
+            trees.remove(checkpoints, strictly=True)
         checkpoints.mkdir(mode=0o700)
 
 

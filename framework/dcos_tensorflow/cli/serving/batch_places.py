@@ -30,16 +30,14 @@ def with_batch_places(spec: ServiceSpec, base: Path | None, *, local: bool) -> S
     folder, listing, output = base or Path.cwd(), work.listing, work.output
     if listing and "://" not in listing:
         path = folder / _path(listing, _MANIFEST)
+        from dcos_tensorflow.scheduler.gate import Allowed, Gate
+
+        # First: whether a file is there that may not be read is not told either.
+        refused = Gate(Allowed(folder=base, everything=local)).manifest_refusal(path)
+        if refused:
+            raise UsageError(f"{_MANIFEST}: {refused}.")
         if not path.is_file():
             raise UsageError(f"{_MANIFEST}: there is no file {path}.")
-        from dcos_tensorflow.scheduler.secret_sources import AllowedSources, SecretError
-
-        try:
-            AllowedSources(directory=folder, everything=local).check_file(path)
-        except SecretError:
-            raise UsageError(
-                f"{_MANIFEST}: {path} is not beside the options; put it there, or into S3."
-            ) from None
         listing = str(path.resolve())
     if "://" not in output:
         path = _path(output, _OUTPUT)

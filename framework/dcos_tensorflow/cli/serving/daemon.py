@@ -34,6 +34,7 @@ from dcos_tensorflow.cli.serving.preparation import (
     with_principal,
 )
 from dcos_tensorflow.cli.serving.scheduler_settings import (
+    links_of,
     scheduler_config,
     state_of,
     with_guarded_api,
@@ -107,7 +108,10 @@ def serve(
             log.info("note: %s", note)
         settings = with_guarded_api(settings, local=local)
         config = replace(
-            scheduler_config(settings, directory, local=local), service_account=account
+            scheduler_config(
+                settings, directory, local=local, folder=wanted.options.base_directory
+            ),
+            service_account=account,
         )
         if cluster is not None:
             config = cluster.entered_by(config)
@@ -194,7 +198,7 @@ def prepared_for(
     if settings["uninstall"] or wanted.problem is not None:
         return named, wanted.problem
     try:
-        found = prepare(wanted.options, directory, environ, local=local)
+        found = prepare(wanted.options, directory, environ, local=local, links=links_of(settings))
         return with_principal(found, principal, account), None
     except (UsageError, OptionsError) as problem:
         return named, problem

@@ -98,7 +98,7 @@ def run(deployed: Deployment, begun: StartedProcess | None) -> int:
         if cluster is not None:
             where = cluster.words
         settings = settings.with_default("wait_for_leadership", False).with_default("rerun", True)
-        config = scheduler_config(settings, directory, local=request.local)
+        config = scheduler_config(settings, directory, local=request.local, folder=deployed.folder)
         config = replace(config, state=deployed.url, service_account=account)
         if cluster is not None:
             config = cluster.entered_by(config)

@@ -11,9 +11,13 @@ import os
 import zipfile
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.job_code import archives
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.scheduler.gate import Gate
 
 #: Folders that are never part of a job.
 LEFT_OUT = frozenset(
@@ -44,19 +48,20 @@ MAX_BYTES = 1_000_000_000
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
-def pack(source: Path, target: Path, *, apart: Collection[Path] = ()) -> Path:
+def pack(source: Path, target: Path, *, apart: Collection[Path] = (), gate: Gate) -> Path:
     """Return the archive to fetch: ``source`` itself when it is one, else ``target``, a new zip.
 
     A folder's content and a single file stand at the top of the zip; of a folder all but ``apart``:
-    our own files, and data that comes in another way. Raises UsageError when there is nothing to
-    pack, CliError when it cannot be read or written.
+    our own files, and data that comes in another way. ``gate`` says where links may lead. Raises
+    UsageError when there is nothing to pack, or what may not be, CliError when it cannot be read or
+    written.
     """
     if not source.exists():
         raise UsageError(f"service.job_url: there is no file or folder {source}.")
     if source.is_file() and archives.is_archive(source.name):
         _check_archive(source)
         return source
-    found = files_of(source, apart) if source.is_dir() else [(source.name, source)]
+    found = files_of(source, apart, gate=gate, option="service.job_url")
     return pack_files(
         found,
         target,
@@ -117,12 +122,27 @@ def check_sum(source: Path | None, wanted: str) -> None:
         raise UsageError(f"service.job_sha256: the SHA-256 of {source} is {found}.")
 
 
-def files_of(root: Path, apart: Collection[Path] = ()) -> Iterator[tuple[str, Path]]:
-    """Give every file of a folder but those ``apart``, with its name in the archive.
+def files_of(
+    root: Path, apart: Collection[Path] = (), *, gate: Gate, option: str
+) -> Iterator[tuple[str, Path]]:
+    """Give every file of a folder but those ``apart``, with its name in the archive; or the file.
 
-    Links to folders are followed, but for one to a folder that it lies in: that would never end.
-    Raises OSError for what cannot be read: a job that lacks it would be another job.
+    Links are followed where the ``gate`` lets them lead, to folders too, but for one to a folder
+    that it lies in: that would never end. ``option`` has named ``root``.
+    Raises UsageError for a link that leads elsewhere, and OSError for what cannot be read: a job
+    that lacks it would be another job.
     """
+
+    def check(path: Path) -> None:
+        # Whatever else lies in a folder lies where the folder does.
+        refused = gate.link_refusal(root, path) if path == root or path.is_symlink() else ""
+        if refused:
+            raise UsageError(f"{option}: {refused}.")
+
+    check(root)
+    if not root.is_dir():
+        yield root.name, root
+        return
     left = {path.resolve() for path in apart}
     below = [(root, "", frozenset({root.resolve()}))]
     while below:
@@ -133,11 +153,13 @@ def files_of(root: Path, apart: Collection[Path] = ()) -> Iterator[tuple[str, Pa
                 real = path.resolve()
                 left_out = name in LEFT_OUT or os.path.exists(path / "pyvenv.cfg")
                 if not left_out and real not in left and real not in above:
+                    check(path)
                     below.append((path, f"{prefix}{name}/", above | {real}))
             # Sockets and pipes cannot be packed, and a broken link is not part of any program.
             elif path.is_file() and not name.endswith((".pyc", ".pyo")):
                 if left and path.resolve() in left:
                     continue
+                check(path)
                 yield prefix + name, path
 
 

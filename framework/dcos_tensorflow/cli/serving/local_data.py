@@ -18,6 +18,7 @@ from dcos_tensorflow.core.model.spec import LinkedData, ServiceSpec
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options
+    from dcos_tensorflow.scheduler.gate import Gate
 
 
 def with_local_data(
@@ -55,14 +56,12 @@ def _on_this_machine(options: Options, *, local: bool) -> list[LocalData]:
     return found
 
 
-def pack_data(found: tuple[LocalData, ...], target: Path) -> Path:
+def pack_data(found: tuple[LocalData, ...], target: Path, gate: Gate) -> Path:
     """Return an archive of all this data, each where tasks find it. Raises UsageError, CliError."""
     files = [
         (f"{one.path}/{name}", path)
         for one in found
-        for name, path in (
-            files_of(one.source) if one.source.is_dir() else [(one.source.name, one.source)]
-        )
+        for name, path in files_of(one.source, gate=gate, option=one.option)
     ]
     names = ", ".join(one.option for one in found)
     return pack_files(

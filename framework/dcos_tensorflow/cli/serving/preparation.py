@@ -42,6 +42,7 @@ from dcos_tensorflow.core.model.spec import (
     TaskRole,
     Uri,
 )
+from dcos_tensorflow.core.model.workload_spec import BatchSpec
 from dcos_tensorflow.job_code.archives import is_archive
 from dcos_tensorflow.options import (
     OptionProblem,
@@ -71,22 +72,31 @@ _LEFT_SECONDS = 30 * 86_400.0
 
 
 def prepare(
-    options: Options, directory: ServiceDirectory, environ: Mapping[str, str], *, local: bool
+    options: Options,
+    directory: ServiceDirectory,
+    environ: Mapping[str, str],
+    *,
+    local: bool,
+    links: tuple[Path, ...] = (),
 ) -> PreparedJob:
     """Return what to run, with local code packed into ``directory``. Raises as ``settled`` does.
 
     What runs there may be another's: it is packed beside what is kept, which ``archives_in_force``
-    replaces once this process has the right to.
+    replaces once this process has the right to. ``links`` are folders that links in packed ones may
+    lead to.
     """
+    # Who only looks at options packs nothing.
+    from dcos_tensorflow.scheduler.gate import Allowed, Gate
+
     found, source = settled(options, directory, environ, local=local)
     directory.prepare()
-    archive = None
+    archive, gate = None, Gate(Allowed(links=links, everything=local))
     if source is not None:
         apart = (directory.work, *(one.source for one in found.local_data))
-        archive = pack(source, _beside(directory.artifacts / _PACKED_JOB), apart=apart)
+        archive = pack(source, _beside(directory.artifacts / _PACKED_JOB), apart=apart, gate=gate)
     data = None
     if found.local_data and not local:
-        data = pack_data(found.local_data, _beside(directory.artifacts / _PACKED_DATA))
+        data = pack_data(found.local_data, _beside(directory.artifacts / _PACKED_DATA), gate)
     return replace(found, archive=archive, data=data)
 
 
@@ -217,6 +227,11 @@ def respecified(
     spec = with_task_environment(service_spec(options), task_environment(environ))
     try:
         spec = with_batch_places(spec, options.base_directory, local=local)
+        if not local and _manifest(spec) not in ("", _manifest(running)):
+            raise UsageError(
+                "batch.inputs.manifest: a file of the scheduler's machine is named when it starts;"
+                " start it again with these options, or put the manifest into S3."
+            )
         source = local_source(spec, options.base_directory, local=local)
         if source is not None and spec.job.uri != running.job.uri:
             raise UsageError(
@@ -241,6 +256,12 @@ def respecified(
     except UsageError as error:
         raise OptionsError([OptionProblem("", str(error))]) from error
     return replace(spec, principal=running.principal)
+
+
+def _manifest(spec: ServiceSpec) -> str:
+    """Return the path of the batch's manifest on the scheduler's machine; empty where none is."""
+    listing = spec.workload.listing if isinstance(spec.workload, BatchSpec) else ""
+    return "" if "://" in listing else listing
 
 
 def _packed(spec: ServiceSpec) -> tuple[LinkedData, ...]:

@@ -25,7 +25,7 @@ from dcos_tensorflow.cli.serving.deployment import Deployment, PreparedJob
 from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.serving.preparation import prepare, with_principal
 from dcos_tensorflow.cli.serving.run_request import RunRequest
-from dcos_tensorflow.cli.serving.scheduler_settings import state_of
+from dcos_tensorflow.cli.serving.scheduler_settings import links_of, state_of
 from dcos_tensorflow.cli.serving.service_login import service_account
 from dcos_tensorflow.cli.serving.unasked_tasks import kept_note, runs_as_published
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
@@ -89,7 +89,13 @@ def _made_ready(request: RunRequest, options: Options, directory: ServiceDirecto
         raise CliError(_under_way(request, known, served_by.pid), EXIT_LOCKED)
     unasked = came_by_default(options)
     with told_with_refusals(unasked):
-        prepared = prepare(options, directory, os.environ, local=request.local)
+        prepared = prepare(
+            options,
+            directory,
+            os.environ,
+            local=request.local,
+            links=links_of(request.settings),
+        )
         account = service_account(options, request.settings, os.environ, local=request.local)
         principal = PRINCIPAL if request.local else request.settings["principal"]
         prepared = with_principal(prepared, principal, account)

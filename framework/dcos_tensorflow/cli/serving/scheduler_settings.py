@@ -15,13 +15,15 @@ from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.mesos.address import parse_masters
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, DcosUsers, SchedulerConfig
-from dcos_tensorflow.scheduler.secret_sources import AllowedSources
+from dcos_tensorflow.scheduler.gate import Allowed
 
 
 def scheduler_config(
-    settings: Settings, directory: ServiceDirectory, *, local: bool
+    settings: Settings, directory: ServiceDirectory, *, local: bool, folder: Path | None = None
 ) -> SchedulerConfig:
     """Return the configuration of a scheduler whose settings are complete.
+
+    ``folder`` is where the options lie that it is started with.
 
     Without a state store the state lies in the service's folder, or beside the masters when those
     are elected in ZooKeeper.
@@ -52,20 +54,27 @@ def scheduler_config(
         session_seconds=settings["session_seconds"],
         secrets_dir=Path(settings["secrets_dir"]) if settings["secrets_dir"] else None,
         secret_store=not local,
-        task_secrets=AllowedSources(
+        allowed=Allowed(
             _listed(settings["task_secret_env"]),
             Path(settings["task_secrets_dir"]) if settings["task_secrets_dir"] else None,
-            own_s3=settings["lend_storage"],
+            _listed(settings["s3_places"]),
+            _listed(settings["machines_from"]),
+            folder,
+            links_of(settings),
             # On the embedded cluster tasks are processes of this user.
             everything=local,
         ),
-        machines_from=None if local else _listed(settings["machines_from"]),
         fresh=settings["rerun"],
         uninstall=settings["uninstall"],
         finish_uninstall=settings["exit_when_uninstalled"],
         output_dir=str(directory.output) if local else "",
         first_run=directory.next_run() if local else 1,
     )
+
+
+def links_of(settings: Settings) -> tuple[Path, ...]:
+    """Return the folders that links in the job's folder may lead to."""
+    return tuple(map(Path, sorted(_listed(settings["job_links_to"]))))
 
 
 def _dcos_users(settings: Settings) -> DcosUsers | None:

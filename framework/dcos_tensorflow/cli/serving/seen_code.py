@@ -24,6 +24,7 @@ from dcos_tensorflow.job_code.archives import is_archive
 from dcos_tensorflow.job_code.facts import job_strategy, read_facts
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE
+from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.contracts import find_contract
 from dcos_tensorflow.task.spec import Job
 
@@ -94,10 +95,12 @@ def _unpacked(source: Path) -> Iterator[Path]:
     if source.is_dir():
         yield source
         return
-    with tempfile.TemporaryDirectory(prefix="dcos-tensorflow-") as scratch:
-        root = Path(scratch)
+    root = Path(tempfile.mkdtemp(prefix="dcos-tensorflow-"))
+    try:
         if is_archive(source.name):
             unpack(source, root)
         else:
             shutil.copy(source, root)
         yield root
+    finally:
+        trees.remove(root)

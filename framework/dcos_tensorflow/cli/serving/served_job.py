@@ -371,7 +371,7 @@ class ServedJob:
         place = place_of(state.spec)
         if place is None:
             return None
-        return RunBucket(self.scheduler.object_store(state.spec, place.bucket), place)
+        return RunBucket(self.scheduler.object_store(state.spec, place.uri), place)
 
     def _registration(self) -> Registration:
         return Registration(

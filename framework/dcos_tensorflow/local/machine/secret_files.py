@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow import trees
+from dcos_tensorflow.task import trees
 
 Json = dict[str, Any]
 
@@ -56,4 +56,4 @@ def write(secrets: Mapping[str, Any], sandbox: str) -> None:
 def remove(secrets: Mapping[str, Any] | None) -> None:
     """Remove the files, if there are any and nobody did it before."""
     if secrets is not None:
-        trees.remove(secrets["directory"], ignore_errors=True)
+        trees.remove(secrets["directory"])

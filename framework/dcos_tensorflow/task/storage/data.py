@@ -1,10 +1,11 @@
 """Brings ``data: [{uri, path}]`` into the sandbox before the user's process starts.
 
-The runner calls ``fetch_data``. With a cache folder, all tasks of an agent share one copy: whoever
-comes first fetches it under a lock, the others wait for it and link it. A cached copy is known by
-what S3 lists (keys, sizes, ETags), so a changed source is another copy. Where the sandbox can only
-point to the copy (another file system, another user's files), a shared lock keeps it there for as
-long as this process lives.
+The runner calls ``fetch_data``. With a cache folder, all tasks of a user on an agent share one
+copy: the first one fetches it under a lock, the others wait for it and link it. Where the folder is
+not safe from other users of the machine, or another task holds the copy, each fetches its own.
+A cached copy is known by what S3 lists (keys, sizes, ETags), so a changed source is another copy.
+Where the sandbox can only point to the copy (another file system), a shared lock keeps it there for
+as long as this process lives.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ import posixpath
 from typing import List, Optional, Sequence, Tuple
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.shared_copies import Copies
+from dcos_tensorflow.task.shared_copies import (
+    Copies,
+    CopyHeld,
+    UnsafeFolder,
+    own_folder,
+    users_folder,
+)
 from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.errors import problem_error, storage_error
 from dcos_tensorflow.task.storage.location import Location, parse_uri
@@ -59,13 +66,20 @@ def _fetch_item(
     store = connection.store(place.bucket)
     wanted = _wanted(store, place, item)
     fetch = ObjectFetch(store, connection)
-    lock = None
+    lock, unshared = None, cache is None
+    warnings: List[str] = []
     try:
-        if cache is None:
-            fetch.run(wanted, target)
-        else:
+        if cache is not None:
             name = _cache_name(connection.settings.endpoint_url, place.bucket, wanted)
-            lock = _linked(cache, name, wanted, target=target, fetch=fetch, connection=connection)
+            try:
+                lock = _linked(
+                    cache, name, wanted, target=target, fetch=fetch, connection=connection
+                )
+            except (UnsafeFolder, CopyHeld) as error:
+                warnings.append(f"{item.uri} is fetched for this task alone: {error}")
+                unshared = True
+        if unshared:
+            fetch.run(wanted, target)
     except OSError as error:
         raise storage_error(error, f"bring {item.uri} to {item.path}") from error
     size = sum(one.size for one in wanted)
@@ -73,8 +87,8 @@ def _fetch_item(
         f"data: {item.uri} is in {item.path}: {len(wanted)} files, {size / 1e6:.1f} MB, "
         f"{fetch.bytes_fetched / 1e6:.1f} MB fetched"
     )
-    warnings = tuple(fetch.warnings)
-    return FetchedData(item, len(wanted), size, fetch.bytes_fetched, warnings, lock)
+    warnings += fetch.warnings
+    return FetchedData(item, len(wanted), size, fetch.bytes_fetched, tuple(warnings), lock)
 
 
 def _target(item: DataItem, sandbox: str) -> str:
@@ -134,9 +148,8 @@ def _linked(
         for one in wanted:
             os.chmod(os.path.join(folder, one.path), 0o444)
 
-    os.makedirs(cache.directory, exist_ok=True)
     copies = Copies(
-        cache.directory,
+        own_folder(users_folder(cache.directory, "data")),
         wait=connection.gate.wait,
         log=lambda text: connection.log(f"data: {text}"),
         max_bytes=cache.max_bytes,

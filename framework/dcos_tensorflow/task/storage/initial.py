@@ -12,8 +12,8 @@ import posixpath
 import shutil
 from typing import Dict, List, Mapping, Optional, Tuple
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.storage import layout, snapshot, state_file
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer
@@ -110,7 +110,7 @@ class InitialState:
                 Download(store, connection).run(made.files, folder)
             except DamagedCheckpoint as damaged:
                 warnings.append(f"{line.id} is damaged: {damaged.problem.summary}")
-                trees.remove(folder, ignore_errors=True)
+                trees.remove(folder)
                 os.makedirs(folder)
                 continue
             paths = tuple(entry.path for entry in made.files)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from typing import Iterator, List, Optional, Sequence
+from typing import BinaryIO, Iterator, List, Optional, Sequence
 
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
@@ -85,7 +85,7 @@ class ObjectFetch:
         for one in wanted:
             transfer = _Transfer(one, os.path.join(folder, one.path))
             os.makedirs(os.path.dirname(transfer.part), exist_ok=True)
-            with open(transfer.part, "ab") as file:
+            with _opened(transfer.part) as file:
                 file.truncate(one.size)
             for start in range(0, max(one.size, 1), SPAN):
                 yield lambda transfer=transfer, start=start: self._span(transfer, start, wrong)  # type: ignore[misc]
@@ -94,7 +94,7 @@ class ObjectFetch:
         """Fetch one span; whoever brings a file's last one verifies the file and names it."""
         one, attempt = transfer.one, 0
         end = min(position + SPAN, one.size)
-        with open(transfer.part, "r+b", buffering=0) as file:
+        with _opened(transfer.part) as file:
             while position < end:
                 try:
                     pieces = self._store.chunks(one.key, position, end - position, one.etag)
@@ -172,6 +172,12 @@ class _Transfer:
         self.path = path
         self.part = f"{path}.part"
         self.spans_left = max(1, -(-one.size // SPAN))
+
+
+def _opened(path: str) -> BinaryIO:
+    """Return a file to write to, made if it is not there; never what a link points to."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    return open(os.open(path, flags, 0o666), "r+b", buffering=0)
 
 
 def _md5(path: str, part_size: int) -> List[str]:

@@ -13,8 +13,8 @@ import shutil
 from dataclasses import field, replace
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.storage import download, layout, snapshot
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer
@@ -166,7 +166,7 @@ class Restorer:
         try:
             fetch.run(made.files, staging)
         except DamagedCheckpoint:
-            trees.remove(staging, ignore_errors=True)
+            trees.remove(staging)
             raise
         paths = tuple(entry.path for entry in made.files)
         if coming is not None:
@@ -214,7 +214,7 @@ class Restorer:
         staging = os.path.join(directory, RESTORE_PREFIX + name)
         for other in os.listdir(directory):
             if other.startswith(RESTORE_PREFIX) and other != os.path.basename(staging):
-                trees.remove(os.path.join(directory, other), ignore_errors=True)
+                trees.remove(os.path.join(directory, other))
         os.makedirs(staging, exist_ok=True)
         return staging
 
@@ -258,13 +258,15 @@ def _install(directory: str, staging: str, paths: Sequence[str]) -> None:
         target = os.path.join(directory, path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.replace(os.path.join(staging, path), target)
-    trees.remove(staging, ignore_errors=True)
+    trees.remove(staging)
 
 
 def _remove_others(directory: str) -> None:
     """Remove the files of other checkpoints, state files first; keep event files."""
     found: List[Tuple[bool, str]] = []
+    places: List[str] = []
     for folder, folders, names in trees.walk(directory):
+        places.append(folder)
         folders[:] = [name for name in folders if not name.startswith(layout.STAGING_PREFIX)]
         for name in names:
             path = os.path.join(folder, name)
@@ -273,11 +275,9 @@ def _remove_others(directory: str) -> None:
                 found.append((name != STATE_FILE, path))
     for _, path in sorted(found):
         os.unlink(path)
-    for folder, _, _ in reversed(list(trees.walk(directory))):
-        inside = os.path.relpath(folder, directory).split(os.sep)
-        ours = folder == directory or inside[0].startswith(layout.STAGING_PREFIX)
+    for folder in reversed(places[1:]):
         # Folders with event files in them stay.
-        if not ours and not os.listdir(folder):
+        if not os.listdir(folder):
             os.rmdir(folder)
 
 

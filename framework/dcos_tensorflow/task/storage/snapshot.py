@@ -15,8 +15,8 @@ import time
 import zipfile
 from typing import Dict, Iterator, Mapping, Optional, Tuple
 
-from dcos_tensorflow import trees
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.job_files import open_regular
 from dcos_tensorflow.task.storage import layout, state_file
@@ -44,7 +44,7 @@ def look(directory: str, looked: Optional[Looked] = None) -> Listing:
     ``looked`` remembers which Keras files were looked into, so that each is opened once per change.
     """
     root = os.path.abspath(directory)
-    files = tuple(_walk(root, ""))
+    files = tuple(_files(root))
     states: Dict[str, str] = {}
     unreadable = set()
     remembered = {} if looked is None else looked
@@ -58,22 +58,17 @@ def look(directory: str, looked: Optional[Looked] = None) -> Listing:
     return Listing(root, files, states, frozenset(unreadable), time.time_ns())
 
 
-def _walk(root: str, folder: str) -> Iterator[FileFacts]:
-    try:
-        entries = sorted(os.scandir(os.path.join(root, folder)), key=lambda entry: entry.name)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    for entry in entries:
-        path = posixpath.join(folder, entry.name)
-        # What vanished since was no part of a complete checkpoint.
-        with contextlib.suppress(FileNotFoundError):
-            if entry.is_dir(follow_symlinks=False):
-                if not entry.name.startswith(layout.STAGING_PREFIX):
-                    yield from _walk(root, path)
-            else:
-                found = entry.stat()
+def _files(root: str) -> Iterator[FileFacts]:
+    for folder, folders, names in trees.walk(root, strictly=True):
+        folders[:] = sorted(n for n in folders if not n.startswith(layout.STAGING_PREFIX))
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            # What vanished since was no part of a complete checkpoint.
+            with contextlib.suppress(FileNotFoundError):
+                found = os.stat(path)
                 if stat.S_ISREG(found.st_mode):
-                    yield FileFacts(path, found.st_size, found.st_mtime_ns, found.st_ino)
+                    relative = os.path.relpath(path, root)
+                    yield FileFacts(relative, found.st_size, found.st_mtime_ns, found.st_ino)
 
 
 def _read_text(path: str) -> Optional[str]:
@@ -149,7 +144,7 @@ class SetAside:
 
     def discard(self) -> None:
         """Remove the folder."""
-        trees.remove(self.folder, ignore_errors=True)
+        trees.remove(self.folder)
 
 
 def set_aside(directory: str, name: str, choice: Choice) -> Optional[SetAside]:
@@ -161,7 +156,7 @@ def set_aside(directory: str, name: str, choice: Choice) -> Optional[SetAside]:
     folder = os.path.join(directory, PUBLISH_PREFIX + name)
     aside: Optional[SetAside] = None
     try:
-        trees.remove(folder, ignore_errors=True)
+        trees.remove(folder)
         os.makedirs(folder)
         facts = {}
         for fact in choice.files:
@@ -182,7 +177,7 @@ def set_aside(directory: str, name: str, choice: Choice) -> Optional[SetAside]:
         raise storage_error(error, "set a checkpoint aside") from error
     finally:
         if aside is None:
-            trees.remove(folder, ignore_errors=True)
+            trees.remove(folder)
 
 
 def discard_left_behind(directory: str) -> None:
@@ -191,7 +186,7 @@ def discard_left_behind(directory: str) -> None:
         return
     for name in os.listdir(directory):
         if name.startswith(PUBLISH_PREFIX):
-            trees.remove(os.path.join(directory, name), ignore_errors=True)
+            trees.remove(os.path.join(directory, name))
 
 
 def _same(directory: str, choice: Choice, facts: Mapping[str, FileFacts]) -> bool:

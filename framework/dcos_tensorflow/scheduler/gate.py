@@ -1,0 +1,448 @@
+"""The one gate for what the scheduler reads, lends or asks on behalf of options.
+
+Used by ``scheduler.Scheduler`` and what it is made of, and by the command line before the start. In
+these rooms nothing else opens a file, a variable, S3 or a provider of machines that options name
+(``tests/unit/scheduler/test_gate.py``). Options may come from an author whom the scheduler's
+operator need not trust with all that this process can read and do: ``Allowed`` is what the operator
+says, and ``DOORS`` what can be asked for at all. The gate keeps nothing, and never decides what
+becomes of what was asked for.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.model.storage_spec import S3Spec
+from dcos_tensorflow.core.model.workload_spec import OUTPUT_INDEX, BatchSpec
+from dcos_tensorflow.options.errors import OptionProblem
+from dcos_tensorflow.records import dataclass
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.capacity.provider import Provider
+    from dcos_tensorflow.options import Options
+    from dcos_tensorflow.task.storage.object_store import ObjectStore
+
+
+@dataclass(frozen=True)
+class Door:
+    """One kind of thing that options can ask the scheduler for, as ``docs/security.md`` shows it.
+
+    Beyond the embedded cluster, where everything belongs to one user.
+    """
+
+    asked: str
+    options: str
+    rights: str
+    allowed: str
+
+
+DOORS = (
+    Door(
+        "a file of the scheduler's machine, for tasks",
+        "`file:` of a secret, `s3.credentials.file`",
+        "the scheduler's user",
+        "`--task-secrets-dir`; what is the kernel's, nothing",
+    ),
+    Door(
+        "a variable of the scheduler, for tasks",
+        "`env:` of a secret, each variable of `s3.credentials.env`",
+        "the scheduler's environment",
+        "`--task-secret-env`, by its whole name; what is the scheduler's own, nothing",
+    ),
+    Door(
+        "a path of the secret store, for tasks",
+        "`source` of a secret",
+        "the scheduler's user, or Mesos'",
+        "who fills the store, or the folder of `--secrets-dir`",
+    ),
+    Door(
+        "`TASKCFG_*`, for tasks",
+        "none",
+        "the scheduler's environment",
+        "who names a variable so",
+    ),
+    Door(
+        "objects of S3: inputs, outputs, kept runs",
+        "`batch`, `checkpoints.uri`, `logs.uri`",
+        "the credentials that the options name",
+        "who allowed these",
+    ),
+    Door(
+        "the same without credentials of the options",
+        "the same",
+        "the scheduler's own, as boto3 finds them; never at an endpoint of the options",
+        "`--s3-places s3://BUCKET/PREFIX`",
+    ),
+    Door(
+        "the same at another endpoint",
+        "`s3.endpoint_url`",
+        "the credentials that the options name",
+        "`--s3-places URL`",
+    ),
+    Door(
+        "certificates for that endpoint",
+        "`s3.ca_file`",
+        "the scheduler's user; they reach no task and no answer",
+        "every plain file but the kernel's",
+    ),
+    Door(
+        "a manifest of the scheduler's machine, for tasks",
+        "`batch.inputs.manifest`",
+        "the scheduler's user",
+        "who starts the scheduler: it lies beside the options, and an update names no other",
+    ),
+    Door(
+        "which outputs are there, of those that the batch would write",
+        "`batch.output`",
+        "the scheduler's user",
+        "everywhere but in the kernel's folders",
+    ),
+    Door(
+        "a program that makes machines",
+        "`capacity.command.cmd`",
+        "the scheduler's user and environment",
+        "`--machines-from PATH`",
+    ),
+    Door(
+        "machines of EC2",
+        "`capacity.provider`",
+        "the scheduler's account, `instance_profile` as far as its `iam:PassRole` goes",
+        "`--machines-from ec2`",
+    ),
+    Door(
+        "the same at another endpoint",
+        "`capacity.ec2.endpoint_url`",
+        "the same",
+        "`--machines-from URL`",
+    ),
+    Door(
+        "code and data of the scheduler's machine, for tasks",
+        "`service.job_url`, `data`",
+        "the scheduler's user",
+        "who starts the scheduler, links that lead out of them by `--job-links-to`; an update names"
+        " no other",
+    ),
+)
+
+#: Where machines come from, in the words of ``--machines-from``: a program is named by its path.
+EC2 = "ec2"
+ANYWHERE = "*"
+#: What stands in the scheduler's environment for itself.
+_OWN_VARIABLES = ("DCOS_TENSORFLOW_", "DCOS_SERVICE_ACCOUNT_CREDENTIAL")
+#: Through these, every process shows what it has in memory, the scheduler too.
+_KERNEL_FOLDERS = tuple(map(Path, ("/proc", "/sys", "/dev")))
+#: As much as DC/OS keeps in a secret; a file that is larger is none.
+_MOST_SECRET_BYTES = 1_000_000
+_S3 = "s3://"
+_PORTS = {"http": 80, "https": 443}
+#: The credentials' owner asks again later, and says meanwhile what is waited for.
+_ATTEMPTS = 3
+
+
+class GateError(Exception):
+    """What options ask for may not be had, or cannot be; the text says why and holds none of it."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What the scheduler's operator allows options to ask of it; nothing, if nothing is said."""
+
+    #: Names of variables.
+    variables: frozenset[str] = frozenset()
+    #: Files below it may reach tasks as secrets; None for none.
+    directory: Path | None = None
+    #: Places as ``s3://bucket/prefix``, where the scheduler's own rights may be used, and endpoints
+    #: by their URL.
+    s3: frozenset[str] = frozenset()
+    #: ``ec2``, URLs and paths of programs.
+    machines: frozenset[str] = frozenset()
+    #: Where the options lie that the scheduler was started with, manifests beside; None: nowhere.
+    folder: Path | None = None
+    #: Where links may lead that lead out of a folder which is packed; ``/`` is anywhere.
+    links: tuple[Path, ...] = ()
+    #: Whatever is not the scheduler's own: its tasks run as its user on its machine.
+    everything: bool = False
+
+
+NOTHING = Allowed()
+
+
+class Gate:
+    """See the module. ``environ`` is the scheduler's own environment.
+
+    A text of a refusal is made for a person who knows the options and not the operator's settings.
+    """
+
+    def __init__(
+        self, allowed: Allowed = NOTHING, environ: Mapping[str, str] | None = None
+    ) -> None:
+        self._allowed = allowed
+        self._environ = os.environ if environ is None else environ
+
+    def problems(self, spec: ServiceSpec) -> list[OptionProblem]:
+        """Return what of a service may not be had, each by its option, secrets apart."""
+        found = list(self._machines(spec.capacity))
+        work, s3 = spec.workload, spec.storage.s3
+        if isinstance(work, BatchSpec):
+            has_own = s3.credentials is not None and not s3.credentials.secret
+            inputs = f"batch.inputs.{'s3_prefix' if work.listing.endswith('/') else 'manifest'}"
+            for option, place in ((inputs, work.listing), ("batch.output", work.output)):
+                if place.startswith(_S3):
+                    why = self._s3_refusal(s3, place, has_own=has_own)
+                else:
+                    why = self.manifest_refusal(Path(place)) if place and option is inputs else ""
+                if why:
+                    found.append(OptionProblem(option, why))
+        return found
+
+    def folder(self) -> Path | None:
+        """Return where relative paths in changed options start; None where no folder is known."""
+        return self._allowed.folder
+
+    # Variables and files that reach tasks.
+
+    def variable(self, name: str) -> str | None:
+        """Return a variable; None where there is none. Raises GateError where it may not be had."""
+        if name.startswith(_OWN_VARIABLES):
+            raise GateError(f"{name} is the scheduler's own, and reaches no task")
+        if not self._allowed.everything and name not in self._allowed.variables:
+            raise GateError(
+                f"the scheduler's variable {name} may reach no task: its operator allows that by "
+                f"--task-secret-env {name}"
+            )
+        return self._environ.get(name)
+
+    def has_variable(self, name: str) -> bool:
+        """Say whether there is a variable that may be asked for or not."""
+        return name in self._environ
+
+    def file(self, path: Path, most_bytes: int = _MOST_SECRET_BYTES) -> bytes:
+        """Return what is in a file that reaches tasks; links count as what they mean.
+
+        Raises GateError.
+        """
+        why = kernels(path)
+        if why:
+            raise GateError(f"{path} is the kernel's, and reaches no task")
+        directory, real = self._allowed.directory, path.resolve()
+        within = directory is not None and real.is_relative_to(directory.resolve())
+        if not (self._allowed.everything or within):
+            raise GateError(
+                f"{path} may reach no task: the scheduler's operator allows the files of one "
+                "folder by --task-secrets-dir"
+            )
+        return _read(path, most_bytes)
+
+    def stored(self, store: Path, path: str) -> bytes:
+        """Return a secret of the folder that stands for the secret store. Raises GateError."""
+        file = Path(os.path.normpath(store / path.strip("/")))
+        if not file.is_relative_to(store):
+            raise GateError(f"{path} is no path of a secret store")
+        return _read(file, _MOST_SECRET_BYTES)
+
+    def task_environment(self, options: Options) -> ServiceSpec:
+        """Return the service of options, with the variables that the SDK gives to tasks.
+
+        Raises OptionsError.
+        """
+        from dcos_tensorflow.options import (
+            service_spec,
+            task_environment,
+            with_task_environment,
+        )
+
+        return with_task_environment(service_spec(options), task_environment(self._environ))
+
+    # What is packed for tasks.
+
+    def link_refusal(self, root: Path, path: Path) -> str:
+        """Return why ``path`` leads where it may not; empty where it may.
+
+        It lies below ``root``, a folder that is packed.
+        """
+        real = path.resolve()
+        if kernels(path):
+            return f"{path} leads to {real}, which is the kernel's, and reaches no task"
+        places = (root, *self._allowed.links)
+        if self._allowed.everything or any(real.is_relative_to(p.resolve()) for p in places):
+            return ""
+        return (
+            f"{path} leads to {real}, out of {root}: put what it stands for there, or allow that by"
+            f" --job-links-to {real if real.is_dir() else real.parent}"
+        )
+
+    # What a batch finds.
+
+    def manifest(self, path: Path, most_bytes: int) -> bytes:
+        """Return a manifest of this machine. Raises GateError, and OSError."""
+        why = self.manifest_refusal(path)
+        if why:
+            raise GateError(why)
+        with path.open("rb") as file:
+            content = file.read(most_bytes + 1)
+        if len(content) > most_bytes:
+            raise GateError(f"{path} is too large for a manifest: more than {most_bytes} bytes")
+        return content
+
+    def outputs(self, pattern: str) -> Collection[str]:
+        """Return which outputs of a batch are there, by the names that they would have."""
+        parts: list[str] = []
+        end = 0
+        for found in OUTPUT_INDEX.finditer(pattern):
+            parts += (glob.escape(pattern[end : found.start()]), "*")
+            end = found.end()
+        looked_for = "".join((*parts, glob.escape(pattern[end:])))
+        return {
+            path
+            for path in glob.iglob(looked_for, include_hidden=True)
+            if os.path.lexists(path) and not kernels(Path(path))
+        }
+
+    # S3, and machines.
+
+    def objects(self, s3: S3Spec, credentials: Mapping[str, str], place: str) -> ObjectStore:
+        """Return the bucket of ``place``, which is as ``s3://bucket/prefix``, as tasks reach it.
+
+        ``credentials`` are variables as boto3 reads them; with none it finds the scheduler's own,
+        where that is allowed. Blocks. Raises StorageError, with one that may be tried again where
+        the operator has to allow it first: a job that runs waits for that.
+        """
+        from dcos_tensorflow.task.storage.connection import Connection
+        from dcos_tensorflow.task.storage.errors import Problem, StorageError
+        from dcos_tensorflow.task.storage.location import S3Settings
+        from dcos_tensorflow.task.storage.object_store import connect
+        from dcos_tensorflow.task.storage.retry import Backoff
+        from dcos_tensorflow.task.storage_spec import S3Access
+
+        # A file of certificates that only a task's sandbox has is not here.
+        ca_file = s3.ca_file if os.path.isabs(s3.ca_file) else ""
+        why = self._s3_refusal(s3, place, has_own=bool(credentials))
+        if not why and ca_file and (kernels(Path(ca_file)) or not _is_plain(Path(ca_file))):
+            why = f"s3.ca_file: {ca_file} is no file of certificates on the scheduler's machine"
+        if why:
+            raise StorageError(Problem("not_allowed", True, why))
+        access = S3Access(s3.endpoint_url, s3.region, s3.path_style, ca_file)
+        settings = S3Settings.of(access, "")
+        client = connect(settings, credentials)
+        connection = Connection(settings, backoff=Backoff(attempts=_ATTEMPTS), client=client)
+        return connection.store(_bucket(place))
+
+    def provider(self, spec: CapacitySpec, owner: str) -> Provider:
+        """Return where machines of this owner come from. Raises ProviderError."""
+        from dcos_tensorflow.capacity.provider import ProviderError
+        from dcos_tensorflow.scheduler.machine_provider import provider_for
+
+        for problem in self._machines(spec):
+            raise ProviderError(str(problem))
+        return provider_for(spec, owner)
+
+    # Who may.
+
+    def _machines(self, spec: CapacitySpec | None) -> Iterator[OptionProblem]:
+        """Give why options may have no machines bought so.
+
+        The program runs as this process, what is bought is on its operator's bill, and an endpoint
+        gets the operator's session token: who submits options is trusted with none of it.
+        """
+        if spec is None or self._allowed.everything or ANYWHERE in self._allowed.machines:
+            return
+        given = spec.provider
+        if isinstance(given, CommandSpec):
+            option, source = "capacity.command.cmd", given.cmd[0]
+            allowed = source in self._allowed.machines
+        elif given.endpoint_url:
+            option, source = "capacity.ec2.endpoint_url", given.endpoint_url
+            allowed = _is_among(source, self._allowed.machines)
+        else:
+            option, source = "capacity.provider", EC2
+            allowed = source in self._allowed.machines
+        if not allowed:
+            text = f"the scheduler's operator allows that by --machines-from {source}"
+            yield OptionProblem(option, f"{source} may be asked for no machines: {text}")
+
+    def _s3_refusal(self, s3: S3Spec, place: str, *, has_own: bool) -> str:
+        """Return why the scheduler may not ask S3 for this; empty where it may."""
+        allowed = self._allowed
+        brings = has_own or not s3.endpoint_url
+        if allowed.everything or (ANYWHERE in allowed.s3 and brings):
+            return ""
+        fixed = place.partition("{")[0]
+        bound = fixed if fixed.count("/") < 3 else fixed.rpartition("/")[0]
+        if not has_own and s3.endpoint_url:
+            return (
+                f"the scheduler looks into {bound} without s3.credentials that it can read, and its"
+                " own are for no endpoint that options name"
+            )
+        if s3.endpoint_url and not _is_among(s3.endpoint_url, allowed.s3):
+            return (
+                f"the scheduler may not ask {s3.endpoint_url} (s3.endpoint_url): its operator"
+                f" allows that by --s3-places {s3.endpoint_url}"
+            )
+        if not has_own and not any(_is_below(place, each) for each in allowed.s3):
+            return (
+                f"the scheduler may not look into {bound} with its own rights: name s3.credentials"
+                f" that it can read, or its operator allows that by --s3-places {bound}"
+            )
+        return ""
+
+    def manifest_refusal(self, path: Path) -> str:
+        """Return why a file may be no manifest, whose lines reach tasks; empty where it may."""
+        if kernels(path):
+            return f"{path} is the kernel's, and no manifest"
+        folder = self._allowed.folder
+        if self._allowed.everything:
+            return ""
+        if folder is None or not path.resolve().is_relative_to(folder.resolve()):
+            return f"{path} is not beside the options; put it there, or into S3"
+        return ""
+
+
+def kernels(path: Path) -> bool:
+    """Say whether a path means something in the kernel's folders."""
+    real = path.resolve()
+    return any(real.is_relative_to(folder) for folder in _KERNEL_FOLDERS)
+
+
+def _is_plain(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _read(path: Path, most_bytes: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(most_bytes + 1)
+    except OSError as error:
+        raise GateError(f"{path} cannot be read: {error.strerror or error}") from None
+    if len(content) > most_bytes:
+        raise GateError(f"{path} is too large for a secret: more than {most_bytes} bytes")
+    return content
+
+
+def _bucket(place: str) -> str:
+    return place.removeprefix(_S3).partition("/")[0]
+
+
+def _is_below(place: str, allowed: str) -> bool:
+    """Say whether a place in S3 is below an allowed one, whose name ends at a slash."""
+    return allowed.startswith(_S3) and place.startswith(f"{allowed.rstrip('/')}/")
+
+
+def _is_among(url: str, allowed: Collection[str]) -> bool:
+    """Say whether an endpoint is one of the allowed ones: scheme, host and port decide."""
+    return any(_endpoint(url) == _endpoint(each) for each in allowed if "://" in each)
+
+
+def _endpoint(url: str) -> tuple[str, str, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
