@@ -30,8 +30,7 @@ class Send:
         """The master takes the framework's subscription."""
 
         def act(service: Service) -> None:
-            begun = service.scheduler.beginning
-            if begun.uninstall and not begun.state.framework_id:
+            if not service.scheduler.beginning.subscribe:
                 raise Unmet("this scheduler has nothing to ask of Mesos, and does not subscribe")
             service.cluster.subscribe()
 

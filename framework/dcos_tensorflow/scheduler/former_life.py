@@ -20,7 +20,6 @@ import queue
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from http.client import HTTPException
 from typing import Any
 
 from dcos_tensorflow.core.model.events import Disconnected, Event, FormerLifeKnown
@@ -29,6 +28,7 @@ from dcos_tensorflow.mesos.agent_files import (
     AgentFilesError,
     AgentRefused,
     AgentUnreachable,
+    FileNotFound,
     HttpAccess,
 )
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
@@ -41,8 +41,8 @@ LABEL = "dcos-tensorflow-service"
 _RETRY_SECONDS = (0.2, 0.2, 0.2, 0.5, 1.0, 2.0)
 #: So long ZooKeeper has to name a leader before it is told that there is none.
 _FIRST_LEADER_SECONDS = 3.0
-#: So often a master may answer with something else (a proxy that knows no such path) before that is
-#: taken for its answer.
+#: So often a master may know no such path before that is taken for its answer: one that has just
+#: begun knows none yet, a proxy never will.
 _MOST_ODD = 6
 
 
@@ -89,7 +89,7 @@ def search(
             said = str(error) or type(error).__name__
             if isinstance(away, OSError):
                 said = f"{master}: {away.strerror or away}"
-            elif master is not None and not isinstance(away, HTTPException):
+            elif isinstance(error, FileNotFound):
                 odd += 1
             if odd == _MOST_ODD:
                 log.warning("whether the service has run before cannot be told: %s", said)

@@ -14,7 +14,6 @@ from dcos_tensorflow.capacity.mirror import Agents, Answer
 from dcos_tensorflow.capacity.provider import Bought, Machine, MachineState
 from dcos_tensorflow.capacity.usage import Tariff
 from dcos_tensorflow.capacity.uses import uses_of
-from dcos_tensorflow.core.kept import codec
 from unit.capacity.simulated_market import KEPT, OWNER, SPOT
 
 #: By our clock; the provider's is an hour and some behind.
@@ -103,22 +102,6 @@ def test_a_price_holds_from_when_it_was_seen() -> None:
     ended = replace(NEW, state=MachineState.ENDED, ended_at=STARTED + 5000)
     paid = total(heard(ledger, ended, 5002)).paid
     assert paid * 3600 * 10 == 1000 * 1 + 4000 * 2
-
-
-def test_however_often_a_price_changes_a_purchase_of_many_machines_can_be_stored() -> None:
-    ledger = bought()
-    (entry,) = ledger.entries.values()
-    (machine,) = entry.machines
-    many = tuple(replace(machine, machine_id=f"i-{number:04}") for number in range(200))
-    ledger = ledger.put(replace(entry, count=200, machines=many))
-    paid = 0.1 * 1000
-    for number in range(300):
-        price = 0.1 + (number % 7) / 100
-        ledger = mirror.prices_seen(ledger, [replace(SPOT, price=price)], WRITTEN + 1002 + number)
-        paid += price
-    told = total(ledger, after=1302)
-    assert float(told.paid) * 3600 == pytest.approx(200 * paid, rel=1e-6)
-    assert all(len(codec.encode(each)) < 500_000 for each in ledger.entries.values())
 
 
 def test_a_provider_without_a_clock_is_gone_by_with_ours() -> None:
