@@ -112,7 +112,7 @@ def test_after_a_lost_state_nothing_is_placed_before_the_master_has_said_what_it
     with TcpProxy(training.cluster.master) as proxy:
         proxy.cut()
         training.start("--master", proxy.address)
-        unknown = "whether it has run before is not known yet"
+        unknown = "not registered with a Mesos master"
         eventually(
             lambda: unknown in str(training.ask("/v1/why")),
             seconds=30,
