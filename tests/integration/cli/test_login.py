@@ -32,6 +32,7 @@ class Cluster(NamedTuple):
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     master, iam = FakeMaster(), FakeMaster()
+    master.on_call = lambda exchange: exchange.respond(200, b'{"frameworks": []}')
     iam.on_call = lambda exchange: exchange.respond(200, json.dumps({"token": TOKEN}).encode())
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
