@@ -159,7 +159,7 @@ def test_a_stop_ends_the_preparation(start, s3):
 def test_a_start_whose_checkpoint_is_denied_says_what_to_do(start, s3):
     s3.fault = lambda request: Fault(status=403, code="AccessDenied")
     failure = start(ONLY_RESTORE).wait_for_state("failed")["exit"]
-    assert failure["class"] == "storage"
+    assert failure["class"] == "storage_refused"
     assert "s3:GetObject" in failure["hint"]
 
 

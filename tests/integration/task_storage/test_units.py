@@ -75,7 +75,7 @@ def test_a_large_output_comes_in_parts_and_is_not_seen_before_it_is_whole(start,
 def test_a_folder_cannot_be_an_output_in_s3(start, s3):
     task = writer(start, "mkdir $SHARD_OUTPUT")
     status = give(task, 1, 7, output="s3://bucket/out/part-7")
-    assert (status["state"], status["exit"]["class"]) == ("failed", "storage")
+    assert (status["state"], status["exit"]["class"]) == ("failed", "storage_refused")
     assert "is a folder" in status["exit"]["summary"]
 
 
