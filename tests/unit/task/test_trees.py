@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import resource
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,13 @@ from dcos_tensorflow.task.left_files import Sandbox
 from dcos_tensorflow.task.storage import snapshot
 
 DEPTH = 1500
+
+
+@pytest.fixture(autouse=True)
+def _nothing_deep_is_left(tmp_path: Path) -> Iterator[None]:
+    """Leave pytest no tree that its own remover, which recurs, would end with an error at."""
+    yield
+    subprocess.run(["rm", "-rf", "--", *tmp_path.iterdir()], check=True)
 
 
 def deep(top: Path, name: str = "d", depth: int = DEPTH, file: str = "file") -> Path:
