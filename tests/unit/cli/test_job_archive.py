@@ -97,6 +97,12 @@ def test_a_link_that_leads_out_of_the_folder_is_refused_by_its_name(job, tmp_pat
         pack(job, tmp_path / "out.zip", gate=Gate(Allowed(links=(tmp_path / "job",))))
 
 
+def test_a_name_that_is_not_utf_8_is_refused(job, tmp_path):
+    (job / os.fsdecode(b"n\xff")).touch()
+    with pytest.raises(UsageError, match=r"the name of n\\udcff in .* is not UTF-8"):
+        pack(job, tmp_path / "job.zip")
+
+
 @pytest.mark.parametrize("target", ["/proc/self/environ", "/proc/self", "/sys/kernel"])
 def test_what_the_kernel_shows_is_packed_nowhere(job, tmp_path, target):
     (job / "env").symlink_to(target)

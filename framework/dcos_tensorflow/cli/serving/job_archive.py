@@ -82,7 +82,7 @@ def pack_files(
     all, CliError when something cannot be read or written.
     """
     try:
-        _write(_checked(found, f"{option}: there is no file in {place}.", too_large), target)
+        _write(_checked(found, option, place, too_large), target)
     except OSError as error:
         # A disk that is full while it is written to names no file.
         what = error.filename or f"{place}, into {target},"
@@ -164,18 +164,23 @@ def files_of(
 
 
 def _checked(
-    found: Iterable[tuple[str, Path]], none: str, too_large: str
+    found: Iterable[tuple[str, Path]], option: str, place: str, too_large: str
 ) -> list[tuple[str, Path]]:
-    """Return the files in order. Raises UsageError for none, and for more than a job can be."""
+    """Return the files in order.
+
+    Raises UsageError for none, for more than a job can be, and for a name that no zip can hold.
+    """
     files, total, largest = [], 0, (0, "")
     for name, path in found:
+        if (shown := name.encode(errors="backslashreplace").decode()) != name:
+            raise UsageError(f"{option}: the name of {shown} in {place} is not UTF-8: rename it.")
         size = path.stat().st_size
         files.append((name, path))
         total, largest = total + size, max(largest, (size, name))
         if total > MAX_BYTES:
             raise UsageError(f"{too_large} (a large file is {largest[1]}).")
     if not files:
-        raise UsageError(none)
+        raise UsageError(f"{option}: there is no file in {place}.")
     return sorted(files)
 
 

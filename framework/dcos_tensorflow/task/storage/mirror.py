@@ -15,7 +15,7 @@ import time
 from dataclasses import replace
 from typing import Callable, Dict, FrozenSet, Iterator, List, Set, Tuple
 
-from dcos_tensorflow.task.storage import layout, snapshot, status
+from dcos_tensorflow.task.storage import layout, status
 from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.errors import Cancelled, StorageError
 from dcos_tensorflow.task.storage.layout import FileFacts
@@ -83,7 +83,7 @@ class Mirror(Uploading):
     _round = copy_once
 
     def _due(self, ended: bool) -> List[FileFacts]:
-        listing = snapshot.look(self._directory)
+        listing = self._looked_at(self._directory)
         checkpoints = {posixpath.dirname(path) for path in listing.states}
         others = self._others()
         now = time.monotonic()

@@ -188,12 +188,12 @@ class Publisher(Uploading):
 
     def _look(self, patience: Patience) -> Choice:
         """Return what ``layout`` chooses; a listing that was torn by a save is made again."""
-        listing = snapshot.look(self._plan.directory, self._looked)
+        listing = self._looked_at(self._plan.directory, self._looked)
         choice = layout.choose(listing, patience)
         for _ in range(_LOOKS):
             if not choice.torn:
                 break
-            again = snapshot.look(self._plan.directory, self._looked)
+            again = self._looked_at(self._plan.directory, self._looked)
             if again.files == listing.files:
                 break
             listing, choice = again, layout.choose(again, patience)
