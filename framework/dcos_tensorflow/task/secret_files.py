@@ -3,7 +3,8 @@
 ``main`` places them before anything else and removes them at the end; the guard removes them when
 the runner was killed. Where both were, as an agent kills a container, the next task of this user on
 the machine does. They lie in memory where there is a place for that, and the sandbox, which others
-may read through Mesos, only links to them.
+may read through Mesos, only links to them. Where there is none they lie in the sandbox, and the
+task's stderr says so.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import contextlib
 import fcntl
 import json
 import os
+import sys
 import tempfile
 import time
 from typing import Iterator, Mapping, MutableMapping
@@ -57,7 +59,13 @@ def write(variables: MutableMapping[str, str], sandbox: str, content: bytes) -> 
 def directory(variables: MutableMapping[str, str], sandbox: str) -> str:
     """Return the folder of such files, made at the first time. Raises OSError."""
     if contract.RUNNER_SECRETS_DIRECTORY_VARIABLE not in variables:
-        place = _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) else sandbox
+        place = _MEMORY
+        if not os.access(_MEMORY, os.W_OK | os.X_OK):
+            place = sandbox
+            sys.stderr.write(
+                f"task-runner: {_MEMORY} cannot be written to: the task's secrets lie in its "
+                "sandbox on the disk while it runs, and stay there when it is killed\n"
+            )
         remove_left_behind(place)
         made = tempfile.mkdtemp(prefix=_PREFIX, dir=place)
         # Held until this process ends, however it does: by that others see that it is in use.
