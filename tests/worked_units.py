@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client.work_directory import WorkDirectory
 from waiting import eventually
 
 #: Generous: an unhurried machine needs a tenth of it.
@@ -67,7 +67,7 @@ class Work:
     def document(self) -> dict[str, Any]:
         """Return what became of each unit, as ``sweep --json`` shows it."""
         from dcos_tensorflow.api.views import units
-        from dcos_tensorflow.cli.services.stored import stored_state
+        from dcos_tensorflow.client.stored import stored_state
 
         state = stored_state(self.state, self.name)
         assert state is not None

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 #: What a type checker takes for true; the module that has this name would be one import more.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dcos_tensorflow.cli.errors import CliError
+    from dcos_tensorflow.client.errors import CliError
     from dcos_tensorflow.estimator.job import Job, JobFailed
     from dcos_tensorflow.estimator.tensorflow import TensorFlow
     from dcos_tensorflow.estimator.units import Batch, Sweep

@@ -1,6 +1,6 @@
 """The API of which only the socket is there until somebody asks.
 
-Used by ``cli.serving.served_job``. What answers is a web framework, an application and their
+Used by ``deploy.served_job``. What answers is a web framework, an application and their
 libraries: a tenth of a second that a job's start is not kept waiting for, and that a job of a
 second never needs. Whoever asks first waits that long.
 """

@@ -21,7 +21,8 @@ import click
 
 from dcos_tensorflow import __version__
 from dcos_tensorflow.cli.command_table import COMPLETION_VARIABLE, CommandTable
-from dcos_tensorflow.cli.errors import (
+from dcos_tensorflow.cli.invocation import Invocation
+from dcos_tensorflow.client.errors import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_PIPE,
@@ -29,9 +30,8 @@ from dcos_tensorflow.cli.errors import (
     EXIT_USAGE,
     CliError,
 )
-from dcos_tensorflow.cli.invocation import Invocation
-from dcos_tensorflow.cli.output import OutputLost, complain, show_json
-from dcos_tensorflow.cli.work_directory import work_directory
+from dcos_tensorflow.client.output import OutputLost, complain, show_json
+from dcos_tensorflow.client.work_directory import work_directory
 from dcos_tensorflow.garbage import look_seldom
 from dcos_tensorflow.process_end import end_process
 

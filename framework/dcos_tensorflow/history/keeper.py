@@ -1,6 +1,6 @@
 """Keeps the present run while it goes on: its curves, its options, how it ends.
 
-Started by whoever serves a job (``cli.serving.served_job``), beside its scheduler. It works on a
+Started by whoever serves a job (``deploy.served_job``), beside its scheduler. It works on a
 thread of its own, and whatever fails (a full disk, S3 that does not answer), the job goes on.
 """
 

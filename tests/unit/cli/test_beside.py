@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
+from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.options import OptionProblem, OptionsError
 
 
@@ -16,8 +16,8 @@ def answered(function: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     """Call a function beside a process that has no other thread; it prints what comes of it."""
     (tmp_path / "called.py").write_text(
         f"""
-from dcos_tensorflow.cli.beside import Beside
-from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.deploy.beside import Beside
+from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.options import OptionProblem, OptionsError
 import os, sys, time
 def function():
@@ -80,7 +80,7 @@ def test_a_process_that_is_killed_is_told(tmp_path: Path) -> None:
 
 def test_what_is_not_waited_for_is_ended(tmp_path: Path) -> None:
     program = (
-        "from dcos_tensorflow.cli.beside import Beside\n"
+        "from dcos_tensorflow.deploy.beside import Beside\n"
         "import time\n"
         "with Beside(lambda: time.sleep(100)):\n"
         "    pass\n"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli.services import ending
-from dcos_tensorflow.cli.services.snapshot import snapshot_of
-from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.client import ending
+from dcos_tensorflow.client.snapshot import snapshot_of
+from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import Evidence, LaunchSettings
 from dcos_tensorflow.core.model.spec import TaskRole

@@ -40,17 +40,17 @@ def loaded(program: str) -> set[str]:
         ),
         (
             "run, up to the start of its cluster",
-            "import dcos_tensorflow.cli.commands.run, dcos_tensorflow.cli.serving.starting",
+            "import dcos_tensorflow.cli.commands.run, dcos_tensorflow.deploy.starting",
             (*LARGE, *CLUSTER, "http.client", "dcos_tensorflow.scheduler"),
         ),
         (
             "run, what makes its job ready",
-            "import dcos_tensorflow.cli.serving.readying",
+            "import dcos_tensorflow.deploy.readying",
             (*LARGE, *CLUSTER, "http.client", "dcos_tensorflow.scheduler.scheduler"),
         ),
         (
             "run as a whole",
-            "import dcos_tensorflow.cli.serving.foreground\n"
+            "import dcos_tensorflow.deploy.foreground\n"
             # What follows a job looks at it through this.
             "import dcos_tensorflow.api.views.job",
             # Runners are asked by asyncio. Its options are read by another process.

@@ -10,9 +10,9 @@ import zipfile
 
 import pytest
 
-from dcos_tensorflow.cli.errors import CliError, UsageError
-from dcos_tensorflow.cli.serving import job_archive
-from dcos_tensorflow.cli.serving.job_archive import check_sum, unpack
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.deploy.job import job_archive
+from dcos_tensorflow.deploy.job.job_archive import check_sum, unpack
 from dcos_tensorflow.scheduler.gate import Allowed, Gate
 
 EVERYTHING = Allowed(everything=True)

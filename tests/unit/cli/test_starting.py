@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli.embedded.machine import AgentWishes
-from dcos_tensorflow.cli.serving import starting
-from dcos_tensorflow.cli.serving.given_options import GivenOptions
-from dcos_tensorflow.cli.serving.run_request import RunRequest
-from dcos_tensorflow.cli.settings import collect_for_run
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.deploy import starting
+from dcos_tensorflow.deploy.embedded.machine import AgentWishes
+from dcos_tensorflow.deploy.job.given_options import GivenOptions
+from dcos_tensorflow.deploy.run_request import RunRequest
+from dcos_tensorflow.deploy.settings import collect_for_run
 from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.background_process import StartedProcess
 from dcos_tensorflow.options import OptionsError

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import dcos_tensorflow
-from dcos_tensorflow.cli.embedded.cluster import _set_aside
+from dcos_tensorflow.deploy.embedded.cluster import _set_aside
 from dcos_tensorflow.history import folder as history
 from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.event_files import event_files_below

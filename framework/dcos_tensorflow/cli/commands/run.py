@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.flags import (
     ScriptCommand,
     agent_flags,
@@ -21,16 +20,17 @@ from dcos_tensorflow.cli.flags import (
     work_dir_flag,
 )
 from dcos_tensorflow.cli.invocation import Invocation
-from dcos_tensorflow.cli.settings import (
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.deploy.settings import (
     RUN_SETTINGS,
     Settings,
     collect_for_run,
     setting_flags,
 )
-from dcos_tensorflow.cli.work_directory import WorkDirectory
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.cli.serving.given_options import GivenOptions
+    from dcos_tensorflow.deploy.job.given_options import GivenOptions
 
 _AGENTS = ("agents", "cpus", "mem", "disk", "gpus", "attributes")
 
@@ -96,7 +96,7 @@ def run(
     SCRIPT.py is run as it is, by one worker unless --workers says how many; what stands behind --
     are its arguments. OPTIONS.json says everything else that there is to say.
     """
-    from dcos_tensorflow.cli.serving.script_job import ScriptFlags, given_options
+    from dcos_tensorflow.deploy.job.script_job import ScriptFlags, given_options
 
     said = ScriptFlags(workers, ps, None, tensorflow, name, script_arguments())
     if job.suffix == ".py":
@@ -129,9 +129,9 @@ def deployed(
 
     ``master`` is where it goes when nobody says it. Raises CliError and OptionsError.
     """
-    from dcos_tensorflow.cli.embedded.machine import AgentWishes
-    from dcos_tensorflow.cli.serving.run_request import RunRequest
-    from dcos_tensorflow.cli.serving.starting import run
+    from dcos_tensorflow.deploy.embedded.machine import AgentWishes
+    from dcos_tensorflow.deploy.run_request import RunRequest
+    from dcos_tensorflow.deploy.starting import run
 
     other = {*_AGENTS, "local", "follow", "fresh", "strict", "yes"}
     settings = {name: value for name, value in flags.items() if name not in other}

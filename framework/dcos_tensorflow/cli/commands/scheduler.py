@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dcos_tensorflow.cli.flags import OPTIONS_FILE, overrides_flag
-from dcos_tensorflow.cli.settings import SETTINGS, collect, setting_flags, with_cosmos_wish
+from dcos_tensorflow.deploy.settings import SETTINGS, collect, setting_flags, with_cosmos_wish
 
 
 @click.command()
@@ -36,7 +36,7 @@ def scheduler(
     Each flag can also be given as DCOS_TENSORFLOW_<NAME> in the environment, or as <name> in the
     --config file. Ending this process leaves all tasks running.
     """
-    from dcos_tensorflow.cli.serving.daemon import serve
+    from dcos_tensorflow.deploy.daemon import serve
     from dcos_tensorflow.task.shield import keep_memory_private
 
     keep_memory_private()
