@@ -33,7 +33,7 @@ __all__ = [
 #: The module of each of them.
 _PLACES = {
     "Batch": "estimator.units",
-    "CliError": "cli.errors",
+    "CliError": "client.errors",
     "Job": "estimator.job",
     "JobFailed": "estimator.job",
     "OptionsError": "options.errors",

@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +28,6 @@ from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.model.workload_spec import BatchSpec
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.task import trees
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ Tail = Callable[[str, str, str], Sequence[str]]
 
 _OUTPUT_LINES = 15
 _EVENT_FILE = "events.out.tfevents."
-_SANDBOX = pattern(r"/[^\s\"']*/executors/[^\s/]+/runs/[^\s/]+/")
+_SANDBOX = re.compile(r"/[^\s\"']*/executors/[^\s/]+/runs/[^\s/]+/")
 _SEARCHED_LINES = 400
 #: So many tasks are asked what they left in their sandboxes, and so many files of each are named.
 _ASKED_FOR_FILES = 20

@@ -1,6 +1,6 @@
 """Whether what is said of the API's callers, certificate and address fits together.
 
-Used by ``cli.settings`` once each value alone is right. The web framework, TLS and the library of
+Used by ``deploy.settings`` once each value alone is right. The web framework, TLS and the library of
 keys come with the checks that need them: the flags of every command come from ``settings``.
 """
 

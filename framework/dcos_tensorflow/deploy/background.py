@@ -24,14 +24,13 @@ from dcos_tensorflow.deploy.embedded.cluster import lasting_cluster, tell
 from dcos_tensorflow.deploy.job.deployment import Deployment
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.settings import OTHER_VARIABLES, PREFIX, SETTINGS, Settings
-from dcos_tensorflow.local.background_process import StartedProcess
 
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.1
 _LOG_LINES = 20
 
 
-def in_background(deployed: Deployment, begun: StartedProcess | None = None) -> Registration:
+def in_background(deployed: Deployment) -> Registration:
     """Start the job's scheduler in the background and return where it is.
 
     A job of this machine goes to the embedded cluster that lasts, which is started where none runs.
@@ -45,7 +44,6 @@ def in_background(deployed: Deployment, begun: StartedProcess | None = None) -> 
             deployed.prepared.spec,
             request.wishes,
             strict=request.strict,
-            begun=begun,
         )
         tell(cluster, request.stream)
     return start_scheduler(
@@ -58,10 +56,10 @@ def in_background(deployed: Deployment, begun: StartedProcess | None = None) -> 
     )
 
 
-def detach(deployed: Deployment, begun: StartedProcess | None) -> int:
+def detach(deployed: Deployment) -> int:
     """Start the job's scheduler in the background, and say how to follow and stop the job."""
     service, directory = deployed.prepared.spec.name, deployed.directory
-    registration = in_background(deployed, begun)
+    registration = in_background(deployed)
     if deployed.request.json:
         show_json(
             {

@@ -51,7 +51,6 @@ from dcos_tensorflow.deploy.wanted_service import (
     to_serve,
     to_uninstall,
 )
-from dcos_tensorflow.garbage import look_as_usual
 from dcos_tensorflow.local.daemon import PRINCIPAL
 from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.options import OptionsError
@@ -135,7 +134,6 @@ def serve(
             with _signals_end(ended) as starting:
                 stack.enter_context(served)
                 starting.clear()
-                look_as_usual()
                 log.info("the API listens on %s", served.scheduler.api_url)
                 return _serve(served, settings, ended, folder)
         except _Ended:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -32,7 +32,6 @@ from dcos_tensorflow.client.following.job import (
 from dcos_tensorflow.client.output import say, say_lines, show_json
 from dcos_tensorflow.client.registry import only_run
 from dcos_tensorflow.core.counted import agreeing, counted
-from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.deploy.embedded.cluster import Cluster, check_of, cluster_for_run, tell
 from dcos_tensorflow.deploy.job.deployment import Deployment
@@ -46,32 +45,14 @@ from dcos_tensorflow.deploy.scheduler_settings import (
 )
 from dcos_tensorflow.deploy.served_job import ServedJob
 from dcos_tensorflow.deploy.service_login import with_clusters_authority
-from dcos_tensorflow.garbage import look_as_usual
-from dcos_tensorflow.local.background_process import StartedProcess
-from dcos_tensorflow.scheduler import artifacts
-from dcos_tensorflow.task.bundle import BundleError
 from dcos_tensorflow.task.shield import keep_memory_private
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options
 
 
-def prepare() -> None:
-    """Work out what is the same for all jobs, while nothing of this one is known yet."""
-    # What is wrong there is told by the scheduler.
-    with suppress(OSError, BundleError):
-        artifacts.identities()
-    codec.learn(ServiceSpec)
-    # What the first offer, and what keeps the run, would import in each other's way.
-    from dcos_tensorflow.api import views  # noqa: F401
-    from dcos_tensorflow.history import bucket  # noqa: F401
-
-
-def run(deployed: Deployment, begun: StartedProcess | None) -> int:
-    """Serve and follow the job, and return the exit code. Raises CliError.
-
-    ``begun`` is the process of the embedded cluster, if one was started for this run.
-    """
+def run(deployed: Deployment) -> int:
+    """Serve and follow the job, and return the exit code. Raises CliError."""
     keep_memory_private()
     request, prepared = deployed.request, deployed.prepared
     directory, account = deployed.directory, deployed.account
@@ -89,7 +70,6 @@ def run(deployed: Deployment, begun: StartedProcess | None) -> int:
                 ends,
                 done=deployed.is_done,
                 strict=request.strict,
-                begun=begun,
             )
             tell(cluster, request.stream)
             settings = settings.with_default("master", cluster.master)
@@ -122,7 +102,6 @@ def run(deployed: Deployment, begun: StartedProcess | None) -> int:
                 ends.pop_all()
             raise
         served.wait_for_launch()
-        look_as_usual()
         _announce(deployed, where, run=served.snapshot().run)
         if deployed.is_done and (refused := served.refused_update()):
             raise CliError(f"No run with these options can follow the one before: {refused}.")

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dcos_tensorflow.api.app import create_app
+from dcos_tensorflow.api.audit import AuditLog
 from dcos_tensorflow.api.counters import Metrics
-from dcos_tensorflow.api.on_demand import ApiOnDemand
+from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.client import ending, registry
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.kept_output import keep_output
@@ -31,6 +32,7 @@ from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.recovery import sidecars
+from dcos_tensorflow.deploy.api_access import access_of, certificate_of
 from dcos_tensorflow.deploy.job.deployment import PreparedJob
 from dcos_tensorflow.deploy.scheduler_settings import without_password
 from dcos_tensorflow.history.curves import Curves
@@ -39,7 +41,7 @@ from dcos_tensorflow.local.machine.process_tree import start_time
 from dcos_tensorflow.network.listening import ServerNotStarted
 from dcos_tensorflow.options.errors import OptionsError, one_sentence
 from dcos_tensorflow.scheduler.beginning import NothingInForce
-from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
+from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.scheduler import (
     EXIT_API,
     EXIT_INITIALIZATION,
@@ -333,31 +335,17 @@ class ServedJob:
             return []
         return files.tail(agent_id, state.framework_id, task_id, file, lines=400)
 
-    def _serve_api(self, scheduler: Scheduler) -> ApiOnDemand:
-        source = SchedulerSource(scheduler, self._as_given)
-
-        def serve(listening: socket.socket) -> ApiServer:
-            # The application and its libraries come with the first question, not with the start.
-            from dcos_tensorflow.api.app import create_app
-            from dcos_tensorflow.api.audit import AuditLog
-            from dcos_tensorflow.api.server import ApiServer
-            from dcos_tensorflow.deploy.api_access import access_of, certificate_of
-
-            app = create_app(
-                source,
-                access=access_of(self.config),
-                metrics=self._metrics,
-                audit=AuditLog(self.directory.audit_log),
-                curves=self._curves,
-                history=self._history,
-            )
-            server = ApiServer(app, tls=certificate_of(self.config))
-            server.start_at(listening)
-            return server
-
-        # Tasks that fetch their runner from it ask at once.
-        at_once = self.config.artifacts == ArtifactDelivery.HTTP
-        return ApiOnDemand(serve, self.config.api_host, self.config.api_port, at_once=at_once)
+    def _serve_api(self, scheduler: Scheduler) -> ApiServer:
+        app = create_app(
+            SchedulerSource(scheduler, self._as_given),
+            access=access_of(self.config),
+            metrics=self._metrics,
+            audit=AuditLog(self.directory.audit_log),
+            curves=self._curves,
+            history=self._history,
+        )
+        certificate = certificate_of(self.config)
+        return ApiServer(app, self.config.api_host, self.config.api_port, tls=certificate)
 
     def _without_secrets(self, state: ServiceState, told: Any) -> Any:
         from dcos_tensorflow.api.redaction import redact, secret_values

@@ -27,7 +27,6 @@ from dcos_tensorflow.network.zookeeper_address import (
     with_login,
     with_tls,
 )
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import BadStateUrl
 from dcos_tensorflow.state.urls import parse_state_url
@@ -345,7 +344,7 @@ _RUN_VARIABLES = frozenset(s.variable for s in SETTINGS if s.name in RUN_SETTING
 UNINSTALL_VARIABLE = "SDK_UNINSTALL"
 
 #: Whatever stands before an @ may be a password.
-_PASSWORD = pattern(r"[^/@\s]*@")
+_PASSWORD = re.compile(r"[^/@\s]*@")
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 

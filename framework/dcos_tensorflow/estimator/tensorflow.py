@@ -25,7 +25,6 @@ from dcos_tensorflow.deploy.job.script_job import (
 )
 from dcos_tensorflow.deploy.run_request import RunRequest
 from dcos_tensorflow.deploy.settings import collect_for_run
-from dcos_tensorflow.deploy.starting import begun_cluster
 from dcos_tensorflow.estimator import arguments
 from dcos_tensorflow.estimator.job import Job, kept_spec
 from dcos_tensorflow.estimator.units import Batch, Sweep, kind_of
@@ -214,17 +213,13 @@ class TensorFlow:
             fresh=fresh,
             yes=True,
         )
-        options = given.load()
-        directory = work.service(options.service.name)
-        with begun_cluster(request, directory) as begun:
-            # Many imports on one core, while the cluster's process has the other.
-            from dcos_tensorflow.deploy.background import in_background
-            from dcos_tensorflow.deploy.readying import made_ready
+        from dcos_tensorflow.deploy.background import in_background
+        from dcos_tensorflow.deploy.run import prepared_alone
 
-            with made_ready(request, options, directory) as ready:
-                in_background(ready, begun)
-            spec = ready.prepared.spec
-            return kind_of(spec)(spec.name, work)
+        with prepared_alone(request) as ready:
+            in_background(ready)
+        spec = ready.prepared.spec
+        return kind_of(spec)(spec.name, work)
 
 
 def _work(work_dir: str | Path | None) -> WorkDirectory:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from dcos_tensorflow.garbage import look_as_usual
 from dcos_tensorflow.local.background_process import stop_requested
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.local.daemon import agent_of, background_of, credentials_of
@@ -35,7 +34,6 @@ def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluste
     work = state_dir / "work"
     with kind(agents, work, port=config["port"], credentials=known) as cluster:
         background.announce(master=cluster.master, agents=config["agents"])
-        look_as_usual()
         background.await_end(stopping)
     if not background.is_lost():
         background.forget()

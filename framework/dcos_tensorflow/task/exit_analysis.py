@@ -12,7 +12,6 @@ from dataclasses import asdict
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.exit_class import ExitClass
 from dcos_tensorflow.task.known_failures import Rule, first_match
@@ -114,13 +113,13 @@ class ExitReport:
 
 #: Exceptions that tell of somebody else: a peer, a server, the network. The code cannot help them,
 #: so that meeting one again says nothing of the code.
-_OF_OTHERS = pattern(
+_OF_OTHERS = re.compile(
     r"[Cc]onnect|[Tt]imeout|^(?:URLError|gaierror|BrokenPipeError|AbortedError|CancelledError"
     r"|DeadlineExceededError|Unavailable\w*)$"
 )
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-_REMOTE = pattern(r"remote target /job:(\w+)/replica:\d+/task:(\d+)")
-_IMPORTING = pattern(r"^task-runner: importing (\S+) failed$")
+_REMOTE = re.compile(r"remote target /job:(\w+)/replica:\d+/task:(\d+)")
+_IMPORTING = re.compile(r"^task-runner: importing (\S+) failed$")
 
 
 def analyse(ending: Ending, lines: Sequence[str]) -> ExitReport:

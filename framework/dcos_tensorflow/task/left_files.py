@@ -11,7 +11,6 @@ import re
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import trees
 
@@ -19,7 +18,7 @@ from dcos_tensorflow.task import trees
 NAMED = 20
 #: A sandbox with more files and folders is not read any further.
 _MOST_FILES = 50_000
-_OURS = pattern(
+_OURS = re.compile(
     r"std(?:out|err)(?:\.\d+)?|progress\.jsonl|"
     + "|".join(re.escape(n) for n in (contract.EXIT_REPORT_FILE, contract.EXIT_HISTORY_FILE))
     + r"|.*\.pyc|core(?:\.\d+)?"

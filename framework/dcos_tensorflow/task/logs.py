@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import threading
 from collections import deque
 from typing import Callable, Deque, List, Optional
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.task.job_files import create, open_regular
 
 COPY_BYTES = 1 << 20
@@ -25,7 +25,7 @@ MAX_LINE_BYTES = 64 * 1024
 #: So much of a job's output waits to be cut into its last lines.
 GATHERED_BYTES = 256 * 1024
 #: A state of a progress bar, as Keras and tqdm draw them: of how much.
-_BAR = pattern(r"^[\s\x08]*(?:\x1b\[[0-9;]*m)*\s*(?:\d+/(\d+|Unknown)\b|.{0,80}\d%\|)")
+_BAR = re.compile(r"^[\s\x08]*(?:\x1b\[[0-9;]*m)*\s*(?:\d+/(\d+|Unknown)\b|.{0,80}\d%\|)")
 
 
 class BoundedOutput:

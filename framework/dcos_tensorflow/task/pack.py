@@ -123,7 +123,7 @@ def _sources(storage: bool) -> List[Path]:
         folders += [package / "task" / "storage", package / "task" / "log_shipping"]
     found = [source for folder in folders for source in folder.glob("*.py")]
     # With the first the job's own code finds report, where our wrapper runs that.
-    names = ("__init__.py", "core/contract.py", "patterns.py", "records.py")
+    names = ("__init__.py", "core/contract.py", "records.py")
     alone = [package / name for name in names]
     return [*alone, *(s for s in found if s.name not in _NOT_PACKED)]
 

@@ -18,8 +18,6 @@ import threading
 from collections import deque
 from typing import Callable, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from dcos_tensorflow.patterns import pattern
-
 #: How much of what an installer has printed is told with its failure.
 TOLD_LINES = 20
 _MASKED = "(hidden)"
@@ -40,7 +38,7 @@ _FOR_UV = {
 }
 #: Words of pip, uv and what they call by, for an index that was not reached. Looked for before all
 #: else: without an answer pip says in the end that there is no such package.
-_NETWORK = pattern(
+_NETWORK = re.compile(
     r"NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ConnectionResetError|ProtocolError"
     r"|Temporary failure in name resolution|Name or service not known|Network is unreachable"
     r"|Connection (?:refused|reset|broken|timed out)|ProxyError|IncompleteRead|dns error"
@@ -48,13 +46,15 @@ _NETWORK = pattern(
     r"|(?:HTTP|Server) error:? \(?5\d\d|HTTP (?:status|error) (?:server error \()?5\d\d",
     re.IGNORECASE,
 )
-_NO_SPACE = pattern(r"No space left on device|Disk quota exceeded")
-_CONFLICT = pattern(r"ResolutionImpossible|conflicting dependencies|unsatisfiable", re.IGNORECASE)
+_NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
+_CONFLICT = re.compile(
+    r"ResolutionImpossible|conflicting dependencies|unsatisfiable", re.IGNORECASE
+)
 #: uv draws a tree of its reasons, which begins with a cross.
-_UV_BEGINS = pattern("\u00d7|error:")
-_UV_DRAWS = pattern("^(?:\u00d7|error:|[\u2570\u251c]\u2500\u25b6|\u2502)\\s*")
+_UV_BEGINS = re.compile("\u00d7|error:")
+_UV_DRAWS = re.compile("^(?:\u00d7|error:|[\u2570\u251c]\u2500\u25b6|\u2502)\\s*")
 #: Of what an installer prints, the lines that show that something goes on.
-_PROGRESS = pattern(
+_PROGRESS = re.compile(
     r"^\s*(?:Downloading|Installing|Successfully|Building|Resolved|Prepared|Installed)\b"
 )
 

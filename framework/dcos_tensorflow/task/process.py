@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -17,7 +18,6 @@ import threading
 import time
 from typing import IO, Any, Callable, List, Mapping, Optional, Set, Tuple
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.task import process_table
 from dcos_tensorflow.task.logs import BoundedOutput, LineScanner, lines_of
 from dcos_tensorflow.task.program import GO, WORDS_VARIABLE
@@ -32,7 +32,7 @@ GATHER_SECONDS = 0.1
 _SET_PIPE_SIZE, _SMALLEST_PIPE = 1031, 4096
 DRAIN_SECONDS = 5.0
 #: The number of a start, as a process tells it; it may write anything there.
-_START = pattern(r"[0-9]{1,18}")
+_START = re.compile(r"[0-9]{1,18}")
 
 
 class UserProcess:

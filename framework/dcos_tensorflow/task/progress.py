@@ -14,7 +14,6 @@ from dataclasses import field, replace
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 
 #: Longer lines are data, not progress.
@@ -29,39 +28,39 @@ MAX_NAME = contract.METRIC_NAME_LENGTH
 _NUMBER = r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf))"
 _IS = r"""["']?\s*[:=]?\s*"""
 #: "Step 5 cancelled" is TensorFlow's own, and none of the training (``contract.MOST_STEPS``).
-_STEP = pattern(
+_STEP = re.compile(
     rf"(?<![\w/.])(?:global[_ ])?steps?{_IS}#?\s*(\d+)(?![\d.]*\s*%)\b(?!\.\d|\s+cancel)",
     re.IGNORECASE,
 )
-_LOSS = pattern(rf"(?<![\w/.])(?:train(?:ing)?[_ ])?loss{_IS}{_NUMBER}", re.IGNORECASE)
-_ACCURACY = pattern(
+_LOSS = re.compile(rf"(?<![\w/.])(?:train(?:ing)?[_ ])?loss{_IS}{_NUMBER}", re.IGNORECASE)
+_ACCURACY = re.compile(
     rf"(?<![\w/.])(?:train(?:ing)?[_ ])?(?:sparse_)?(?:categorical_|binary_)?acc(?:uracy)?{_IS}"
     rf"{_NUMBER}(\s*%)?",
     re.IGNORECASE,
 )
-_EPOCH = pattern(r"^\s*Epoch\s+(\d+)\s*/\s*(\d+)\b")
-_BATCH = pattern(r"^\s*(\d+)/(\d+)\b.*\b(?:loss|step)\b")
-_RESULT = pattern(r"(?:^|\s)result:?\s*(\{.*\})\s*$", re.IGNORECASE)
+_EPOCH = re.compile(r"^\s*Epoch\s+(\d+)\s*/\s*(\d+)\b")
+_BATCH = re.compile(r"^\s*(\d+)/(\d+)\b.*\b(?:loss|step)\b")
+_RESULT = re.compile(r"(?:^|\s)result:?\s*(\{.*\})\s*$", re.IGNORECASE)
 #: What a line has in it that tells anything, in small letters: most lines of most jobs have none.
 _TELLING = (
     *(b"step", b"loss", b"acc", b"epoch", b"result", b"val_", b"auc", b"score", b"error"),
     *(b"mae", b"mse", b"metric", b"reward", b"perplexity"),
 )
-_WORTH_A_LOOK = pattern(b"|".join(_TELLING).decode(), re.IGNORECASE)
+_WORTH_A_LOOK = re.compile(b"|".join(_TELLING).decode(), re.IGNORECASE)
 #: Of more lines than may be looked at, so many that have each word.
 _NEWEST = 2
 #: What of a record has a place of its own.
 _NAMED = frozenset({"step", "global_step", "loss", "accuracy", "epoch", "epochs"})
 #: A number with its name: "val_loss: 0.3", "auc=0.9". What stands before a place in code or a time
 #: is none.
-_PAIR = pattern(
+_PAIR = re.compile(
     rf"(?:^|(?<=[\s,(\[|]))([A-Za-z_][\w/.-]{{0,{MAX_NAME - 1}}})(?:: |\s?=\s?){_NUMBER}"
     r"(?=$|[\s,)\]|])"
 )
 #: A line of nothing but such pairs may have blanks alone between them: "step 3 loss 0.2 auc 0.9".
-_PLAIN_PAIR = pattern(rf"([A-Za-z_][\w/.-]{{0,{MAX_NAME - 1}}})[:=]? {_NUMBER}(?:[,;] ?| |$)")
-_BLANKS = pattern(r"\s+")
-_TERMINAL_CODES = pattern(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
+_PLAIN_PAIR = re.compile(rf"([A-Za-z_][\w/.-]{{0,{MAX_NAME - 1}}})[:=]? {_NUMBER}(?:[,;] ?| |$)")
+_BLANKS = re.compile(r"\s+")
+_TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 
 
 @dataclass(frozen=True)

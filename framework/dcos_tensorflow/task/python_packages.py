@@ -14,7 +14,6 @@ import sys
 from typing import Any, Iterator, List, Sequence, Tuple
 
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import trees
 
@@ -27,9 +26,9 @@ _FIRST_WITH_CUDA = (2, 14)
 _WHEEL_SUFFIXES = (".whl", ".tar.gz", ".zip")
 #: What a package is built of; of a folder that is to be installed nothing else counts.
 _SOURCE_SUFFIXES = (".py", ".toml", ".cfg", ".in", ".txt", ".c", ".cc", ".cpp", ".h", ".pyx")
-_INCLUDED = pattern(r"^(-r|--requirement|-c|--constraint)(?:\s+|\s*=\s*|(?=[^-\s]))(\S.*)$")
-_EDITABLE = pattern(r"^(?:-e|--editable)\b")
-_OPTION = pattern(r"\s--?[a-z]")
+_INCLUDED = re.compile(r"^(-r|--requirement|-c|--constraint)(?:\s+|\s*=\s*|(?=[^-\s]))(\S.*)$")
+_EDITABLE = re.compile(r"^(?:-e|--editable)\b")
+_OPTION = re.compile(r"\s--?[a-z]")
 #: More files that include one another are a circle.
 _MOST_FILES = 50
 
@@ -276,7 +275,7 @@ def _digest(path: str) -> str:
     return digest.hexdigest()
 
 
-_PINNED = pattern(r"tensorflow(?:-cpu)?(?:\[[\w,-]*\])?\s*==\s*(\d+\.\d+\.\d+)\s*(?:;|$)")
+_PINNED = re.compile(r"tensorflow(?:-cpu)?(?:\[[\w,-]*\])?\s*==\s*(\d+\.\d+\.\d+)\s*(?:;|$)")
 
 
 def pinned_tensorflow(content: Sequence[str]) -> str:

@@ -18,7 +18,6 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 from urllib.parse import parse_qs
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.task import authentication
 from dcos_tensorflow.task.authentication import is_count
 from dcos_tensorflow.task.lifecycle import Ending, StaleOrder
@@ -239,7 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
         return 202, self.server.runner.status()
 
 
-_SECONDS = pattern(r"[0-9]{1,6}(\.[0-9]{1,6})?\Z", re.ASCII)
+_SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?\Z", re.ASCII)
 
 
 def _one(query: Mapping[str, List[str]], name: str) -> str:

@@ -11,32 +11,31 @@ from __future__ import annotations
 import re
 from typing import Iterable, List, Optional, Sequence
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 
 #: What is told of an error's line at most.
 MAX_ERROR = 300
 
 _TRACEBACK = "Traceback (most recent call last):"
-_EXCEPTION = pattern(
+_EXCEPTION = re.compile(
     r"^\s*(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Unavailable)\w*)"
     r"(?::\s?(?P<text>.*))?$"
 )
 #: An exception may have any name. So only what ends the frames of a traceback is taken for one.
-_ANY_EXCEPTION = pattern(r"^(?P<name>[A-Za-z_][\w.]*)(?::\s(?P<text>.*))?$")
-_FRAME = pattern(r'^[\s|+]*File "(?P<file>[^"]+)", line (?P<line>\d+)')
-_CHAINED = pattern(r"^(During handling of the above exception|The above exception was the)")
+_ANY_EXCEPTION = re.compile(r"^(?P<name>[A-Za-z_][\w.]*)(?::\s(?P<text>.*))?$")
+_FRAME = re.compile(r'^[\s|+]*File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_CHAINED = re.compile(r"^(During handling of the above exception|The above exception was the)")
 #: What says nothing by itself: the error is below it.
-_WRAPPED = pattern(r"in user code:$|(?:^|: )Exception encountered when calling ")
+_WRAPPED = re.compile(r"in user code:$|(?:^|: )Exception encountered when calling ")
 _GRAPH = "Graph execution error:"
-_LOCATION = pattern(r"^$|Detected at node|File \"|<stack traces|\d+ root error")
-_TERMINAL_CODES = pattern(r"\x1b\[[0-9;?]*[A-Za-z]")
+_LOCATION = re.compile(r"^$|Detected at node|File \"|<stack traces|\d+ root error")
+_TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 #: Where in a graph an operation is, which says nothing to who wrote no graph.
-_OF_THE_GRAPH = pattern(r"\{\{\w+ [^{}]*\}\}(?:\[\[\{\{[^{}]*\}\}\]\])? |(?: name:) *$")
+_OF_THE_GRAPH = re.compile(r"\{\{\w+ [^{}]*\}\}(?:\[\[\{\{[^{}]*\}\}\]\])? |(?: name:) *$")
 _TENSORFLOW_ERRORS = "tensorflow.python.framework.errors_impl."
 #: Code that is not the user's: libraries, the interpreter's own, the task runner's wrapper, and
 #: what AutoGraph has made of the user's, in files of changing names.
-_NOT_THE_USERS = pattern(
+_NOT_THE_USERS = re.compile(
     r"/(?:site|dist)-packages/|/lib(?:64)?/python3[.\d]*/|^<|task-runner[^/]*\.pyz/"
     r"|/dcos_tensorflow/task/|__autograph_generated_file"
 )

@@ -10,7 +10,7 @@ from zipimport import zipimporter
 
 import pytest
 
-from dcos_tensorflow import job_code, patterns, records, task
+from dcos_tensorflow import job_code, records, task
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import packed_main, reach
 from dcos_tensorflow.task.pack import build_zipapp
@@ -22,7 +22,6 @@ SOURCES = [
         for path in sorted(Path(room.__file__).parent.glob("*.py"))
     ),
     Path(contract.__file__),
-    Path(patterns.__file__),
     Path(records.__file__),
 ]
 
@@ -43,7 +42,6 @@ def test_it_holds_what_runs_and_reads_the_job_and_the_shared_constants_alone(tmp
         "dcos_tensorflow/__init__.py",
         "dcos_tensorflow/core/__init__.py",
         "dcos_tensorflow/core/contract.py",
-        "dcos_tensorflow/patterns.py",
         "dcos_tensorflow/records.py",
     }
 

@@ -19,7 +19,6 @@ from dcos_tensorflow.cli.flags import (
     script_flags,
     work_dir_flag,
 )
-from dcos_tensorflow.cli.invocation import Invocation
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.deploy.settings import (
@@ -130,8 +129,8 @@ def deployed(
     ``master`` is where it goes when nobody says it. Raises CliError and OptionsError.
     """
     from dcos_tensorflow.deploy.embedded.machine import AgentWishes
+    from dcos_tensorflow.deploy.run import run
     from dcos_tensorflow.deploy.run_request import RunRequest
-    from dcos_tensorflow.deploy.starting import run
 
     other = {*_AGENTS, "local", "follow", "fresh", "strict", "yes"}
     settings = {name: value for name, value in flags.items() if name not in other}
@@ -146,7 +145,7 @@ def deployed(
             "--agents, --cpus, --mem, --disk, --gpus and --attributes are for the embedded cluster;"
             f" this job goes to {collected.origin('master')}."
         )
-    invocation: Invocation = click.get_current_context().obj or Invocation()
+    typed: tuple[str, ...] = click.get_current_context().obj or ()
     return run(
         RunRequest(
             given=read(collected),
@@ -160,7 +159,6 @@ def deployed(
             strict=flags["strict"],
             yes=flags["yes"],
             json=as_json,
-            typed=invocation.typed,
-        ),
-        may_fork=invocation.own_process,
+            typed=typed,
+        )
     )

@@ -6,9 +6,9 @@ other options and never looks into it: to it a unit is a number and what became 
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 
 #: Bytes of a unit's payload as JSON: pages of units must stay small values of the store.
@@ -16,7 +16,7 @@ MAX_PAYLOAD = 4096
 #: So many shards, or trials, are the most of one service: each is kept, and shown.
 MOST_UNITS = 100_000
 #: What stands for a shard's index in ``BatchSpec.output``, with the digits it has at least.
-OUTPUT_INDEX = pattern(r"\{index(?::0?([1-9]))?\}")
+OUTPUT_INDEX = re.compile(r"\{index(?::0?([1-9]))?\}")
 
 #: One value that a parameter may have, as JSON has it.
 ParameterValue = bool | int | float | str

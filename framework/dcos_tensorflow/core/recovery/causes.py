@@ -6,9 +6,10 @@ reasons come before exit codes, because an agent that dies makes its tasks exit 
 
 from __future__ import annotations
 
+import re
+
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 
 
@@ -112,8 +113,8 @@ EXIT_CODES: dict[int, Cause] = {
     contract.EXIT_STORAGE: Cause("storage", charged=False),
 }
 
-_EXIT_STATUS = pattern(r"exited with status (\d+)")
-_SIGNAL = pattern(r"terminated with signal (.+)")
+_EXIT_STATUS = re.compile(r"exited with status (\d+)")
+_SIGNAL = re.compile(r"terminated with signal (.+)")
 
 
 def exit_code(message: str) -> int | None:

@@ -24,7 +24,7 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.deploy.embedded.fitting import check_fits, fits, overcommitted
 from dcos_tensorflow.deploy.embedded.machine import AgentWishes, agents, ports_of
 from dcos_tensorflow.local import daemon
-from dcos_tensorflow.local.background_process import BackgroundProcessError, StartedProcess
+from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.configuration import AgentConfig
 from dcos_tensorflow.local.daemon import ClusterStatus
 from dcos_tensorflow.mesos.credentials import Credentials
@@ -95,16 +95,11 @@ def running(directory: Path) -> ClusterStatus | None:
     return found
 
 
-def up(
-    directory: Path,
-    configs: Sequence[AgentConfig],
-    port: int = 0,
-    begun: StartedProcess | None = None,
-) -> ClusterStatus:
-    """Start a cluster, in the process that was begun for it if there is one. Raises CliError."""
+def up(directory: Path, configs: Sequence[AgentConfig], port: int = 0) -> ClusterStatus:
+    """Start a cluster. Raises CliError."""
     make_folder(directory)
     with told_in_a_sentence():
-        return daemon.up(directory, configs, port=port, begun=begun)
+        return daemon.up(directory, configs, port=port)
 
 
 def down(directory: Path) -> bool:
@@ -139,7 +134,6 @@ def cluster_for_run(
     *,
     done: bool,
     strict: bool,
-    begun: StartedProcess | None = None,
 ) -> Cluster:
     """Return the cluster for a run; one of its own is ended by ``stack``.
 
@@ -168,7 +162,7 @@ def cluster_for_run(
     if done:
         _set_aside(directory.cluster)
     stack.callback(down, directory.cluster)
-    status = up(directory.cluster, configs, begun=begun)
+    status = up(directory.cluster, configs)
     return Cluster.at(directory.cluster, status, own=True, note=note)
 
 
@@ -202,7 +196,6 @@ def lasting_cluster(
     wishes: AgentWishes,
     *,
     strict: bool,
-    begun: StartedProcess | None = None,
 ) -> Cluster:
     """Return a cluster that lives on, started for the job when there is none. Raises CliError."""
     if running(directory.cluster) is not None:
@@ -214,7 +207,7 @@ def lasting_cluster(
     if found is not None and not _makes_room(work.local, found, spec):
         return Cluster.at(work.local, found, own=False)
     configs, note = _sized(spec, agents(wishes, work.local), wishes, strict=strict)
-    started = up(work.local, configs, begun=begun)
+    started = up(work.local, configs)
     # Whatever somebody has started by hand is as large as they have said.
     (work.local / _FOR_JOBS).write_text(str(started.pid))
     return Cluster.at(work.local, started, own=False, note=note)

@@ -11,9 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from dcos_tensorflow.patterns import pattern
-
-_DISTRIBUTION = pattern(r"(?:tensorflow|tensorflow_\w+)-\d")
+_DISTRIBUTION = re.compile(r"(?:tensorflow|tensorflow_\w+)-\d")
 
 
 def this_interpreter() -> Path:

@@ -1,7 +1,6 @@
-"""What a run comes to before anything of it is served: values, which a pipe can carry.
+"""What a run comes to before anything of it is served: plain values.
 
-``readying`` makes them of options; ``foreground`` and ``background`` serve what they say. Nothing
-here reads options, or needs what does.
+``deploy.run`` makes them of options; ``foreground`` and ``background`` serve what they say.
 """
 
 from __future__ import annotations

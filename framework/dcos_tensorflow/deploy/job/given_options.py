@@ -12,15 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.core.json_text import read_json
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options
 
-#: What a folder and a process can be called after, whatever else is wrong with it.
-_LIKELY = pattern("[a-z0-9/-]{1,100}")
 #: Where options without a file lie for a scheduler in the background.
 _FILE = "options.json"
 
@@ -54,20 +50,6 @@ class GivenOptions:
             folder=self.folder,
         )
 
-    def likely_name(self) -> str:
-        """Return the service's name where it simply stands there, else nothing; reads no options.
-
-        Whether it is right, and all else, only ``load`` says.
-        """
-        prefix = "service.name="
-        said = [one.removeprefix(prefix) for one in self.overrides if one.startswith(prefix)]
-        try:
-            given = self.source if isinstance(self.source, Mapping) else _read(self.source)
-            name = said[-1] if said else given["service"]["name"]
-        except (OSError, ValueError, LookupError, TypeError):
-            return ""
-        return name if isinstance(name, str) and _LIKELY.fullmatch(name) else ""
-
     def as_published(self) -> GivenOptions:
         """Return the same with the counts of the published package."""
         return replace(self, published_defaults=True)
@@ -83,7 +65,3 @@ class GivenOptions:
         path = directory.path / _FILE
         path.write_text(json.dumps(self.source, indent=2) + "\n", encoding="utf-8")
         return path
-
-
-def _read(file: Path) -> Any:
-    return read_json(file.read_bytes())

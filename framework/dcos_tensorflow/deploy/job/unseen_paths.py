@@ -7,18 +7,18 @@ machine. What is no file here is not judged: it may be one there, or be written 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from dcos_tensorflow.client.work_directory import expanded
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.job_code.facts import Named
-from dcos_tensorflow.patterns import pattern
 
 #: So many are told.
 MOST_NOTES = 5
 #: What machines have of their own, each in its way.
 _SYSTEM = ("bin", "dev", "etc", "lib", "proc", "run", "sys", "tmp", "usr", "var")
-_PATTERN = pattern(r"[*?\[{%].*")
+_PATTERN = re.compile(r"[*?\[{%].*")
 
 
 def unseen_paths(

@@ -7,9 +7,9 @@ and 1,048,576 bytes a request, 26 of them for each event, in the order of time, 
 
 from __future__ import annotations
 
+import re
 from typing import Any, Callable, Dict, Iterator, List, Sequence
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.task.log_shipping.spool import Mark, Part
 from dcos_tensorflow.task.storage.errors import StorageError, problem_error, storage_error
 from dcos_tensorflow.task.storage.location import S3Settings
@@ -25,8 +25,8 @@ _PIECE_BYTES = MAX_EVENT_BYTES // 3
 #: PutLogEvents is throttled per account; a task must not take what others need.
 SECONDS_BETWEEN_REQUESTS = 0.25
 
-_LINE_END = pattern(rb"\r\n|[\r\n]")
-_NOT_IN_NAMES = pattern(r"[:*]")
+_LINE_END = re.compile(rb"\r\n|[\r\n]")
+_NOT_IN_NAMES = re.compile(r"[:*]")
 _EXISTS = "ResourceAlreadyExistsException"
 
 Event = Dict[str, Any]

@@ -10,18 +10,18 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
+import re
 import shutil
 import threading
 import time
 from typing import Dict, List, Optional, Tuple
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.job_files import create, open_regular, replace_text
 
 #: A closed part is gzip-compressed; one that is written is not.
 _OPEN, _CLOSED, _PACKED = ".open", ".log", ".gz"
-_NAME = pattern(
+_NAME = re.compile(
     r"(?P<start>\d{6})-(?P<number>\d{8})-(?P<stream>stdout|stderr)(\.open|\.log|\.gz)\Z"
 )
 _NUMBER_FILE = "next"

@@ -7,16 +7,16 @@ environment, a profile or the instance's role, as boto3 finds them.
 from __future__ import annotations
 
 import os
+import re
 from typing import Optional
 from urllib.parse import urlsplit
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage_spec import S3_SCHEMES, S3Access
 
 #: docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html; upper case and "_" are in
 #: old buckets and with other makers.
-_BUCKET = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}\Z")
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}\Z")
 
 MEBIBYTE = 1 << 20
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import threading
 from typing import BinaryIO, Iterator, List, Optional, Sequence
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.disk import check_room, write_all
@@ -30,8 +30,8 @@ from dcos_tensorflow.task.storage.workers import Job, run_all
 #: One request brings so much at most.
 SPAN = 64 * MEBIBYTE
 
-_PLAIN = pattern(r"[0-9a-f]{32}\Z")
-_COMPOSITE = pattern(r"(?P<digest>[0-9a-f]{32})-(?P<parts>\d+)\Z")
+_PLAIN = re.compile(r"[0-9a-f]{32}\Z")
+_COMPOSITE = re.compile(r"(?P<digest>[0-9a-f]{32})-(?P<parts>\d+)\Z")
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""``run``, its second part: the options are read, and what is to run is made ready.
+"""``run``: the options are read, the run is checked against what the service does, and served.
 
-Called where that is served: by ``starting``, whose process may have it done by one beside it
-(``cli.beside``), and for a job that is begun in Python. What is refused is refused here, and
-nothing of a job that runs has changed then. What comes of it are plain values (``deployment``).
+Called by the command ``run`` and for a job that is begun in Python. What is refused is refused
+before it is served, and nothing of a job that runs has changed then. ``foreground`` and
+``background`` serve it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.deploy import background, foreground
 from dcos_tensorflow.deploy.job.deployment import Deployment, PreparedJob
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.job.preparation import prepare, with_principal
@@ -41,33 +42,33 @@ from dcos_tensorflow.options.asked import came_by_default
 _LEAVING_SECONDS = 5.0
 
 
-def ready(request: RunRequest) -> Deployment:
-    """Return the job once it may be started, for a scheduler in the process of who runs it.
-
-    Whatever that is, the options are read here, by a process beside that one too. Raises CliError
-    and OptionsError.
-    """
-    options = request.given.load()
-    return _made_ready(request, options, request.work.service(options.service.name))
+def run(request: RunRequest) -> int:
+    """Run the job and return the exit code. Raises CliError and OptionsError."""
+    if request.detach:
+        with prepared_alone(request) as deployed:
+            return background.detach(deployed)
+    deployed = _prepared(request, request.given.load())
+    with told_with_refusals(deployed.unasked):
+        return foreground.run(deployed)
 
 
 @contextmanager
-def made_ready(
-    request: RunRequest, options: Options, directory: ServiceDirectory
-) -> Iterator[Deployment]:
-    """Hand over the job once it may be started in the background. Raises CliError and OptionsError.
+def prepared_alone(request: RunRequest) -> Iterator[Deployment]:
+    """Hand over a run that may begin in the background; no other begins one of the service then.
 
-    ``options`` are those of the request, ``directory`` is their service's. What is refused until
-    the end of it, too, is told with the tasks that nobody has asked for. Until then nobody else
-    begins a job of the service.
+    A refusal, until the end of it, is told with the tasks that came by defaults.
+    Raises CliError and OptionsError.
     """
-    with registry.only_run(directory, options.service.name):
-        deployed = _made_ready(request, options, directory)
+    options = request.given.load()
+    name = options.service.name
+    with registry.only_run(request.work.service(name), name):
+        deployed = _prepared(request, options)
         with told_with_refusals(deployed.unasked):
             yield deployed
 
 
-def _made_ready(request: RunRequest, options: Options, directory: ServiceDirectory) -> Deployment:
+def _prepared(request: RunRequest, options: Options) -> Deployment:
+    directory = request.work.service(options.service.name)
     url = state_of(request.settings, directory)
     known = stored.stored_state(url, options.service.name)
     if request.resume:
