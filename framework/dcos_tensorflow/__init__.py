@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dcos_tensorflow.estimator.tensorflow import TensorFlow
     from dcos_tensorflow.estimator.units import Batch, Sweep
     from dcos_tensorflow.options.errors import OptionsError
-    from dcos_tensorflow.task.reporting import report
+    from dcos_tensorflow.task.output.reporting import report
 
 __all__ = [
     "Batch",
@@ -39,7 +39,7 @@ _PLACES = {
     "OptionsError": "options.errors",
     "Sweep": "estimator.units",
     "TensorFlow": "estimator.tensorflow",
-    "report": "task.reporting",
+    "report": "task.output.reporting",
 }
 
 

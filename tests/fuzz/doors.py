@@ -48,13 +48,13 @@ from dcos_tensorflow.mesos.stream import StreamEnded, SubscribeRefused, Subscrip
 from dcos_tensorflow.options import OptionsError, effective, load, service_spec
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler import runner_request
-from dcos_tensorflow.task.event_files import EventFiles
-from dcos_tensorflow.task.progress import Progress, read_line, read_record
-from dcos_tensorflow.task.server import RequestError, _grace_seconds, _text
+from dcos_tensorflow.task.output.event_files import EventFiles
+from dcos_tensorflow.task.output.progress import Progress, read_line, read_record
+from dcos_tensorflow.task.report.server import RequestError, _grace_seconds, _text
 from dcos_tensorflow.task.spec import parse_order, parse_spec
 from dcos_tensorflow.task.spec_fields import SpecError
-from dcos_tensorflow.task.storage.location import parse_uri
 from dcos_tensorflow.task.storage.manifest import DocumentError, decode_manifest, decode_pointer
+from dcos_tensorflow.task.storage.s3.location import parse_uri
 from sample_states import NOW, a_state, an_incident, running, with_job
 from simulated_scheduler import started
 

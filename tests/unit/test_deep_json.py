@@ -32,8 +32,8 @@ from dcos_tensorflow.scheduler import evidence, runner_request
 from dcos_tensorflow.scheduler.credentials import _from_json
 from dcos_tensorflow.scheduler.gate import GateError
 from dcos_tensorflow.state.leadership import UNKNOWN_HOLDER, Holder
-from dcos_tensorflow.task.contracts import parse_context
-from dcos_tensorflow.task.server import RequestError, _grace_seconds
+from dcos_tensorflow.task.python.contracts import parse_context
+from dcos_tensorflow.task.report.server import RequestError, _grace_seconds
 from dcos_tensorflow.task.spec_fields import SpecError, json_object
 from dcos_tensorflow.task.storage.manifest import DocumentError, _decode
 

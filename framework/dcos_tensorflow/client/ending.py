@@ -60,7 +60,7 @@ def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:
 
     A job's result is often its last line, printed after the last time that its runner was asked.
     """
-    from dcos_tensorflow.task.progress import Progress, read_line, read_record
+    from dcos_tensorflow.task.output.progress import Progress, read_line, read_record
 
     tasks = dict(snapshot.job["tasks"])
     for name in snapshot.job.get("deciding_tasks", ()):

@@ -1,7 +1,7 @@
 """Whether what is said of the API's callers, certificate and address fits together.
 
-Used by ``deploy.settings`` once each value alone is right. The web framework, TLS and the library of
-keys come with the checks that need them: the flags of every command come from ``settings``.
+Used by ``deploy.settings`` once each value alone is right. The web framework, TLS and the library
+of keys come with the checks that need them: the flags of every command come from ``settings``.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class Keeper:
         try:
             work(**how)
         except Exception as error:
-            from dcos_tensorflow.task.storage.errors import StorageError
+            from dcos_tensorflow.task.storage.s3.errors import StorageError
 
             # The job goes on whatever this was, and the same is told once.
             self._anew = True

@@ -11,7 +11,7 @@ from pathlib import Path
 from dcos_tensorflow.local.background_process import stop_requested
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.local.daemon import agent_of, background_of, credentials_of
-from dcos_tensorflow.task.shield import keep_memory_private
+from dcos_tensorflow.task.supervise.shield import keep_memory_private
 
 
 def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluster) -> None:

@@ -17,7 +17,7 @@ from dcos_tensorflow.scheduler.gate import Gate, GateError
 from dcos_tensorflow.workloads.producer import WorkloadError
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.task.storage.object_store import ObjectStore
+    from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
 
 _S3 = "s3://"
 _MOST_MANIFEST_BYTES = 256 * 1024 * 1024
@@ -103,7 +103,7 @@ def _split(uri: str) -> tuple[str, str]:
 
 def _asked(ask: Callable[[], Any]) -> Any:
     """Return what S3 answers. Raises WorkloadError and InputsAway."""
-    from dcos_tensorflow.task.storage.errors import StorageError
+    from dcos_tensorflow.task.storage.s3.errors import StorageError
 
     try:
         return ask()

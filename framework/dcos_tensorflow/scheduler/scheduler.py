@@ -74,7 +74,7 @@ from dcos_tensorflow.task.bundle import BundleError
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options
     from dcos_tensorflow.scheduler.capacity import Capacity
-    from dcos_tensorflow.task.storage.object_store import ObjectStore
+    from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
 
 log = logging.getLogger(__name__)
 

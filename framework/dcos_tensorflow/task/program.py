@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     """Run what ``arguments`` ask for and return its exit code; the runner does not return."""
     # Each import where it is used: an archive may be compiled anew at every start.
     if arguments[:1] == [WRAPPER_FLAG]:
-        from dcos_tensorflow.task import wrapper
+        from dcos_tensorflow.task.python import wrapper
 
         return wrapper.main()
     from dcos_tensorflow.core import contract
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
 
 def _run() -> int:
     from dcos_tensorflow.core import contract
-    from dcos_tensorflow.task import guard, shield
+    from dcos_tensorflow.task.supervise import guard, shield
 
     # First: what a guard inherits is as unreadable.
     for note in shield.shield_runner():

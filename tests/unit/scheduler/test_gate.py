@@ -25,7 +25,7 @@ from dcos_tensorflow.scheduler.batch_inputs import InputsAway, look
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import DOORS, NOTHING, Allowed, Gate, GateError
 from dcos_tensorflow.scheduler.scheduler import Scheduler
-from dcos_tensorflow.task.storage.errors import StorageError
+from dcos_tensorflow.task.storage.s3.errors import StorageError
 from simulated_scheduler import small_job
 
 RACK = "/opt/rack/machines"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dcos_tensorflow.task.out_of_memory import kills
+from dcos_tensorflow.task.supervise.out_of_memory import kills
 
 
 def machine(tmp_path: Path, cgroup: str, **files: str) -> tuple[str, str]:

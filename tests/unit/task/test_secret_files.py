@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.task import secret_files
+from dcos_tensorflow.task.secrets import secret_files
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ def _tf_config_bytes(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> int:
     config = tf_config(spec, cluster, task)
     if config is None:
         return 0
-    # As ``task.environment`` writes it.
+    # As ``task.supervise.environment`` writes it.
     return len(f"{contract.TF_CONFIG}={json.dumps(config, separators=(',', ':'))}".encode()) + 1
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.task.python_environments import is_ready, users_directory
-from dcos_tensorflow.task.python_packages import (
+from dcos_tensorflow.task.python.python_environments import is_ready, users_directory
+from dcos_tensorflow.task.python.python_packages import (
     Base,
     pinned_tensorflow,
     requirements_wanted,

@@ -25,7 +25,7 @@ from dcos_tensorflow.job_code.facts import job_strategy, read_facts
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE
 from dcos_tensorflow.task import trees
-from dcos_tensorflow.task.contracts import find_contract
+from dcos_tensorflow.task.python.contracts import find_contract
 from dcos_tensorflow.task.spec import Job
 
 

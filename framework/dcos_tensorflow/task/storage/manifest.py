@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any, Dict, FrozenSet, Iterable, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.storage.location import MEBIBYTE
+from dcos_tensorflow.task.storage.s3.location import MEBIBYTE
 from dcos_tensorflow.task.storage_spec import Writer
 
 VERSION = 1
