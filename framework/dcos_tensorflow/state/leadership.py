@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.supervise.process_table import read_process
+from dcos_tensorflow.task.process_table import read_process
 
 logger = logging.getLogger(__name__)
 

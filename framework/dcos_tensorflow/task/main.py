@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Any, Callable, List, Mapping, MutableMapping, 
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.task.output.logs import BoundedOutput
-from dcos_tensorflow.task.python.contracts import find_contract
-from dcos_tensorflow.task.report import exit_file, listening
-from dcos_tensorflow.task.report.exit_analysis import (
+from dcos_tensorflow.task.exits import exit_file
+from dcos_tensorflow.task.exits.exit_analysis import (
     ExitReport,
     human_line,
     job_unusable,
     port_taken,
     runner_failed,
 )
-from dcos_tensorflow.task.report.exit_class import ExitClass
+from dcos_tensorflow.task.exits.exit_class import ExitClass
+from dcos_tensorflow.task.output.logs import BoundedOutput
+from dcos_tensorflow.task.python.contracts import find_contract
+from dcos_tensorflow.task.report import listening
 from dcos_tensorflow.task.runner import Runner
 from dcos_tensorflow.task.spec import RunnerSpec, parse_spec
 from dcos_tensorflow.task.spec_fields import SpecError

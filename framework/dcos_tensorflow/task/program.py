@@ -11,13 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-#: The argument with which the runner starts this program again.
-WRAPPER_FLAG = "--wrapper"
-#: What a wrapper at its gate reads from its standard input when it may go on.
-GO = b"go\n"
-#: Names the file descriptor on which a process says that it has done a unit of work: the number of
-#: its start, a line each.
-WORDS_VARIABLE = "TASK_WRAPPER_WORDS"
+from dcos_tensorflow.task.wrapper_protocol import WRAPPER_FLAG
 
 
 def main(arguments: list[str]) -> int:

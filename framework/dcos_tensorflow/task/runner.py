@@ -19,10 +19,10 @@ from dcos_tensorflow.job_code import agreement
 from dcos_tensorflow.job_code.facts import Facts, job_strategy, read_facts
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.names import PARAMETER_SERVER
+from dcos_tensorflow.task.exits import exit_file
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, Verdict, human_line
 from dcos_tensorflow.task.output.logs import BoundedOutput
 from dcos_tensorflow.task.python.contracts import tasks_of
-from dcos_tensorflow.task.report import exit_file
-from dcos_tensorflow.task.report.exit_analysis import ExitReport, Verdict, human_line
 from dcos_tensorflow.task.report.showing import Moment, Showing
 from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
 from dcos_tensorflow.task.storage_work import storage_work
@@ -32,11 +32,11 @@ from dcos_tensorflow.task.supervise.guard import Guard
 from dcos_tensorflow.task.supervise.lifecycle_events import Lifecycle, Phase
 from dcos_tensorflow.task.supervise.peers import PeerWatch
 from dcos_tensorflow.task.supervise.starts import End, Installed, Starts, Word
-from dcos_tensorflow.task.work.unit_work import own_part
+from dcos_tensorflow.task.supervise.unit_work import own_part
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.output.shipping.shipper import Shipper
-    from dcos_tensorflow.task.python.package_work import PackageWork
+    from dcos_tensorflow.task.package_work import PackageWork
     from dcos_tensorflow.task.supervise.notices import Notice, NoticeWatch
 
 #: How often deadlines and the progress file are looked at.
@@ -361,7 +361,7 @@ class Runner:
 
     def _prepare_packages(self, facts: Facts) -> None:
         if self._spec.packages.are_wanted:
-            from dcos_tensorflow.task.python.package_work import PackageWork
+            from dcos_tensorflow.task.package_work import PackageWork
 
             self._packages = PackageWork(
                 self._spec,

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.task.checkpoints import Checkpoint
-from dcos_tensorflow.task.report.exit_analysis import ExitReport, Verdict, storage_failed
-from dcos_tensorflow.task.report.exit_class import ExitClass
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, Verdict, storage_failed
+from dcos_tensorflow.task.exits.exit_class import ExitClass
 from dcos_tensorflow.task.spec import Order, RunnerSpec
 from dcos_tensorflow.task.supervise import environment
 from dcos_tensorflow.task.supervise import lifecycle_events as events
 from dcos_tensorflow.task.supervise.environment import Directories
-from dcos_tensorflow.task.work.units import Unit, storage_of, storage_without_unit
+from dcos_tensorflow.task.units import Unit, storage_of, storage_without_unit
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.output.shipping.shipper import Shipper

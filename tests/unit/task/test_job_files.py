@@ -11,13 +11,13 @@ from typing import cast
 
 import pytest
 
+from dcos_tensorflow.task.exits import exit_file
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, job_unusable
 from dcos_tensorflow.task.job_files import create, open_regular, replace_text
 from dcos_tensorflow.task.output.left_files import Sandbox
 from dcos_tensorflow.task.output.logs import BoundedOutput
-from dcos_tensorflow.task.report import exit_file
-from dcos_tensorflow.task.report.exit_analysis import ExitReport, job_unusable
 from dcos_tensorflow.task.supervise.process import UserProcess
-from dcos_tensorflow.task.work.shard_output import NothingWritten, ShardOutput
+from dcos_tensorflow.task.supervise.shard_output import NothingWritten, ShardOutput
 
 # A test that waits for a pipe would wait for ever.
 pytestmark = pytest.mark.timeout(30)

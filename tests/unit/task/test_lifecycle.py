@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.task.report.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.report.exit_analysis import ExitReport, Verdict, analyse
-from dcos_tensorflow.task.report.exit_class import ExitClass
+from dcos_tensorflow.task.exits.exit_analysis import Ending as ProcessEnding
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, Verdict, analyse
+from dcos_tensorflow.task.exits.exit_class import ExitClass
 from dcos_tensorflow.task.spec import Cluster, Order
 from dcos_tensorflow.task.supervise.lifecycle import Ending, StaleOrder, due, step
 from dcos_tensorflow.task.supervise.lifecycle_events import (

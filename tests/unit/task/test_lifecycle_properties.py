@@ -7,9 +7,9 @@ import signal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcos_tensorflow.task.report.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.report.exit_analysis import Verdict, analyse, storage_failed
-from dcos_tensorflow.task.report.exit_class import ExitClass
+from dcos_tensorflow.task.exits.exit_analysis import Ending as ProcessEnding
+from dcos_tensorflow.task.exits.exit_analysis import Verdict, analyse, storage_failed
+from dcos_tensorflow.task.exits.exit_class import ExitClass
 from dcos_tensorflow.task.spec import Cluster, Order
 from dcos_tensorflow.task.supervise.lifecycle import Ending, StaleOrder, step
 from dcos_tensorflow.task.supervise.lifecycle_events import (
@@ -31,7 +31,7 @@ from dcos_tensorflow.task.supervise.lifecycle_events import (
     Tick,
     UnitDone,
 )
-from dcos_tensorflow.task.work.units import Payload, Unit
+from dcos_tensorflow.task.units import Payload, Unit
 
 KINDS = ("order", "hold", "peers", "end", "time", "fetched", "kept", "done")
 #: What may happen: a name, and a number that it is about. The rarer things would end most plays.

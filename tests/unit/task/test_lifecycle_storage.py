@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.task.report.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.report.exit_analysis import analyse, storage_failed
-from dcos_tensorflow.task.report.exit_class import ExitClass
+from dcos_tensorflow.task.exits.exit_analysis import Ending as ProcessEnding
+from dcos_tensorflow.task.exits.exit_analysis import analyse, storage_failed
+from dcos_tensorflow.task.exits.exit_class import ExitClass
 from dcos_tensorflow.task.spec import Cluster, Order
 from dcos_tensorflow.task.supervise.lifecycle import (
     KEEP_AT_SUCCESS_SECONDS,

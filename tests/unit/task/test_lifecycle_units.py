@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.task.report.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.report.exit_analysis import analyse, storage_failed
+from dcos_tensorflow.task.exits.exit_analysis import Ending as ProcessEnding
+from dcos_tensorflow.task.exits.exit_analysis import analyse, storage_failed
 from dcos_tensorflow.task.spec import Cluster, Order
 from dcos_tensorflow.task.supervise.lifecycle import step
 from dcos_tensorflow.task.supervise.lifecycle_events import (
@@ -28,7 +28,7 @@ from dcos_tensorflow.task.supervise.lifecycle_events import (
     UnitDone,
     WatchPeers,
 )
-from dcos_tensorflow.task.work.units import Payload, Unit
+from dcos_tensorflow.task.units import Payload, Unit
 
 CLUSTER = Cluster(1)
 FIRST = Order(1, False, CLUSTER)

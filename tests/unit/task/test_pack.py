@@ -72,8 +72,8 @@ def test_the_guard_of_a_task_holds_nothing_of_its_runner(tmp_path):
     assert ours == {
         f"dcos_tensorflow.task.{name}"
         for name in (
-            *("program", "supervise"),
-            *(f"supervise.{name}" for name in ("guard", "shield", "process_table")),
+            *("program", "wrapper_protocol", "process_table"),
+            *("supervise", "supervise.guard", "supervise.shield"),
         )
     }
     # The largest of the standard library's that the runner needs.

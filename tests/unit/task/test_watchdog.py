@@ -2,7 +2,7 @@
 
 import pytest
 
-from dcos_tensorflow.task.report.exit_class import ExitClass
+from dcos_tensorflow.task.exits.exit_class import ExitClass
 from dcos_tensorflow.task.supervise.watchdog import (
     MAX_LOOK_SECONDS,
     Activity,

@@ -92,7 +92,7 @@ KINDS = (
     "lost",
 )
 
-#: Classes of the task runner's verdict on a process (``task.report.exit_analysis``).
+#: Classes of the task runner's verdict on a process (``task.exits.exit_analysis``).
 EXIT_CLASSES: dict[str, Cause] = {
     contract.EXIT_CLASS_PEER_LOST: Cause(PEER_LOST, charged=False),
     contract.EXIT_CLASS_OUT_OF_MEMORY: Cause(OUT_OF_MEMORY, charged=True),

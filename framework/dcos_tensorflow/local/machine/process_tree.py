@@ -2,7 +2,7 @@
 
 Used by ``executor`` for its task, by ``host`` for an executor that died, and by
 ``background_process``. The walk through /proc is the task runner's
-(``task.supervise.process_table``).
+(``task.process_table``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 
-from dcos_tensorflow.task.supervise.process_table import (
+from dcos_tensorflow.task.process_table import (
     below,
     kill_all,
     read_process,

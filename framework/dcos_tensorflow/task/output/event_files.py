@@ -18,7 +18,7 @@ from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.output import summaries
-from dcos_tensorflow.task.supervise.process_table import open_files
+from dcos_tensorflow.task.process_table import open_files
 
 #: TensorFlow names its event files ``events.out.tfevents.<seconds>.<host>...``.
 NAME_PART = ".tfevents."

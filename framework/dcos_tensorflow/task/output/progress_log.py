@@ -11,11 +11,11 @@ import threading
 import time
 from typing import Callable, Iterable, List, Mapping, Optional
 
+from dcos_tensorflow.task.exits.exit_analysis import ANALYSED_LINES
 from dcos_tensorflow.task.output import progress
 from dcos_tensorflow.task.output.event_files import Scalar
 from dcos_tensorflow.task.output.logs import ProgressFile, RecentLines
-from dcos_tensorflow.task.report.exit_analysis import ANALYSED_LINES
-from dcos_tensorflow.task.work.measured import Measured, Point
+from dcos_tensorflow.task.output.measured import Measured, Point
 
 #: A line with numbers takes 50 us to understand: so many are, of a job that prints more ...
 LOOKS_A_SECOND = 1000

@@ -28,8 +28,8 @@ from typing import Any, Dict, List, Optional
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.program import GO, WORDS_VARIABLE
 from dcos_tensorflow.task.python import tf1_compat
+from dcos_tensorflow.task.wrapper_protocol import GO, WORDS_VARIABLE
 
 #: How the runner hands over; taken out of the environment before user code runs.
 VARIABLE = "TASK_WRAPPER_CALL"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.checkpoints import Checkpoint
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport
+from dcos_tensorflow.task.exits.exit_file import failure_as_json
 from dcos_tensorflow.task.output.progress_log import ProgressLog
-from dcos_tensorflow.task.report.exit_analysis import ExitReport
-from dcos_tensorflow.task.report.exit_file import failure_as_json
 from dcos_tensorflow.task.spec import RunnerSpec
 from dcos_tensorflow.task.storage_work import StorageWork
 from dcos_tensorflow.task.supervise.lifecycle_events import Lifecycle, Phase
@@ -22,7 +22,7 @@ from dcos_tensorflow.task.supervise.observer import Observer
 from dcos_tensorflow.task.supervise.peers import PeerWatch
 from dcos_tensorflow.task.supervise.preparation import Preparation
 from dcos_tensorflow.task.supervise.process import UserProcess
-from dcos_tensorflow.task.work.unit_work import UnitWork
+from dcos_tensorflow.task.supervise.unit_work import UnitWork
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.output.shipping.shipper import Shipper

@@ -17,8 +17,8 @@ from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple, Union
 
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.checkpoints import STATE_FILE, step_of
+from dcos_tensorflow.task.output.measured import FILE_NAME as MEASURED
 from dcos_tensorflow.task.storage import state_file
-from dcos_tensorflow.task.work.measured import FILE_NAME as MEASURED
 
 #: Names of our own working folders inside the directory; no job's file begins like this.
 STAGING_PREFIX = ".dcos-tensorflow-"

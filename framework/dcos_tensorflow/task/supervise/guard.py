@@ -15,7 +15,8 @@ import signal
 import socket
 from typing import Callable
 
-from dcos_tensorflow.task.supervise import process_table, shield
+from dcos_tensorflow.task import process_table
+from dcos_tensorflow.task.supervise import shield
 
 #: What the runner's processes have in their environment, with a value of each attempt's own.
 MARK_VARIABLE = "TASK_RUNNER_MARK"

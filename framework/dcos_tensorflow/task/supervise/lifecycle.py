@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Optional, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task.report.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.report.exit_analysis import ExitReport, analyse
-from dcos_tensorflow.task.report.exit_class import ExitClass
+from dcos_tensorflow.task.exits.exit_analysis import Ending as ProcessEnding
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, analyse
+from dcos_tensorflow.task.exits.exit_class import ExitClass
 from dcos_tensorflow.task.spec import Order
 from dcos_tensorflow.task.supervise.lifecycle_events import (
     Condemned,

@@ -11,7 +11,7 @@ from typing import Optional, Tuple, Union
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.report.exit_analysis import ExitReport, Verdict
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, Verdict
 from dcos_tensorflow.task.spec import Order
 
 

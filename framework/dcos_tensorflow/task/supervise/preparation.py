@@ -15,8 +15,7 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import checkpoints
-from dcos_tensorflow.task.python.python_packages import Base
-from dcos_tensorflow.task.report.exit_analysis import (
+from dcos_tensorflow.task.exits.exit_analysis import (
     Ending,
     ExitReport,
     analyse,
@@ -24,6 +23,7 @@ from dcos_tensorflow.task.report.exit_analysis import (
     job_unusable,
     runner_failed,
 )
+from dcos_tensorflow.task.python.python_packages import Base
 from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
 from dcos_tensorflow.task.supervise import command_line, environment
 from dcos_tensorflow.task.supervise.environment import Directories

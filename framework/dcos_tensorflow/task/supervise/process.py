@@ -18,10 +18,10 @@ import threading
 import time
 from typing import IO, Any, Callable, List, Mapping, Optional, Set, Tuple
 
+from dcos_tensorflow.task import process_table
 from dcos_tensorflow.task.output.logs import BoundedOutput, LineScanner, lines_of
-from dcos_tensorflow.task.program import GO, WORDS_VARIABLE
-from dcos_tensorflow.task.supervise import process_table
 from dcos_tensorflow.task.supervise.shield import adopts_orphans
+from dcos_tensorflow.task.wrapper_protocol import GO, WORDS_VARIABLE
 
 #: Held by whoever takes the exit status of a child: nobody may read our children meanwhile.
 _reaping = threading.Lock()

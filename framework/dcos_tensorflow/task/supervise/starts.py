@@ -16,23 +16,22 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.output.left_files import LeftFiles, Sandbox
-from dcos_tensorflow.task.output.logs import BoundedOutput
-from dcos_tensorflow.task.output.progress_log import ProgressLog
-from dcos_tensorflow.task.program import WRAPPER_FLAG
-from dcos_tensorflow.task.python import reach
-from dcos_tensorflow.task.python.python_packages import Base, this_python
-from dcos_tensorflow.task.report import exit_file
-from dcos_tensorflow.task.report.exit_analysis import (
+from dcos_tensorflow.task.exits import exit_file
+from dcos_tensorflow.task.exits.exit_analysis import (
     Ending,
     ExitReport,
     Verdict,
     analyse,
     job_unusable,
 )
-from dcos_tensorflow.task.report.exit_class import ExitClass
+from dcos_tensorflow.task.exits.exit_class import ExitClass
+from dcos_tensorflow.task.output.left_files import LeftFiles, Sandbox
+from dcos_tensorflow.task.output.logs import BoundedOutput
+from dcos_tensorflow.task.output.progress_log import ProgressLog
+from dcos_tensorflow.task.python import reach
+from dcos_tensorflow.task.python.python_packages import Base, this_python
 from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
-from dcos_tensorflow.task.supervise import environment, out_of_memory, watchdog
+from dcos_tensorflow.task.supervise import environment, memory, watchdog
 from dcos_tensorflow.task.supervise.guard import MARK_VARIABLE, Guard
 from dcos_tensorflow.task.supervise.lifecycle_events import (
     HandOver,
@@ -44,7 +43,8 @@ from dcos_tensorflow.task.supervise.linked_data import make_link
 from dcos_tensorflow.task.supervise.observer import TABLE_SECONDS, Observer, own_port
 from dcos_tensorflow.task.supervise.preparation import Preparation
 from dcos_tensorflow.task.supervise.process import UserProcess
-from dcos_tensorflow.task.work.unit_work import UnitWork
+from dcos_tensorflow.task.supervise.unit_work import UnitWork
+from dcos_tensorflow.task.wrapper_protocol import WRAPPER_FLAG
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.output.shipping.shipper import Shipper
@@ -198,7 +198,7 @@ class Starts:
         for note in notes:
             self._log(note)
         self.started_at = time.time()
-        self._kills_before = out_of_memory.kills()
+        self._kills_before = memory.kernel_kills()
         self._log(
             f"start {action.order.start}, {_of_unit(action.order)}epoch {cluster.epoch}, contract "
             f"{self._found.contract}: {' '.join(command)}"
@@ -311,7 +311,7 @@ class Starts:
             return_code=end.return_code,
             stop_reason=stop_reason if end.signalled else "",
             condemned=condemned if end.signalled else None,
-            out_of_memory=out_of_memory.kills() != self._kills_before,
+            out_of_memory=memory.kernel_kills() != self._kills_before,
             step=self.progress.known.start_step,
         )
         report = self.preparation.report(ending, self.progress.lines())

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Optional, Tuple
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.report.exit_analysis import Verdict
-from dcos_tensorflow.task.report.exit_class import ExitClass
+from dcos_tensorflow.task.exits.exit_analysis import Verdict
+from dcos_tensorflow.task.exits.exit_class import ExitClass
 
 #: A pause between steps is unusual when it is so many times the longest one before.
 GAPS = 10

@@ -13,20 +13,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.task import units
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, runner_failed, storage_failed
+from dcos_tensorflow.task.exits.exit_class import ExitClass
 from dcos_tensorflow.task.job_files import replace_text
 from dcos_tensorflow.task.output.progress_log import ProgressLog
-from dcos_tensorflow.task.report.exit_analysis import ExitReport, runner_failed, storage_failed
-from dcos_tensorflow.task.report.exit_class import ExitClass
 from dcos_tensorflow.task.spec import Order, RunnerSpec
 from dcos_tensorflow.task.supervise import environment
 from dcos_tensorflow.task.supervise.environment import Directories
 from dcos_tensorflow.task.supervise.lifecycle_events import Kept
-from dcos_tensorflow.task.work import units
-from dcos_tensorflow.task.work.units import Unit
+from dcos_tensorflow.task.units import Unit
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.storage.s3.retry import Gate
-    from dcos_tensorflow.task.work.shard_output import ShardOutput
+    from dcos_tensorflow.task.supervise.shard_output import ShardOutput
 
 #: In the sandbox: the names that a shard's input has, a line each.
 INPUTS_FILE_NAME = "shard-inputs.txt"
@@ -156,7 +156,7 @@ class UnitWork:
         output = self._output
         if output is None:
             return None
-        from dcos_tensorflow.task.work.shard_output import NothingWritten
+        from dcos_tensorflow.task.supervise.shard_output import NothingWritten
 
         try:
             published = output.publish(self._put if output.is_in_s3 else None)
@@ -205,7 +205,7 @@ class UnitWork:
     def _place_output(self, unit: Unit) -> None:
         if not unit.payload.output:
             return
-        from dcos_tensorflow.task.work.shard_output import ShardOutput
+        from dcos_tensorflow.task.supervise.shard_output import ShardOutput
 
         owner = f"{unit.attempt}-{self._spec.task}-{self._spec.attempt}"
         output = ShardOutput(unit.payload.output, self._task_where.sandbox, owner)
@@ -215,7 +215,7 @@ class UnitWork:
     def _measured(self, unit: Unit) -> Any:
         if unit.payload.measure is None:
             return None
-        from dcos_tensorflow.task.work.measured import FILE_NAME, Measured
+        from dcos_tensorflow.task.output.measured import FILE_NAME, Measured
 
         directory = self.where.checkpoint_dir
         own = unit.payload.directory and not environment.is_url(directory)

@@ -12,8 +12,8 @@ import os
 from typing import Any, Callable, Dict
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport
 from dcos_tensorflow.task.job_files import replace_text
-from dcos_tensorflow.task.report.exit_analysis import ExitReport
 from dcos_tensorflow.task.supervise.lifecycle_events import Failure
 
 #: A history that is longer begins anew, and the old one stays beside it as ``.1``.

@@ -13,10 +13,10 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task.exits.exit_class import ExitClass
+from dcos_tensorflow.task.exits.known_failures import Rule, first_match
 from dcos_tensorflow.task.output.left_files import LeftFiles
 from dcos_tensorflow.task.output.tracebacks import MAX_ERROR, Raised, failure_of, header_of, raised
-from dcos_tensorflow.task.report.exit_class import ExitClass
-from dcos_tensorflow.task.report.known_failures import Rule, first_match
 
 #: How many lines the report carries; more are looked at, because tracebacks are long.
 REPORTED_LINES = 40

@@ -17,6 +17,7 @@ from dcos_tensorflow.job_code.facts import Facts
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE, MULTI_WORKER, PARAMETER_SERVER
+from dcos_tensorflow.task.exits.exit_analysis import job_unusable, storage_failed
 from dcos_tensorflow.task.python.package_installer import Installer, InstallFailed, Stopped
 from dcos_tensorflow.task.python.python_environments import (
     is_ready,
@@ -33,7 +34,6 @@ from dcos_tensorflow.task.python.python_packages import (
     this_python,
 )
 from dcos_tensorflow.task.python.shared_copies import Copies, Taken
-from dcos_tensorflow.task.report.exit_analysis import job_unusable, storage_failed
 from dcos_tensorflow.task.spec import RunnerSpec
 from dcos_tensorflow.task.supervise.starts import Installed
 

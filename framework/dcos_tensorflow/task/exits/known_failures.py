@@ -11,7 +11,7 @@ from typing import Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.report.exit_class import ExitClass
+from dcos_tensorflow.task.exits.exit_class import ExitClass
 
 
 @dataclass(frozen=True)

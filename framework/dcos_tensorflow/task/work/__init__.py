@@ -1,1 +1,0 @@
-"""A unit of work in a slot: what its process finds of it, and what it leaves."""
