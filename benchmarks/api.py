@@ -28,13 +28,13 @@ from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.capacity.ledger import Entry, Ledger, OwnedMachine, Stage
 from dcos_tensorflow.capacity.market import Market, Pool
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.model.events import Event, RunnerReported
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.units import UnitState
-from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
 from dcos_tensorflow.scheduler.capacity_records import changes_between

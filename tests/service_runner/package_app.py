@@ -19,7 +19,7 @@ import click
 from dcos_tensorflow.cli.main import cli
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.work_directory import WorkDirectory
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy import daemon
 from dcos_tensorflow.deploy.settings import (
     UNINSTALL_VARIABLE,

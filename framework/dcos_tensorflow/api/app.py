@@ -46,7 +46,7 @@ from dcos_tensorflow.api.views import (
 )
 from dcos_tensorflow.core.model.controls import DEPLOY
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.keeper import Keeper
 from dcos_tensorflow.history.points import Points

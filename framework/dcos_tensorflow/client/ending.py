@@ -27,12 +27,12 @@ from dcos_tensorflow.core.contract import CONTRACT_SCRIPT
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
-from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.task import trees
 
 if TYPE_CHECKING:
     from dcos_tensorflow.client.snapshot import Snapshot
-    from dcos_tensorflow.core.model.spec import ServiceSpec
+    from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ def left_in_sandboxes(snapshot: Snapshot, tail: Tail) -> dict[str, dict[str, Any
     Those that decide about the job are asked, and others that run the job's code: not all of many.
     """
     from dcos_tensorflow.core.contract import EXIT_REPORT_FILE
-    from dcos_tensorflow.core.model.spec import TRAINING_ROLES, TaskRole
+    from dcos_tensorflow.core.spec.service_spec import TRAINING_ROLES, TaskRole
 
     tasks = snapshot.job["tasks"]
     roles = {*TRAINING_ROLES, TaskRole.EVALUATOR}
@@ -414,8 +414,8 @@ def _slots(cluster: Path, framework_id: str) -> dict[str, str]:
 
     Slots are given back before the job has ended: what they have printed lies in their sandboxes.
     """
-    from dcos_tensorflow.core.model.spec import is_slot
     from dcos_tensorflow.core.model.task import parse_task_id
+    from dcos_tensorflow.core.spec.service_spec import is_slot
 
     executors = cluster.glob(f"work/agents/*/slaves/*/frameworks/{framework_id}/executors/*")
     ids = (each.name for each in sorted(executors, key=lambda each: each.stat().st_mtime_ns))

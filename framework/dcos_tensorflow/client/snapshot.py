@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import GANG_ROLES, TaskRole
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskState
+from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, TaskRole
 from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:

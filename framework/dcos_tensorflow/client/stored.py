@@ -22,7 +22,7 @@ from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, upgrade
 from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.store import StateStore, open_store
 from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url

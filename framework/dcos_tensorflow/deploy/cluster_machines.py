@@ -22,7 +22,7 @@ from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.kept.codec import RecordError
 from dcos_tensorflow.core.model.agents import KnownAgent
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.deploy.embedded import cluster as embedded
 from dcos_tensorflow.deploy.settings import Settings, collect_for_run
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, AgentUnreachable, HttpAccess

@@ -32,7 +32,7 @@ from dcos_tensorflow.client.following.job import (
 from dcos_tensorflow.client.output import say, say_lines, show_json
 from dcos_tensorflow.client.registry import only_run
 from dcos_tensorflow.core.counted import agreeing, counted
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy.embedded.cluster import Cluster, check_of, cluster_for_run, tell
 from dcos_tensorflow.deploy.job.deployment import Deployment
 from dcos_tensorflow.deploy.job.describing import told_count, told_pace, units_of

@@ -14,10 +14,10 @@ from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
 from dcos_tensorflow.capacity.provider import MachineState, Provider, ProviderError
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.wording import sentence
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec
 from dcos_tensorflow.core.model.service_state import ServiceState, Subscription
-from dcos_tensorflow.core.model.spec import ServiceSpec, slot_name
 from dcos_tensorflow.core.offers.waiting import waiting
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, slot_name
 from dcos_tensorflow.deploy.cluster_machines import read
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.scheduler.capacity_sight import demand_of, limits_of, owner_prefix

@@ -25,7 +25,7 @@ from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.deploy import background, foreground
 from dcos_tensorflow.deploy.job.deployment import Deployment, PreparedJob
 from dcos_tensorflow.deploy.job.given_options import GivenOptions

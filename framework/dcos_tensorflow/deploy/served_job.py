@@ -30,8 +30,8 @@ from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.recovery import sidecars
+from dcos_tensorflow.core.restarts import sidecars
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy.api_access import access_of, certificate_of
 from dcos_tensorflow.deploy.job.deployment import PreparedJob
 from dcos_tensorflow.deploy.scheduler_settings import without_password

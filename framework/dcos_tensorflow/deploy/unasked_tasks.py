@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec
 from dcos_tensorflow.options import Options, OptionsError, service_spec
 from dcos_tensorflow.options.asked import lost, unnamed
 from dcos_tensorflow.options.role_models import GROUP_OF_ROLE

@@ -32,7 +32,7 @@ from dcos_tensorflow.client.stored import state_url, stored_state
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.job import Outcome
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy.stopping import stop_job
 from dcos_tensorflow.estimator import metrics
 from dcos_tensorflow.estimator.curves import Curves

@@ -17,8 +17,8 @@ from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.snapshot import Json, Snapshot
 from dcos_tensorflow.client.units import told_units
 from dcos_tensorflow.core.job_parameters import variable
-from dcos_tensorflow.core.model.spec import ServiceSpec, UnitKind
-from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, UnitKind
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.estimator import metrics
 from dcos_tensorflow.estimator.job import Job, kept_spec
 from dcos_tensorflow.estimator.notebook import Drawing, as_html

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from dcos_tensorflow.core.json_text import read_json
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.history.folder import number_of
 from dcos_tensorflow.history.points import Point, points_in
 from dcos_tensorflow.history.record import Record, known

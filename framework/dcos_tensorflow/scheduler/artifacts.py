@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from dcos_tensorflow.core.model.spec import Uri
+from dcos_tensorflow.core.spec.service_spec import Uri
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import pack
 

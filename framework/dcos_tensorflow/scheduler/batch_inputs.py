@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.gate import Gate, GateError
 from dcos_tensorflow.workloads.producer import WorkloadError

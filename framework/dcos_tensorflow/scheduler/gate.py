@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.model.storage_spec import S3Spec
-from dcos_tensorflow.core.model.workload_spec import OUTPUT_INDEX, BatchSpec
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.storage_spec import S3Spec
+from dcos_tensorflow.core.spec.workload_spec import OUTPUT_INDEX, BatchSpec
 from dcos_tensorflow.options.errors import OptionProblem
 from dcos_tensorflow.records import dataclass
 

@@ -22,8 +22,8 @@ from dcos_tensorflow.client.work_directory import work_directory
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.options import effective, load
 from sample_states import a_record, a_spec, a_state, gang
 

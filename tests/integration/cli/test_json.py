@@ -21,7 +21,7 @@ from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.history.folder import RunFolder
 from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of, with_points

@@ -10,7 +10,7 @@ import pytest
 
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.work_directory import WorkDirectory
-from dcos_tensorflow.core.model.spec import PackagesSpec
+from dcos_tensorflow.core.spec.service_spec import PackagesSpec
 from dcos_tensorflow.deploy.embedded import interpreters
 from dcos_tensorflow.deploy.job import preparation
 from dcos_tensorflow.deploy.job.preparation import archives_in_force, prepare, respecified

@@ -18,8 +18,8 @@ from dcos_tensorflow.client.following.plain_progress import (
 )
 from dcos_tensorflow.client.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from sample_states import NOW, a_role, a_spec, a_state, an_incident, failed, gang, running
 
 

@@ -15,9 +15,9 @@ import pytest
 import dcos_tensorflow
 from dcos_tensorflow.capacity.provider import ProviderError
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.model.storage_spec import CredentialsReference, S3Spec, StorageSpec
-from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.storage_spec import CredentialsReference, S3Spec, StorageSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.deploy.scheduler_settings import scheduler_config
 from dcos_tensorflow.deploy.settings import PREFIX, collect
 from dcos_tensorflow.options import OptionsError, load, service_spec

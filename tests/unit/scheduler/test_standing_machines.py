@@ -14,8 +14,8 @@ from dcos_tensorflow.capacity.provider import Denied
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.agents import KnownAgent
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
-from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.deploy import cluster_machines
 from dcos_tensorflow.deploy.cluster_machines import Cluster
 from dcos_tensorflow.deploy.settings import collect

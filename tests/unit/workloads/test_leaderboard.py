@@ -17,7 +17,7 @@ from dcos_tensorflow.cli.commands.sweep import sweep
 from dcos_tensorflow.cli.drawing import drawn_for
 from dcos_tensorflow.client.boards import batch_lines, board_as_csv, board_lines
 from dcos_tensorflow.client.errors import CliError
-from dcos_tensorflow.core.model.workload_spec import EarlyStopping, SearchMethod
+from dcos_tensorflow.core.spec.workload_spec import EarlyStopping, SearchMethod
 from dcos_tensorflow.workloads.sweep.leaderboard import board_of
 from dcos_tensorflow.workloads.sweep.picture import picture
 from worked_sweep import Slots, a_sweep

@@ -40,7 +40,7 @@ from dcos_tensorflow.capacity.providers.ec2_instances import (
     told_at,
 )
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.model.capacity_spec import Ec2Spec
+from dcos_tensorflow.core.spec.capacity_spec import Ec2Spec
 
 #: Refused for who we are or may not do: nothing changes before a person does something.
 _DENIALS = frozenset(

@@ -10,8 +10,8 @@ from datetime import datetime
 from dcos_tensorflow.client.snapshot import Snapshot, TaskLine
 from dcos_tensorflow.client.wording import detailed, numbers, unit_failure, units_done, untold
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
-from dcos_tensorflow.core.model.spec import is_slot
 from dcos_tensorflow.core.model.task import TERMINAL_STATES
+from dcos_tensorflow.core.spec.service_spec import is_slot
 
 #: Steps and losses of one task are told no more often than this.
 PROGRESS_SECONDS = 5.0

@@ -20,7 +20,7 @@ from dcos_tensorflow.client.output import say
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory, make_folder
 from dcos_tensorflow.core.json_text import read_json
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy.embedded.fitting import check_fits, fits, overcommitted
 from dcos_tensorflow.deploy.embedded.machine import AgentWishes, agents, ports_of
 from dcos_tensorflow.local import daemon

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.wording import megabytes
 from dcos_tensorflow.core.counted import agreeing, counted
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 
 if TYPE_CHECKING:
     from dcos_tensorflow.local.configuration import AgentConfig

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dcos_tensorflow.client.errors import UsageError
-from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.local.configuration import AgentConfig
 from dcos_tensorflow.records import dataclass
 

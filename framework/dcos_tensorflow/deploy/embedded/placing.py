@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec
-from dcos_tensorflow.core.model.volume_spec import VolumeType
 from dcos_tensorflow.core.placement.place import TaskRequest, place
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec
+from dcos_tensorflow.core.spec.volume_spec import VolumeType
 from dcos_tensorflow.local.configuration import AgentConfig
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.work_directory import expanded
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 
 _MANIFEST, _OUTPUT = "batch.inputs.manifest", "batch.output"
 

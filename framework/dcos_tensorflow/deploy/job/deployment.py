@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import ServiceSpec, TaskRole
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, TaskRole
 from dcos_tensorflow.deploy.run_request import RunRequest
 from dcos_tensorflow.job_code.facts import Facts
 from dcos_tensorflow.records import dataclass

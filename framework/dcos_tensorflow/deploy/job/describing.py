@@ -18,10 +18,16 @@ from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.contract import CONTRACT_FUNCTION
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, Strategy, TaskRole, UnitKind
-from dcos_tensorflow.core.model.workload_spec import EarlyStopping, SweepSpec
-from dcos_tensorflow.core.recovery import outcome
+from dcos_tensorflow.core.restarts import outcome
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
+    RoleSpec,
+    ServiceSpec,
+    Strategy,
+    TaskRole,
+    UnitKind,
+)
+from dcos_tensorflow.core.spec.workload_spec import EarlyStopping, SweepSpec
 from dcos_tensorflow.deploy.embedded.fitting import wanted
 from dcos_tensorflow.deploy.embedded.interpreters import found_here
 from dcos_tensorflow.deploy.job.deployment import PreparedJob

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.work_directory import expanded
-from dcos_tensorflow.core.model.spec import LinkedData, ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import LinkedData, ServiceSpec
 from dcos_tensorflow.deploy.job.deployment import LocalData
 from dcos_tensorflow.deploy.job.job_archive import MAX_BYTES, files_of, pack_files
 

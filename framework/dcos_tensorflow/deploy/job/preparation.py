@@ -20,7 +20,7 @@ from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.work_directory import ServiceDirectory, expanded
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.spec.service_spec import (
     Addressing,
     LinkedData,
     PackagesSpec,
@@ -29,7 +29,7 @@ from dcos_tensorflow.core.model.spec import (
     TaskRole,
     Uri,
 )
-from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.deploy.embedded.interpreters import (
     find_tensorflow,
     found_here,

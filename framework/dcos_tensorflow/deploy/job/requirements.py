@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.task.python.python_environments import is_ready, users_directory
 from dcos_tensorflow.task.python.python_packages import (

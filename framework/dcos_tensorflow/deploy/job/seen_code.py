@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.wording import sentence
-from dcos_tensorflow.core.model.spec import TRAINING_ROLES, ServiceSpec, Strategy, TaskRole
+from dcos_tensorflow.core.spec.service_spec import TRAINING_ROLES, ServiceSpec, Strategy, TaskRole
 from dcos_tensorflow.deploy.job.deployment import SeenCode
 from dcos_tensorflow.deploy.job.job_archive import unpack
 from dcos_tensorflow.deploy.job.requirements import named_tensorflow

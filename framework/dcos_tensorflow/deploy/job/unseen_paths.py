@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from dcos_tensorflow.client.work_directory import expanded
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.job_code.facts import Named
 
 #: So many are told.

@@ -17,7 +17,7 @@ from dcos_tensorflow.job_code.main_function import Takes, main_takes
 from dcos_tensorflow.job_code.modules import JobUnusable, find_module, offer, subdirectories
 from dcos_tensorflow.task.spec import Job, RunnerSpec
 
-#: The role that is a member of no cluster (``core.model.spec.TaskRole.EVALUATOR``).
+#: The role that is a member of no cluster (``core.spec.service_spec.TaskRole.EVALUATOR``).
 EVALUATOR = "evaluator"
 
 

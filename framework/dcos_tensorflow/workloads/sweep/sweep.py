@@ -18,7 +18,7 @@ from typing import Any
 
 from dcos_tensorflow.core.job_parameters import shape_of, variables
 from dcos_tensorflow.core.model.units import number_told
-from dcos_tensorflow.core.model.workload_spec import (
+from dcos_tensorflow.core.spec.workload_spec import (
     EarlyStopping,
     ParameterValue,
     SearchMethod,

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
-from dcos_tensorflow.core.model.workload_spec import ParameterValue, SweepSpec
+from dcos_tensorflow.core.spec.workload_spec import ParameterValue, SweepSpec
 from dcos_tensorflow.records import dataclass
 
 #: A trial is judged once in each span of steps, each so many times as long as the one before.
