@@ -1,9 +1,9 @@
 """Whose tokens of DC/OS are let in: RS256, signed by a key of the cluster, for a user who is named.
 
-Asked by ``api.access`` where the operator has said where the cluster's keys are: its identity
-service (``https://<cluster>/acs/api/v1/auth/jwks``), or a file that holds what that answers. A
-token says who somebody is, never what he may do here: that is the operator's list. Tokens of Open
-DC/OS are signed with a secret of the cluster's own (HS256) and are nobody's here.
+Asked by ``api.callers.access`` where the operator has said where the cluster's keys are: its
+identity service (``https://<cluster>/acs/api/v1/auth/jwks``), or a file that holds what that
+answers. A token says who somebody is, never what he may do here: that is the operator's list.
+Tokens of Open DC/OS are signed with a secret of the cluster's own (HS256) and are nobody's here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.api.access import Caller, Right
+from dcos_tensorflow.api.callers.access import Caller, Right
 from dcos_tensorflow.core.json_text import read_json
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class KeyService:
 
 
 class DcosTokens:
-    """Who may ask with a token of DC/OS (``api.access.Logins``)."""
+    """Who may ask with a token of DC/OS (``api.callers.access.Logins``)."""
 
     def __init__(
         self, keys: KeyFile | KeyService, operators: Iterable[str], readers: Iterable[str] = ()
