@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dcos_tensorflow.core.model.events import EvidenceFound, TaskUpdate
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.scheduler.secrets.masking import REDACTED, Overheard
+from dcos_tensorflow.scheduler.secrets.masking import REDACTED, Masking
 
-heard = Overheard(lambda: ["hunter2", "hunter2-and-more", "short"])
+heard = Masking(lambda: ["hunter2", "hunter2-and-more", "short"])
 
 
 def test_a_report_is_masked_in_all_its_texts() -> None:
