@@ -48,7 +48,7 @@ from dcos_tensorflow.scheduler.master_watch import AGENTS, QUOTA, MasterWatch, a
 from dcos_tensorflow.scheduler.runners.evidence_reading import EvidenceReader
 from dcos_tensorflow.scheduler.runners.runner_client import RunnerClient
 from dcos_tensorflow.scheduler.secrets.launch_secrets import LaunchSecrets
-from dcos_tensorflow.scheduler.secrets.masking import Overheard
+from dcos_tensorflow.scheduler.secrets.masking import Masking
 from dcos_tensorflow.scheduler.subscription import Subscription
 from dcos_tensorflow.scheduler.unit_producer import Units
 from dcos_tensorflow.state.store import StateStore
@@ -95,7 +95,7 @@ class Leading:
         self._task_runners = task_runners
         self._api_url = api_url
         self._s3_credentials = s3_credentials
-        self._masking = Overheard(secrets.texts)
+        self._masking = Masking(secrets.texts)
         self._stopping = threading.Event()
         self._questions = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, "question")
         #: Begins with the first options that ask for machines.

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.scheduler import master_watch
+from dcos_tensorflow.scheduler import leading, master_watch
 from scheduled_jobs import command_job, done, wait_until
 
 ROLE = "team/vision"
