@@ -129,7 +129,7 @@ def _frozen(watch: Watch, sight: Sight, limits: Limits) -> Optional[Verdict]:
         return Verdict(
             ExitClass.FROZEN,
             f"The process was stopped (state T) for {watch.frozen_seconds:.0f} s",
-            f"somebody has sent it SIGSTOP; {_ALIVE}",
+            f"another process has sent it SIGSTOP; {_ALIVE}",
         )
     if watch.port_closed_seconds >= limit:
         return Verdict(
