@@ -133,7 +133,7 @@ def _interrupted(seconds: float | None) -> str:
 
 def _who(result: Result) -> str:
     names = [f"{t} (moved)" if t in result.moved else t for t in result.restarted]
-    return ", ".join(names) or "nobody"
+    return ", ".join(names) or "none"
 
 
 def document(results: Sequence[Result]) -> str:
