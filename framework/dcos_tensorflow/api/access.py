@@ -90,13 +90,14 @@ _NO_TOKEN = "this API needs its token: Authorization: Bearer <token>"
 def check_binding(host: str, guarded: bool, allow_open: bool) -> None:
     """Refuse to serve ``host`` unguarded, unless ``allow_open`` says that it is wanted.
 
-    Raises OpenBinding. Whoever reaches an open API can end the job.
+    Raises OpenBinding. Every client that reaches an open API can end the job.
     """
     if guarded or allow_open or is_loopback(host):
         return
     raise OpenBinding(
-        f"the API would listen on {host or 'all addresses'} without a token: whoever reaches it "
-        "could stop the job; set a token, bind to 127.0.0.1, or allow an open API explicitly"
+        f"the API would listen on {host or 'all addresses'} without a token, and every client that"
+        " reaches it could stop the job; set a token, bind to 127.0.0.1, or allow an open API"
+        " explicitly"
     )
 
 

@@ -38,7 +38,7 @@ _TAGS = {
     "configurations": "The options that run, and those before them",
     "state": "The service itself",
     "metrics": "Numbers for monitoring",
-    "debug": "For whoever looks for a fault",
+    "debug": "For the search for a fault",
     "artifacts": "What tasks fetch",
 }
 _PATH_PARAMETERS = {

@@ -211,7 +211,7 @@ _SHOWN = (
     _show(
         "cluster",
         "/v1/cluster",
-        "The ClusterSpec of the current epoch, and what each task is told of it",
+        "The current ClusterSpec, and each task's view of it",
         "Cluster",
     ),
     _show(

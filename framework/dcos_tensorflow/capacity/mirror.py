@@ -144,8 +144,8 @@ def _seen(entry: Entry, machine: Machine, now: float) -> Entry:
 
 
 def _given_up(entry: Entry, now: float) -> Entry:
-    """Return a purchase whose machines came when nobody wanted them any more."""
-    why = "nobody waits for it any more"
+    """Return a purchase whose machines came when no gang wanted them any more."""
+    why = "no gang waits for it any more"
     stage = entry.stage if entry.stage is Stage.CANCELLED else Stage.BOUGHT
     machines = tuple(m.leave(now, why) if m.costs else m for m in entry.machines)
     if stage is Stage.CANCELLED and len(machines) >= entry.count:

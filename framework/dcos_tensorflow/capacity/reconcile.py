@@ -70,7 +70,7 @@ def reconcile(before: Ledger, sight: Sight, rules: Rules) -> Round:
     """Return what to do now."""
     ledger, strangers = _mirrored(before, sight, rules)
     strangers = () if ledger.account.provider.holds(sight.now) else strangers
-    why = [f"{counted(len(strangers), 'machine')} that nobody ordered"] if strangers else []
+    why = [f"{counted(len(strangers), 'machine')} without an order"] if strangers else []
     planned, wanted = _planned(ledger, sight, rules)
     others = _others(ledger, sight, rules)
     wanted += () if others is None or _too_early(ledger.account, sight.now) else others
@@ -263,7 +263,7 @@ def _repeated(ledger: Ledger, sight: Sight, *, goes_over: bool) -> tuple[Ledger,
             continue
         if sight.over_since or waiting.isdisjoint(entry.gangs):
             cancelled = replace(entry, stage=Stage.CANCELLED, cancelled_at=now)
-            why = "nobody waits for it any more"
+            why = "no gang waits for it any more"
             machines = tuple(m.leave(now, why) for m in entry.machines)
             ledger = ledger.put(replace(cancelled, machines=machines))
         elif not _too_early(ledger.account, now):

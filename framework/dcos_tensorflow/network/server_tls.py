@@ -75,4 +75,4 @@ class ServerTls:
 
 
 def _refuse() -> str:
-    raise ValueError("the key asks for a password, which nobody is there to give")
+    raise ValueError("the key needs a password, and the scheduler has none")

@@ -77,7 +77,7 @@ def capacity_findings(options: Options) -> Iterator[Finding]:
     units = options.sweep if options.sweep.parameters else options.batch
     is_many = bool(options.sweep.parameters) or given_inputs(options)
     if is_many and given.deadline:
-        told = "is for one job: of a sweep or a batch nobody knows how much work is left"
+        told = "is for one job: the work left of a sweep or a batch is not known"
         yield Finding("capacity.deadline", told, looked_at=("capacity", "sweep", "batch"))
     limits = (most, given.max_price_per_hour, given.budget)
     if is_many and units.parallelism == AUTO and all(limit is None for limit in limits):

@@ -142,7 +142,7 @@ class Retry(Section):
     fruitless_limit: RetryLimit = Field(
         20,
         title="Fruitless limit",
-        description="How many interruptions that are nobody's fault, such as lost agents, may "
+        description="How many interruptions from outside the job, such as lost agents, may "
         "follow one another without any progress of the job in between. They count as no "
         "failures; the next one ends the job.",
     )

@@ -220,14 +220,14 @@ class Service(Section):
     ] = Field(
         "auto",
         title="Strategy",
-        description="How the job is distributed; decides what TF_CONFIG holds and who restarts "
-        "when a task fails.",
+        description="How the job is distributed; decides the content of TF_CONFIG and the tasks "
+        "that restart after a failure.",
     )
     outcome: Literal["chief", "all_workers"] = Field(
         "chief",
         title="Outcome",
-        description="Whose end is the job's end: the chief's (worker 0 when there is none) or "
-        "that of all workers.",
+        description="The task that decides the job's end: the chief (worker 0 without a chief), "
+        "or all workers.",
     )
     outcome_grace_seconds: Seconds = Field(
         10.0,

@@ -99,8 +99,8 @@ def storage_notes(options: Options) -> list[str]:
         )
     if spec.s3.credentials is not None and options.service.containerizer == "docker":
         found.append(
-            "s3.credentials: the docker containerizer knows no secrets: whoever may see the tasks "
-            "in Mesos sees these credentials."
+            "s3.credentials: the docker containerizer has no secrets: every user of Mesos that may "
+            "see the tasks can read these credentials."
         )
     return found
 

@@ -268,7 +268,7 @@ class Capacity:
                     self._not_told(str(error))
                     return
                 else:
-                    whom = "anybody again" if is_offered else "nobody any more"
+                    whom = "all frameworks again" if is_offered else "no framework any more"
                     log.info("the master is told to offer %s to %s", agent_id, whom)
 
     def _not_told(self, why: str) -> None:

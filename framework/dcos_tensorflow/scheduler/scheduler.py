@@ -332,15 +332,15 @@ class Scheduler:
         config = self.config
         if any(map(is_open, (config.state, config.master))):
             log.warning(
-                "ZooKeeper is asked without a login: whoever reaches it can read and change what"
-                " this service keeps there, the key of its tasks too, or say that another machine"
-                " is the master; see --zookeeper-login-file"
+                "ZooKeeper is used without a login: every client that reaches it can read and"
+                " change this service's state, with the key of its tasks, or name another machine"
+                " as the master; see --zookeeper-login-file"
             )
         self._store = open_store(
             config.state, self.spec.name, zookeeper_session_seconds=config.session_seconds
         )
         if config.standby and self._start_api():
-            log.info("a standby, whose API listens on %s", self.api_url)
+            log.info("waiting as a standby; the API listens on %s", self.api_url)
         self._leadership = self._store.lead(
             f"{socket.gethostname()} pid {os.getpid()}",
             None if config.standby else config.leadership_timeout_seconds,

@@ -404,7 +404,8 @@ class ZooKeeperStore:
             yield
         except _NodesDiffer:
             raise errors.StateError(
-                f"nodes below {self._root} keep changing under the leader; who else writes there?"
+                f"nodes below {self._root} keep changing under the leader: another program writes"
+                " there"
             ) from None
         except KazooException as error:
             raise errors.StateError(f"ZooKeeper ({self.place}): {error!r}") from error

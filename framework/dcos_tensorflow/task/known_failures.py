@@ -211,7 +211,7 @@ RULES: Tuple[Rule, ...] = (
     Rule(
         r"^EOFError: EOF when reading a line",
         ExitClass.USER_ERROR,
-        "The job asks for input, and nobody is there to type: {error}",
+        "The job reads from standard input, which is empty: {error}",
         "take what it asks for from JOB_CONTEXT (service.job_context) or from service.env",
         permanent=True,
     ),

@@ -334,8 +334,8 @@ def _receive_again(state: Lifecycle, order: Order, now: float) -> Step:
 def _check_epoch(state: Lifecycle, order: Order) -> None:
     if order.cluster.epoch < state.order.cluster.epoch:
         raise StaleOrder(
-            f"epoch {order.cluster.epoch} of start {order.start} is older than epoch "
-            f"{state.order.cluster.epoch}"
+            f"version {order.cluster.epoch} of the cluster for start {order.start} is older than "
+            f"version {state.order.cluster.epoch}"
         )
 
 

@@ -417,7 +417,7 @@ class Runner:
             self._peers = None
             self._followers.append(answered)
             return
-        self.log(f"epoch {cluster.epoch}: waiting for {', '.join(addresses)}")
+        self.log(f"version {cluster.epoch} of the cluster: waiting for {', '.join(addresses)}")
         self._peers = PeerWatch(addresses, lambda: self._queue.put(answered))
         self._peers.start()
 

@@ -311,7 +311,8 @@ class TestUninstall:
         service.afterwards = self.gone("ps-0 on node1")
 
         assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 0
-        assert "Given up, because nobody answered: ps-0 on node1" in capsys.readouterr().out
+        given_up = "Given up, because its agent did not answer: ps-0 on node1"
+        assert given_up in capsys.readouterr().out
 
     def test_a_scheduler_that_has_gone_when_nothing_is_stored_has_done_its_work(
         self, service: Service, capsys: Any

@@ -20,7 +20,7 @@ _MOST_FAILURES = 20
 @click.command()
 @asks_about()
 def batch(asked: Asked) -> int:
-    """Show how far a batch is, and which shards have failed."""
+    """Show the progress of a batch and its failed shards."""
     if asked.as_json:
         show_json(told_units(asked, "shard"))
     else:

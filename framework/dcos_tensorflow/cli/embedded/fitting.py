@@ -71,8 +71,8 @@ def overcommitted(
     sizes = {n: getattr(need, n) / count + (largest[n] if count > 1 else 0) for n in claimed}
     told = (
         f"This machine is overcommitted: the {_tasks_need(spec)}"
-        f" {', '.join(short[name] for name in claimed)} that there are, and share what there is;"
-        " --strict refuses such a job."
+        f" {', '.join(short[name] for name in claimed)} that there are, and share them; --strict"
+        " refuses such a job."
     )
     return tuple(replace(agent, **sizes) for agent in cluster), told
 

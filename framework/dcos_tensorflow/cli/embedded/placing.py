@@ -22,7 +22,7 @@ def check_places(spec: ServiceSpec, cluster: Sequence[AgentConfig]) -> None:
     misfits = place(list(_requests(spec)), list(map(_offer, cluster))).misfits
     if misfits:
         raise UsageError(
-            f"The job {spec.name} would wait for ever, nobody adds to a cluster of its own:"
+            f"The job {spec.name} would wait for ever, its own cluster never grows:"
             f" {misfits[0].reason}. Change the options, or describe other agents with --agents,"
             " --cpus, --mem, --disk, --gpus and --attributes."
         )

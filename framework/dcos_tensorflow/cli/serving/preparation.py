@@ -331,7 +331,7 @@ def _for_this_machine(
     ):
         told.append("service.user: not used here, the tasks run as you.")
     if options.service.service_account_secret:
-        told.append("service.service_account_secret: not used here, nobody logs in.")
+        told.append("service.service_account_secret: not used here, there is no login.")
     if any(role.shm_size for role in spec.roles):
         raise UsageError(
             "service.shm_size: the embedded cluster cannot give tasks a /dev/shm of their own;"

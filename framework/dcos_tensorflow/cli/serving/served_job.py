@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 _REGISTERED_SECONDS = 10.0
 #: How a master answers whom it does not know, and what to do about it.
 _UNKNOWN = "HTTP 401"
-_SAY_WHO = " Say who asks with --principal and --secret-file."
+_SAY_WHO = " Give the credentials with --principal and --secret-file."
 #: How long tasks that find their place at once have to be launched before anything is shown.
 _LAUNCH_SECONDS = 0.5
 #: How long the answer to a wish for other options is waited for: a step, and a commit.

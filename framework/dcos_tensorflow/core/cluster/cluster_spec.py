@@ -316,4 +316,4 @@ def _position(cluster: ClusterSpec, task: str, jobs: Mapping[str, range]) -> tup
     for job, members in jobs.items():
         if place in members:
             return job, place - members.start
-    raise ValueError(f"{task} has no address in the ClusterSpec of epoch {cluster.epoch}")
+    raise ValueError(f"{task} has no address in version {cluster.epoch} of the cluster")

@@ -272,7 +272,7 @@ def _check_can_do_without(view: GangView, name: str, gang: tuple[str, ...]) -> N
             " without"
         )
     if name == view.roster.decider:
-        raise Refused(f"{name} decides about the job's end: nobody can do without it")
+        raise Refused(f"{name} decides about the job's end: the job cannot go on without it")
     if spec is None or spec.min_count is None:
         raise Refused(f"the job needs every {role}: it has no min_count that allows doing without")
     forced = tuple(n for n in view.roster.every if view.controls.forced(n))

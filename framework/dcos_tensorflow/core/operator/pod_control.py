@@ -47,9 +47,9 @@ def rule_pod(state: ServiceState, command: PodCommand) -> Ruling:
 def _let_go(controls: Controls, old: Names) -> Ruling:
     """Wait no more for attempts that were given up and may still run.
 
-    By their ids alone: a person that replaces a task by name does not mean to have two of it.
+    By their ids alone: an operator who replaces a task by name does not mean to have two of it.
     """
-    why = f"nobody waits for the end of {', '.join(old)} any more"
+    why = f"the scheduler no longer waits for the end of {', '.join(old)}"
     let_go = tuple(dict.fromkeys((*controls.let_go, *old)))
     if let_go == controls.let_go:
         return unchanged(controls, Answer.ALREADY, why)

@@ -55,7 +55,7 @@ def notice(gang: GangDraft, record: TaskRecord, at: float) -> None:
     gang.say(f"{record.hostname} says that it is taken back in {left:.0f} s")
     if gang.job.phase is JobPhase.RUNNING and draft.state.reservation_of(record.name) is None:
         moves = f"{record.name} trains on and looks for another place"
-        gang.explain(f"{record.hostname} is taken back by whoever lends it: {moves}")
+        gang.explain(f"{record.hostname} is taken back by its provider: {moves}")
 
 
 def advise(gang: GangDraft, record: TaskRecord) -> None:

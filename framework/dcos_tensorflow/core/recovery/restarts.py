@@ -180,7 +180,7 @@ def _go_on(gang: GangDraft) -> None:
     running = set(scope(view)) - view.tasks.having(Fact.STOPPED)
     if running:
         back = they(gang.roster.in_order(running), "are")
-        gang.enter(JobPhase.STOPPING, f"{back} stopped before anybody starts")
+        gang.enter(JobPhase.STOPPING, f"{back} stopped before any task starts")
     elif not _waits_for_old_peers(gang):
         _begin_with_a_unit(gang)
 
@@ -194,7 +194,7 @@ def _place(gang: GangDraft, lost: tuple[str, ...]) -> None:
 def watch_placing(gang: GangDraft) -> None:
     """PLACING: left by ``core.offers.launching``, or when the missing members have come back."""
     if gang.restart.members and not missing(gang.view):
-        gang.enter(JobPhase.STOPPING, "everybody has a container again")
+        gang.enter(JobPhase.STOPPING, "every task has a container again")
 
 
 def watch_staging(gang: GangDraft) -> None:
@@ -242,7 +242,7 @@ def _waits_for_old_peers(gang: GangDraft) -> bool:
     old = [r.name for r in leaving(view) if whole or not serves(spec, seen, r.name)]
     old += [key for key in view.service.strays if _is_of(gang, key) and key not in let_go]
     if old:
-        gang.block(f"nobody starts before the end of {listed(old)}, being killed")
+        gang.block(f"no task starts before the end of {listed(old)}, being killed")
     return bool(old)
 
 
@@ -277,7 +277,10 @@ def begin(gang: GangDraft) -> None:
     at = f" from step {restored}" if known else ""
     number = view.epoch.epoch if view.epoch is not None else 0
     gang.restart = replace(gang.restart, restore_step=restored, planned=False, replacing=())
-    gang.enter(JobPhase.STARTING, f"{they(starting or ['nobody'], 'start')}{at} (epoch {number})")
+    gang.enter(
+        JobPhase.STARTING,
+        f"{they(starting or ['no task'], 'start')}{at} (cluster version {number})",
+    )
 
 
 def _checkpoint_step(view: GangView) -> int | None:
@@ -295,7 +298,7 @@ def renew_epoch(gang: GangDraft) -> ClusterSpec:
     number = epoch.epoch + 1 if epoch is not None else 1
     renewed = ClusterSpec(epoch=number, addresses=addresses)
     gang.epoch = renewed
-    gang.say(f"epoch {number}: {counted(len(addresses), 'member')}")
+    gang.say(f"version {number} of the cluster: {counted(len(addresses), 'member')}")
     return renewed
 
 

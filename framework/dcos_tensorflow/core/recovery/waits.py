@@ -61,7 +61,7 @@ class Standstill:
     @property
     def summary(self) -> str:
         """Return what is so, in one sentence."""
-        return f"nobody does anything ({_WORDS_OF_ALL}): {listed(self.idle)}"
+        return f"no task does anything ({_WORDS_OF_ALL}): {listed(self.idle)}"
 
 
 def standstill(view: GangView) -> Standstill | None:
@@ -163,10 +163,10 @@ def _idle(view: GangView, *, decided: bool) -> Iterator[Wait]:
     if found is not None:
         limit = view.spec.idle_seconds
         if decided:
-            # Of that somebody's end was said to be the cause.
+            # Of that the end of a task was said to be the cause.
             return
         if is_a_failure(view):
-            ends = f"after {limit:g} s of that (service.idle_seconds) everybody starts again"
+            ends = f"after {limit:g} s of that (service.idle_seconds) all tasks start again"
         else:
             ends = "nothing ends that by itself: the tasks' logs may say what they wait for"
         yield Wait(found.idle, (), found.since, found.summary, ends)

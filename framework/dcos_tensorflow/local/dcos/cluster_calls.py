@@ -64,8 +64,8 @@ class Guard:
             # Apps are commands, and this user would run them.
             whose = os.getuid()
             text = (
-                f"403 Forbidden: only for processes of the user {whose} who started it; others"
-                " may log in where it runs with --dcos-login\n"
+                f"403 Forbidden: only for processes of user {whose}, the owner; other users"
+                " can log in if it was started with --dcos-login\n"
             )
             return None if call.user == whose else text_answer(text, 403)
         if call.path in _OPEN:

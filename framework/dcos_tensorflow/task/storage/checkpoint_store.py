@@ -194,10 +194,10 @@ class OwnedPointer:
     def _judge_lost_race(self, wanted: Pointer) -> None:
         found, _ = read_pointer(self.store, self._place)
         if found is None:
-            # Somebody emptied the place: what was published is gone, and must be uploaded again.
+            # Another program emptied the place: the published data is gone, and is uploaded again.
             self.pointer, self._etag = None, ""
             self._manifests.clear()
-            gone = f"{self._place.uri} was emptied by somebody else"
+            gone = f"{self._place.uri} was emptied by another program"
             raise StorageError(Problem("emptied", True, gone, "it is filled again"))
         if found.writer != wanted.writer:
             raise self._lost(
@@ -206,7 +206,7 @@ class OwnedPointer:
                 found,
             )
         self.pointer, self._etag = None, ""
-        changed = f"{self._place.uri}/{manifest.POINTER} was changed by somebody else"
+        changed = f"{self._place.uri}/{manifest.POINTER} was changed by another program"
         raise StorageError(Problem("contended", True, changed, "only the chief may write there"))
 
     def _check_conditions(self, held: Pointer) -> None:
