@@ -16,7 +16,7 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 BEGIN = "<!-- begin: written by python -m benchmarks.recovery -->"
 END = "<!-- end -->"
 
-#: service.freeze_seconds where nobody names it.
+#: service.freeze_seconds where the options do not name it.
 FREEZE_SECONDS = ServiceSpec.freeze_seconds
 
 _HEAD = (

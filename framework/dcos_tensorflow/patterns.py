@@ -1,6 +1,6 @@
 """Regular expressions that are compiled when they are used first.
 
-``re.compile`` takes up to a millisecond, and most of what a module looks for nobody needs in most
+``re.compile`` takes up to a millisecond, and most of what a module looks for is not needed in most
 processes: a command imports some hundred of them, a task's runner fifty. The task runner comes with
 it, on any Python from 3.8.
 """
@@ -20,7 +20,7 @@ class _Pattern:
         self._text, self._flags = text, flags
 
     def __getattr__(self, name: str) -> Any:
-        """Return a part of the compiled one, and keep it: next time nobody comes here."""
+        """Return a part of the compiled one, and keep it: the next look does not come here."""
         found = getattr(re.compile(self._text, self._flags), name)
         setattr(self, name, found)
         return found

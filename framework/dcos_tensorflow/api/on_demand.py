@@ -1,8 +1,8 @@
-"""The API of which only the socket is there until somebody asks.
+"""The API of which only the socket is there until the first client connects.
 
 Used by ``cli.serving.served_job``. What answers is a web framework, an application and their
 libraries: a tenth of a second that a job's start is not kept waiting for, and that a job of a
-second never needs. Whoever asks first waits that long.
+second never needs. The first client waits that long.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ApiOnDemand:
         self._server: ApiServer | None = None
         self._listening: socket.socket | None = None
         self._thread: threading.Thread | None = None
-        #: Closing one end wakes whoever waits at the other.
+        #: Closing one end wakes the thread that waits at the other.
         self._stop, self._stopped = socket.socketpair()
 
     def start(self) -> str:
@@ -63,7 +63,7 @@ class ApiOnDemand:
         return self.address
 
     def stop(self) -> None:
-        """Stop serving; returns when nobody is answered any more. Harmless when never started."""
+        """Stop serving; returns when every client has its answer. Harmless when never started."""
         self._stop.close()
         if self._thread is not None:
             self._thread.join()
@@ -82,14 +82,14 @@ class ApiOnDemand:
         try:
             self._server = self._serve(listening)
         except Exception as error:
-            # The job goes on, and whoever asks is told.
+            # The job goes on, and the client is told.
             log.exception("the API cannot be served")
             why = f"the API cannot be served: {error or type(error).__name__}"
             while listening.fileno() >= 0 and self._is_asked(listening):
                 _refuse(listening, why)
 
     def _is_asked(self, listening: socket.socket) -> bool:
-        """Wait for somebody who connects; False at the end."""
+        """Wait for a client that connects; False at the end."""
         with selectors.DefaultSelector() as selector:
             selector.register(listening, selectors.EVENT_READ)
             selector.register(self._stopped, selectors.EVENT_READ)
@@ -97,10 +97,10 @@ class ApiOnDemand:
 
 
 def _refuse(listening: socket.socket, why: str) -> None:
-    """Answer whoever connects next with ``why`` there is no other answer."""
+    """Answer the next client with ``why`` there is no other answer."""
     text = f"{why}\n".encode()
     head = "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nConnection: close"
-    # Whoever does not wait for the answer needs none.
+    # A client that does not wait for the answer needs none.
     with contextlib.suppress(OSError):
         connection, _ = listening.accept()
         with connection:

@@ -5,9 +5,9 @@ between any two steps included, the next round finds it and does what is due. Pu
 is written first; only then are the orders sent, which are the same each time, and machines ended.
 
 1. ``mirror``: the ledger takes what provider and master say;
-2. ``leavers``: machines leave that are of no use, are offered to nobody any more, and go back when
-   they are empty;
-3. a purchase without an answer is asked for again, or cancelled when nobody waits any more;
+2. ``leavers``: machines leave that are of no use, are offered to no framework any more, and go
+   back when they are empty;
+3. a purchase without an answer is asked for again, or cancelled when no gang waits any more;
 4. what waits is planned, and what a gang goes over to (``exchange``); purchases are written.
 """
 
@@ -53,7 +53,7 @@ class Round:
 
     ledger: Ledger
     orders: tuple[Order, ...] = ()
-    #: Names of machines that the master is to offer to nobody, and of those that it may again.
+    #: Names of machines that the master is to offer to no framework, and of those it may again.
     close: tuple[frozenset[str], ...] = ()
     reopen: tuple[frozenset[str], ...] = ()
     #: Ids of machines to end.
@@ -253,7 +253,7 @@ def _on_demand_price(pool: Pool, pools: Iterable[Pool]) -> float:
 
 
 def _repeated(ledger: Ledger, sight: Sight, *, goes_over: bool) -> tuple[Ledger, tuple[Entry, ...]]:
-    """Return purchases to ask for again, and cancel those that nobody waits for any more."""
+    """Return purchases to ask for again, and cancel those that no gang waits for any more."""
     now, again = sight.now, []
     waiting = {demand.gang for demand in sight.demands}
     if goes_over:

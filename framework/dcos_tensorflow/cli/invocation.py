@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Invocation(NamedTuple):
-    """What was typed, and whether this process is the command's own and nobody else's."""
+    """What was typed, and whether this process is the command's own and runs nothing else."""
 
     typed: tuple[str, ...] = ()
     own_process: bool = False

@@ -382,7 +382,7 @@ class Settings:
         return self.values[name]
 
     def given(self, name: str) -> bool:
-        """Say whether somebody has set it."""
+        """Say whether it was set."""
         return name in self.origins
 
     def origin(self, name: str) -> str:
@@ -396,7 +396,7 @@ class Settings:
         return Settings({**self.values, name: value}, self.origins)
 
     def with_value(self, name: str, value: Any, origin: str) -> Settings:
-        """Return the settings with ``name`` set, unless somebody has set it already."""
+        """Return the settings with ``name`` set, unless it was set already."""
         if self.given(name):
             return self
         return Settings({**self.values, name: value}, {**self.origins, name: origin})

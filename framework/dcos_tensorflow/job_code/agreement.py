@@ -30,7 +30,7 @@ class Tasks:
     """How many tasks of each kind are to run the code; ``workers`` are those with GPUs, too.
 
     ``variables`` are those of the environment that may tell one of them from another. With
-    ``independent`` somebody has said that each trains by itself.
+    ``independent`` the options have said that each trains by itself.
     """
 
     servers: int = 0

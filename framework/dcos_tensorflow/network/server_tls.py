@@ -65,7 +65,7 @@ class ServerTls:
 
     def _load_into(self, context: ssl.SSLContext) -> None:
         try:
-            # Without a password OpenSSL would ask whoever sits at the terminal.
+            # Without a password OpenSSL would ask at the terminal.
             context.load_cert_chain(self.certificate, self._key, password=_refuse)
         except (OSError, ValueError) as error:
             why = (isinstance(error, ssl.SSLError) and error.reason) or error

@@ -23,9 +23,9 @@ from dcos_tensorflow.options.workload_checks import given_inputs, parameters, sh
 from dcos_tensorflow.options.workload_models import Batch, Sweep
 from dcos_tensorflow.options.workload_values import AUTO
 
-#: How many trials there are where nobody says it, and where they have no end.
+#: How many trials there are where the options do not say it, and where they have no end.
 DEFAULT_TRIALS = 50
-#: By what is known how far back a trial is suggested, where nobody says how many run at a time.
+#: How far back a trial is suggested, where the options do not say how many run at a time.
 _LAG_OF_AUTO = 16
 
 

@@ -203,11 +203,11 @@ class Scheduler:
     def change_configuration(self, options: Path | Mapping[str, Any] | str) -> ServiceSpec:
         """Return what the service would be with these options. Nothing changes yet.
 
-        Whoever asks submits ``ConfigurationChanged`` with it; whether a job that runs can go over
+        The caller submits ``ConfigurationChanged`` with it; whether a job that runs can go over
         to it is the core's to say (``refused_configuration``). Raises OptionsError, also where the
         options would end tasks by not naming them.
         """
-        # Whoever has started this scheduler has read its options, and few are ever changed.
+        # The command that started this scheduler has read its options, and few are ever changed.
         from dcos_tensorflow.options import effective, load
         from dcos_tensorflow.options.asked import lost
 
@@ -350,7 +350,7 @@ class Scheduler:
         self._leader = ""
         log.info("leading the service %s", self.spec.name)
         if self._leadership.after_erase and not config.uninstall:
-            # Whoever waited for the service must not bring it back to life.
+            # A scheduler that waited for the service must not bring it back to life.
             self._store.erase()
             raise UninstallGoesOn(
                 f"the service {self.spec.name} was uninstalled while this scheduler stood by; start"

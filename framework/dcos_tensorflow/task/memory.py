@@ -1,6 +1,6 @@
 """How much memory processes have: read from /proc, in bytes.
 
-``runner`` asks for the user's processes when somebody asks for the status. Memory that processes
+``runner`` asks for the user's processes when a client asks for the status. Memory that processes
 share (TensorFlow's libraries, forked data) is counted once where the kernel tells so.
 """
 

@@ -76,8 +76,7 @@ class NoticeWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more. What is under way may take seconds to end; nobody waits for it."""
-        self._stopping.set()
+        """Look no more. What is under way may take seconds to end; no thread waits for it."""
 
     def _watch(self) -> None:
         answered, failures = False, 0

@@ -13,7 +13,7 @@ _COUNTER = "oom_kill"
 
 
 def kills(proc: str = "/proc", cgroups: str = "/sys/fs/cgroup") -> Optional[int]:
-    """Return how many processes were killed for want of memory so far; None when nobody tells."""
+    """Return how many processes were killed for want of memory so far; None if it is not known."""
     for path in _files(proc, cgroups):
         count = _counter(path)
         if count is not None:

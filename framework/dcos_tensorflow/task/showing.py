@@ -104,7 +104,7 @@ class Showing:
 
         ``revision`` is the number of the moment it shows.
         """
-        # Before the rest is read: what happens meanwhile is news for whoever gets this one.
+        # Before the rest is read: what happens meanwhile is news for the client that gets this one.
         revision, now = self._newest
         self._progress.read_file()
         state, report = now.state, now.report

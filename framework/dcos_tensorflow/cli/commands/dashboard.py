@@ -16,7 +16,7 @@ from dcos_tensorflow.cli.services.page import show_page
 def dashboard(asked: Asked, in_browser: bool, with_token: bool) -> int:
     """Show the address of the dashboard."""
     client = asked.client()
-    # An address at which nobody answers, or that lets this command in as little, is told here.
+    # An address without an answer, or one that lets this command in as little, is told here.
     client.get("/v1/plans")
     return show_page(
         f"{client.api.url}/",

@@ -34,7 +34,7 @@ class _Listed:
     outcome: str
     #: In words, what else there is to say.
     why: str
-    #: Who serves it; empty when nobody does.
+    #: Who serves it; empty when no scheduler does.
     scheduler: str
 
 

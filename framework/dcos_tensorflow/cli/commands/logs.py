@@ -118,7 +118,7 @@ class _Printer:
         complain(text)
 
     def gone(self) -> bool:
-        """Say whether whoever read our output has gone; a quiet job would never let us know."""
+        """Say whether the reader of our output has gone; a quiet job would never let us know."""
         try:
             watched = select.poll()
             watched.register(sys.stdout.fileno(), 0)

@@ -127,7 +127,7 @@ def deployed(
 ) -> int:
     """Run what ``read`` returns as ``flags`` say, those of ``run_flags``; return the exit code.
 
-    ``master`` is where it goes when nobody says it. Raises CliError and OptionsError.
+    ``master`` is where it goes when no flag says it. Raises CliError and OptionsError.
     """
     from dcos_tensorflow.cli.embedded.machine import AgentWishes
     from dcos_tensorflow.cli.serving.run_request import RunRequest

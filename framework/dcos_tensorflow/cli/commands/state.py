@@ -1,7 +1,7 @@
 """``state``: what is kept of a service: whether it is sound, out into a file, and back.
 
 ``check`` and ``export`` only read, also while a scheduler serves. ``import`` writes where nothing
-is kept yet, and nobody serves.
+is kept yet, and no scheduler serves.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether the tasks of a job have a place on an embedded cluster that is started for it alone.
 
-Asked by ``embedded.cluster``, of the core's own placement: the agents are all empty, and nobody
-else will ever add one, so what has no place now never has. Pure.
+Asked by ``embedded.cluster``, of the core's own placement: the agents are all empty, and that
+cluster never grows, so what has no place now never has. Pure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The end of what tasks of a cluster elsewhere have told, kept where a local job's sandboxes are.
 
-Once a job has ended its framework is gone, and nobody asks that cluster's agents any more. So who
+Once a job has ended its framework is gone, and that cluster's agents are asked no more. So who
 served it leaves the last lines here, and ``following.task_output`` reads them as if they were
 sandboxes.
 """

@@ -58,8 +58,8 @@ def made_ready(
     """Hand over the job once it may be started in the background. Raises CliError and OptionsError.
 
     ``options`` are those of the request, ``directory`` is their service's. What is refused until
-    the end of it, too, is told with the tasks that nobody has asked for. Until then nobody else
-    begins a job of the service.
+    the end of it, too, is told with the tasks that the options do not name. Until then no other
+    process begins a job of the service.
     """
     with registry.only_run(directory, options.service.name):
         deployed = _made_ready(request, options, directory)

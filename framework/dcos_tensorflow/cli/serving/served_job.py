@@ -199,7 +199,7 @@ class ServedJob:
             self._traces.stop()
 
     def wait_for_launch(self) -> None:
-        """Return once tasks are launched, or that takes longer than nobody would notice.
+        """Return once tasks are launched, or that takes longer than a user would notice.
 
         What the caller does next, it does beside the tasks then, and not in their way.
         """
@@ -315,7 +315,7 @@ class ServedJob:
         return dict(capacity(state)["bill"])
 
     def _give_back(self) -> None:
-        """Have everything that is reserved given back: once the framework is gone nobody could."""
+        """Have everything that is reserved given back: without the framework that is impossible."""
         self.scheduler.submit(UninstallRequested("the job has ended"))
         if not self.scheduler.wait_until(lambda state: state.removal.erased, _GIVE_BACK_SECONDS):
             state = self.scheduler.state()

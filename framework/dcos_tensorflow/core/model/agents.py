@@ -32,7 +32,7 @@ class KnownAgent:
     hostname: str
     #: Known from the registry alone: it has not come back to this leading master.
     recovered: bool = False
-    #: It is connected, and nobody has taken it out.
+    #: It is connected, and no operator has taken it out.
     active: bool = True
     #: An operator has taken it out ...
     deactivated: bool = False

@@ -2,7 +2,7 @@
 
 Called by ``core.operator.plan_control.rule``. A pod of the DC/OS SDK is a task here. Nothing is
 carried out. An old attempt of a task, or a task of ours that should not exist, goes by its Mesos
-task id alone: ``replace`` lets go of it, so that nobody waits for its end any more.
+task id alone: ``replace`` lets go of it, so that the service no longer waits for its end.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Called by ``core.advance``; ``core.recovery.incidents`` and ``core.recovery.planned_changes`` begin
 one. A member that has a container keeps it: its runner stops the process and starts it again.
-Nobody of a restart set starts before all of it has stopped, so that no new process meets an old one
+No task of a restart set starts before all of it has stopped: no new process meets an old one
 of a peer. Members that are not in the set train on.
 """
 
@@ -87,7 +87,7 @@ def _who_stop_later(view: GangView, busy: Collection[str]) -> frozenset[str]:
     """Return who of those that still train is not told yet to stop, when nothing has failed.
 
     The decider goes first, to save; independent tasks each for themselves. Servers go last, and all
-    together: whoever they serve saves through them.
+    together: the tasks that they serve save through them.
     """
     decider = view.roster.decider
     if decider in busy and strategy_of(view) is not Strategy.INDEPENDENT:
@@ -143,7 +143,7 @@ def _give_up_container(gang: GangDraft, record: TaskRecord) -> None:
 
 
 def watch_backing_off(gang: GangDraft) -> None:
-    """BACKING_OFF: go on when the time has come and nobody holds recovery back."""
+    """BACKING_OFF: go on when the time has come and no operator holds recovery back."""
     if gang.now < gang.restart.due_at:
         return
     held = _held_back(gang) or _idle(gang)
@@ -205,7 +205,7 @@ def watch_staging(gang: GangDraft) -> None:
         if not view.tasks.having(Fact.UNREACHABLE).issuperset(lost):
             # Options removed it, and its container with it, and brought it back.
             _place(gang, lost)
-        # A member out of reach may return: nobody starts without it.
+        # A member out of reach may return: no task starts without it.
         return
     launched = view.tasks.having(Fact.HELD).intersection(scope(view))
     busy = launched - view.tasks.having(Fact.STOPPED)
@@ -232,7 +232,7 @@ def _waits_for_old_peers(gang: GangDraft) -> bool:
     """Say whether a task that leaves or was given up trains yet; ``core.advance`` kills it.
 
     A server that leaves does nothing for those who do not know of it: unless the gang starts as a
-    whole, nobody waits for its end.
+    whole, no task waits for its end.
     """
     view = gang.view
     if not is_quiet(view):
@@ -317,7 +317,7 @@ def late(gang: GangDraft) -> tuple[TaskRecord, ...]:
 def out_of_sight(gang: GangDraft) -> tuple[TaskRecord, ...]:
     """Return the members that became unreachable before they were seen to run.
 
-    They may return without having heard of their start: until then nobody says that all run.
+    They may return without having heard of their start: until then the job is not RUNNING.
     """
     tasks = gang.tasks
     unreachable = tasks.having(Fact.UNREACHABLE)

@@ -98,7 +98,7 @@ def most_slots(state: ServiceState) -> int | None:
 
 
 def looks_for_more(draft: Draft) -> bool:
-    """Say whether offers are of use that nobody wants: more of them allow more slots."""
+    """Say whether more offers would be of use, though no gang wants them: they allow more slots."""
     return _is_counted(draft.state) and draft.state.units.waiting > 0
 
 

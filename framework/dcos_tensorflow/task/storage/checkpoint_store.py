@@ -71,7 +71,7 @@ class OwnedPointer:
         self._etag = ""
         self._manifests: Dict[str, Manifest] = {}
         self.pointer: Optional[Pointer] = None
-        #: Whether somebody wrote here before: then there may be something to sweep.
+        #: Whether a task wrote here before: then there may be something to sweep.
         self.was_used = True
 
     def claim(self) -> Pointer:
