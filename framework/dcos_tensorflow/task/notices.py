@@ -77,6 +77,7 @@ class NoticeWatch:
 
     def stop(self) -> None:
         """Look no more. What is under way may take seconds to end; no thread waits for it."""
+        self._stopping.set()
 
     def _watch(self) -> None:
         answered, failures = False, 0
