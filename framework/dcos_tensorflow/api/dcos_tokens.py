@@ -1,9 +1,9 @@
-"""Whose tokens of DC/OS are let in: RS256, signed by a key of the cluster, for a user who is named.
+"""Which tokens of DC/OS are accepted: RS256, signed by a key of the cluster, for a listed user.
 
 Asked by ``api.access`` where the operator has said where the cluster's keys are: its identity
 service (``https://<cluster>/acs/api/v1/auth/jwks``), or a file that holds what that answers. A
-token says who its bearer is, never what he may do here: that is the operator's list. Tokens of Open
-DC/OS are signed with a secret of the cluster's own (HS256) and count for nothing here.
+token says who its user is, never what that user may do here: that is the operator's list. Tokens
+of Open DC/OS are signed with a secret of the cluster's own (HS256) and count for nothing here.
 """
 
 from __future__ import annotations

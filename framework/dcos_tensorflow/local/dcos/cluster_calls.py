@@ -35,7 +35,7 @@ _PROVIDERS = {
 }
 _METRONOME = "/service/metronome"
 _NO_COMMIT = "0" * 40
-# Asked for before anybody has logged in, or by whoever wants to.
+# Asked for before a user has logged in, or without a login.
 _OPEN = ("/", "/acs/api/v1/auth/providers", "/acs/api/v1/auth/login", core_cli.PATH)
 
 
