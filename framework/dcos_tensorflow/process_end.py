@@ -14,7 +14,7 @@ def end_process(code: int) -> NoReturn:
     """End this process with an exit code, after what was registered for its end.
 
     The interpreter would take all modules apart first, object by object: a tenth of a second and
-    more, in which somebody waits for a prompt and nothing happens that the system does not do as
+    more, in which the user waits for a prompt and nothing happens that the system does not do as
     well. Where a thread is still to be waited for, that is left to the interpreter.
     """
     others = (one for one in threading.enumerate() if one is not threading.current_thread())
