@@ -144,7 +144,7 @@ lint: $(VENV)/.checks build/audit/bin/pip-audit
 	$(BIN)/lint-imports
 	$(BIN)/python -m dcos_tensorflow.options.schema --check
 	$(BIN)/python -m dcos_tensorflow.package.template --check
-	$(BIN)/python -m dcos_tensorflow.cli.settings_schema --check
+	$(BIN)/python -m dcos_tensorflow.deploy.settings_schema --check
 	$(BIN)/python -m dcos_tensorflow.api.openapi --check
 	$(BIN)/python tests/unit/core/golden/tf_config/generate.py --check
 	$(AUDIT)
@@ -162,13 +162,13 @@ format: $(VENV)/.checks
 	$(BIN)/ruff format .
 	$(BIN)/python -m dcos_tensorflow.options.schema
 	$(BIN)/python -m dcos_tensorflow.package.template
-	$(BIN)/python -m dcos_tensorflow.cli.settings_schema
+	$(BIN)/python -m dcos_tensorflow.deploy.settings_schema
 	$(BIN)/python -m dcos_tensorflow.api.openapi
 
 schemas: $(VENV)/.installed
 	$(BIN)/python -m dcos_tensorflow.options.schema
 	$(BIN)/python -m dcos_tensorflow.package.template
-	$(BIN)/python -m dcos_tensorflow.cli.settings_schema
+	$(BIN)/python -m dcos_tensorflow.deploy.settings_schema
 	$(BIN)/python -m dcos_tensorflow.api.openapi
 
 # 20 minutes. benchmarks/report.py writes what it finds into docs/performance.md.

@@ -28,15 +28,17 @@ from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.capacity.ledger import Entry, Ledger, OwnedMachine, Stage
 from dcos_tensorflow.capacity.market import Market, Pool
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.model.events import Event, RunnerReported
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.units import UnitState
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
 from dcos_tensorflow.scheduler.capacity_records import changes_between
+from dcos_tensorflow.workloads import producer_of
 from sample_states import NOW
 
 #: No client may hold up what the scheduler is for any longer.
@@ -184,8 +186,10 @@ def with_machines(state: ServiceState, count: int) -> ServiceState:
 
 def with_units(state: ServiceState, count: int) -> ServiceState:
     """Return the state with so many units of work, half of which are done."""
-    spec = replace(state.spec, units=UnitsSpec(UnitKind.SHARD))
-    table = state.units.given(({"shard": n, "name": f"part-{n}"} for n in range(count)), last=True)
+    work = BatchSpec("/out/part-{index:05}", per_shard=1, end=count)
+    spec = replace(state.spec, units=UnitsSpec(UnitKind.SHARD), workload=work)
+    given = producer_of(work).next(0, count).units
+    table = state.units.given((unit.payload for unit in given), last=True)
     for unit in tuple(table)[: count // 2]:
         done = replace(unit, state=UnitState.SUCCEEDED, tries=1, begun_at=NOW, ended_at=NOW + 60)
         table = table.put(replace(done, result={"metrics": {"loss": 0.25}}))

@@ -31,8 +31,8 @@ from large_service import running_service, settled, updates
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Acknowledge, Action
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.units import UnitState
+from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
 from dcos_tensorflow.scheduler.event_loop import EventLoop
 from dcos_tensorflow.state.store import StateStore, open_store
 from sample_states import NOW, a_spec

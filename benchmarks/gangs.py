@@ -22,9 +22,9 @@ from dcos_tensorflow.core.model.gang import MAIN, Gang
 from dcos_tensorflow.core.model.job import JobPhase, JobState
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import TaskRole, UnitKind, UnitsSpec, slot_name
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.model.task_table import TaskTable
+from dcos_tensorflow.core.spec.service_spec import TaskRole, UnitKind, UnitsSpec, slot_name
 from dcos_tensorflow.core.step import step
 from sample_states import NOW, a_record, a_role, a_spec, a_state
 

@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from dcos_tensorflow.core.model.events import RunnerReported, TaskUpdate
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.core.step import step
 from sample_states import NOW, a_record, a_role, a_spec, a_state
 

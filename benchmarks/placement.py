@@ -47,10 +47,10 @@ from itertools import islice
 from pathlib import Path
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
 from dcos_tensorflow.core.placement.offered import Offered
 from dcos_tensorflow.core.placement.place import Assignment, TaskRequest, place
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 
 AGENT = Resources(cpus=8, mem=32768, disk=100_000)
 PORTS = PortRanges(((31000, 31999),))

@@ -19,9 +19,9 @@ import figures
 
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
 from dcos_tensorflow.core.placement.place import TaskRequest
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 
 CALLS = 5
 GANGS = ("alike", "unlike", "apart", "none")

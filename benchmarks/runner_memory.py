@@ -20,9 +20,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from dcos_tensorflow.task.guard import NAME
-from dcos_tensorflow.task.memory import resident_bytes
 from dcos_tensorflow.task.pack import build_zipapp
+from dcos_tensorflow.task.supervise.guard import NAME
+from dcos_tensorflow.task.supervise.memory import resident_bytes
 
 #: A task without peers whose process does nothing: what is measured is ours alone.
 SPEC = {

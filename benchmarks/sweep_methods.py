@@ -23,7 +23,7 @@ from typing import Any
 
 import figures
 
-from dcos_tensorflow.core.model.workload_spec import (
+from dcos_tensorflow.core.spec.workload_spec import (
     Goal,
     Parameter,
     ParameterKind,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dcos_tensorflow.core.model.actions import LaunchTask
-from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.mesos.convert import launch_operations
 
 

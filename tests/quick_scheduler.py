@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.task.authentication import signed_headers
+from dcos_tensorflow.task.report.authentication import signed_headers
 from free_ports import free_port
 from waiting import eventually
 

@@ -23,18 +23,18 @@ from dcos_tensorflow.core.model.job import (
     Verdict,
 )
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState, Uninstall
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState, mesos_task_id
+from dcos_tensorflow.core.model.task_table import TaskTable
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.service_spec import (
     JobSpec,
     RoleSpec,
     ServiceSpec,
     TaskRole,
     split_task_name,
 )
-from dcos_tensorflow.core.model.task import TaskRecord, TaskState, mesos_task_id
-from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.step import step
 
 NOW = 1_800_000_000.0

@@ -33,8 +33,8 @@ from dcos_tensorflow.core.model.actions import (
 )
 from dcos_tensorflow.core.model.offer import Offer, OfferedReservation
 from dcos_tensorflow.core.model.own_error import OwnError
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskState
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from simulated_reservations import Reservations
 from simulated_runner import Runner
 

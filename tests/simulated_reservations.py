@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from dcos_tensorflow.core.model.actions import LaunchTask, Release
 from dcos_tensorflow.core.model.offer import OfferedReservation
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 
 Key = tuple[str, str]
 

@@ -14,10 +14,16 @@ from dcos_tensorflow.core.kept.writes import first_writes
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Action, EraseState, Exit, Write
 from dcos_tensorflow.core.model.report import is_under
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
-from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
+    JobSpec,
+    RoleSpec,
+    ServiceSpec,
+    Strategy,
+    TaskRole,
+)
 from dcos_tensorflow.core.step import Decision, step
 from simulated_mesos import Cluster
 

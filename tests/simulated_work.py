@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept, Action, UnitEnded, UnitsWanted
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import RoleSpec, TaskRole, UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.units import Unit
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, TaskRole, UnitKind, UnitsSpec
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, small_job
 

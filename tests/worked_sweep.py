@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dcos_tensorflow.core.model.workload_spec import (
+from dcos_tensorflow.core.spec.workload_spec import (
     EarlyStopping,
     Goal,
     Parameter,

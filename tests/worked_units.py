@@ -8,9 +8,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client.work_directory import WorkDirectory
 from waiting import eventually
 
 #: Generous: an unhurried machine needs a tenth of it.
@@ -67,7 +67,7 @@ class Work:
     def document(self) -> dict[str, Any]:
         """Return what became of each unit, as ``sweep --json`` shows it."""
         from dcos_tensorflow.api.views import units
-        from dcos_tensorflow.cli.services.stored import stored_state
+        from dcos_tensorflow.client.stored import stored_state
 
         state = stored_state(self.state, self.name)
         assert state is not None
@@ -77,3 +77,10 @@ class Work:
         """Return of each trial what must be the same whatever is killed."""
         found = self.document()["units"]
         return [(u["number"], u["parameters"], u["value"], u["stopped_at"]) for u in found]
+
+    def finds_the_same_as(self, other: Self) -> bool:
+        """Compare the trials up to the first that was suggested without a straggler."""
+        units = zip(self.document()["units"], other.document()["units"], strict=True)
+        parted = (one["number"] for one, two in units if one["without"] or two["without"])
+        alike = next(parted, None)
+        return self.leaderboard()[:alike] == other.leaderboard()[:alike]

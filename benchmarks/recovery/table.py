@@ -11,7 +11,7 @@ from benchmarks.recovery.cases import Case, Way
 from benchmarks.recovery.measuring import Result
 from benchmarks.recovery.service import TIMING
 
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 
 BEGIN = "<!-- begin: written by python -m benchmarks.recovery -->"
 END = "<!-- end -->"

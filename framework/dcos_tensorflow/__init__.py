@@ -12,12 +12,12 @@ __version__ = "0.2.0"
 #: What a type checker takes for true; the module that has this name would be one import more.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dcos_tensorflow.cli.errors import CliError
+    from dcos_tensorflow.client.errors import CliError
     from dcos_tensorflow.estimator.job import Job, JobFailed
     from dcos_tensorflow.estimator.tensorflow import TensorFlow
     from dcos_tensorflow.estimator.units import Batch, Sweep
     from dcos_tensorflow.options.errors import OptionsError
-    from dcos_tensorflow.task.reporting import report
+    from dcos_tensorflow.task.output.reporting import report
 
 __all__ = [
     "Batch",
@@ -33,13 +33,13 @@ __all__ = [
 #: The module of each of them.
 _PLACES = {
     "Batch": "estimator.units",
-    "CliError": "cli.errors",
+    "CliError": "client.errors",
     "Job": "estimator.job",
     "JobFailed": "estimator.job",
     "OptionsError": "options.errors",
     "Sweep": "estimator.units",
     "TensorFlow": "estimator.tensorflow",
-    "report": "task.reporting",
+    "report": "task.output.reporting",
 }
 
 

@@ -23,7 +23,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from cluster_faults import FaultError, FaultyCluster
-from dcos_tensorflow.cli.errors import EXIT_LOCKED
+from dcos_tensorflow.client.errors import EXIT_LOCKED
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from waiting import eventually

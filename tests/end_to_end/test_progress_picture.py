@@ -16,8 +16,8 @@ import pytest
 from rich.console import Console
 
 from command_line import EXAMPLES, NEWEST, CommandLine
-from dcos_tensorflow.cli.following.live_progress import render
-from dcos_tensorflow.cli.services.snapshot import Snapshot
+from dcos_tensorflow.client.following.live_progress import render
+from dcos_tensorflow.client.snapshot import Snapshot
 from waiting import eventually
 
 pytestmark = [pytest.mark.soak, pytest.mark.tensorflow, pytest.mark.timeout(600)]

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 
 from command_line import NEWEST, OLD, both
-from dcos_tensorflow.task.authentication import signed_headers
 from dcos_tensorflow.task.pack import build_zipapp
+from dcos_tensorflow.task.report.authentication import signed_headers
 from free_ports import free_port
 from waiting import eventually
 

@@ -28,7 +28,7 @@ from dcos_tensorflow.api.answers import json_answer
 from dcos_tensorflow.api.views import curves as run_views
 from dcos_tensorflow.api.views import job as job_views
 from dcos_tensorflow.cli.commands import runs as run_command
-from dcos_tensorflow.cli.services.kept_runs import KeptRun
+from dcos_tensorflow.client.kept_runs import KeptRun
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore
 from dcos_tensorflow.core.model.events import Event, RunnerReported
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
@@ -48,13 +48,13 @@ from dcos_tensorflow.mesos.stream import StreamEnded, SubscribeRefused, Subscrip
 from dcos_tensorflow.options import OptionsError, effective, load, service_spec
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler import runner_request
-from dcos_tensorflow.task.event_files import EventFiles
-from dcos_tensorflow.task.progress import Progress, read_line, read_record
-from dcos_tensorflow.task.server import RequestError, _grace_seconds, _text
+from dcos_tensorflow.task.output.event_files import EventFiles
+from dcos_tensorflow.task.output.progress import Progress, read_line, read_record
+from dcos_tensorflow.task.report.server import RequestError, _grace_seconds, _text
 from dcos_tensorflow.task.spec import parse_order, parse_spec
 from dcos_tensorflow.task.spec_fields import SpecError
-from dcos_tensorflow.task.storage.location import parse_uri
 from dcos_tensorflow.task.storage.manifest import DocumentError, decode_manifest, decode_pointer
+from dcos_tensorflow.task.storage.s3.location import parse_uri
 from sample_states import NOW, a_state, an_incident, running, with_job
 from simulated_scheduler import started
 

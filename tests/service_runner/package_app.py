@@ -16,17 +16,17 @@ from typing import Any
 
 import click
 
-from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.main import cli
-from dcos_tensorflow.cli.serving import daemon
-from dcos_tensorflow.cli.settings import (
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.deploy import daemon
+from dcos_tensorflow.deploy.settings import (
     UNINSTALL_VARIABLE,
     Settings,
     collect,
     with_cosmos_wish,
 )
-from dcos_tensorflow.cli.work_directory import WorkDirectory
-from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import Package, read_folder

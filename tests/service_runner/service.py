@@ -14,11 +14,11 @@ from typing import Any
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept, Action, EraseState, Kill, LaunchTask, Write
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.service_state import LaunchSettings
-from dcos_tensorflow.core.model.spec import Uri
 from dcos_tensorflow.core.plans.elements import Plan
 from dcos_tensorflow.core.plans.plan import plans
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.service_spec import Uri
 from dcos_tensorflow.core.step import Decision
 from dcos_tensorflow.options.errors import one_sentence
 from dcos_tensorflow.scheduler.beginning import NothingInForce, begin

@@ -21,8 +21,8 @@ from history_faults import Faults
 from history_jobs import Job
 
 from dcos_tensorflow.core.model.job import Outcome
-from dcos_tensorflow.core.model.spec import OutcomePolicy, Strategy, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import OutcomePolicy, Strategy, TaskRole
 
 _ENDED = "Command exited with status 0"
 

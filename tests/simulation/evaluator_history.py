@@ -22,8 +22,8 @@ from history_faults import Faults
 from history_jobs import Job
 
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 
 EVALUATOR = "evaluator-0"
 

@@ -27,9 +27,9 @@ from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Action, EraseState, Exit
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskState
-from dcos_tensorflow.core.recovery.outcome import deciding_tasks
+from dcos_tensorflow.core.restarts.outcome import deciding_tasks
+from dcos_tensorflow.core.spec.service_spec import Strategy
 from dcos_tensorflow.core.step import Decision
 from simulated_mesos import Cluster
 from simulated_scheduler import Crash, Scheduler

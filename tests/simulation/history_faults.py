@@ -12,8 +12,8 @@ from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.controls import DEPLOY, RECOVERY, UPDATE
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.own_error import OwnError
-from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from simulated_mesos import Agent, RunningTask
 from simulated_scheduler import Crash
 

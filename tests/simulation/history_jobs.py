@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
     GangSpec,
     OutcomePolicy,
     RetrySpec,

@@ -12,14 +12,14 @@ from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Action, Eras
 from dcos_tensorflow.core.model.events import Event, OffersReceived
 from dcos_tensorflow.core.model.job import TRANSITIONS, JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.spec.service_spec import (
     GANG_ROLES,
     OutcomePolicy,
     Strategy,
     TaskRole,
     split_task_name,
 )
-from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.step import Decision
 from simulated_mesos import Cluster, RunningTask
 

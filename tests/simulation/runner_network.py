@@ -15,7 +15,7 @@ from dcos_tensorflow.core.cluster.orders import order
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.report import is_under
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import gang_named
+from dcos_tensorflow.core.spec.service_spec import gang_named
 from simulated_mesos import Cluster
 from simulated_runner import Runner
 

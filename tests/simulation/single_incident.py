@@ -2,7 +2,7 @@
 
 Messages are lost and late and the scheduler is killed as in any history, but nothing else fails.
 Who must restart is written out here from what was measured, not taken from
-``core.recovery.restart_table``.
+``core.restarts.restart_table``.
 
 ``python tests/simulation/single_incident.py SEED`` prints one of them.
 """
@@ -21,9 +21,9 @@ from history_faults import CONTAINER_ENDS, PROCESS_ENDS
 from history_rules import RuleBroken
 
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import Strategy, TaskRole, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import Strategy, TaskRole, split_task_name
 from simulated_mesos import Cluster
 
 IT, IT_AND_CHIEF, ALL_BUT_PS, ALL = "it", "it and chief", "all but ps", "all"

@@ -35,9 +35,11 @@ from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.report import Report
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.model.units import PAGE, UnitState, UnitTable
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
     GANG_ROLES,
     MAIN,
     GangSpec,
@@ -50,8 +52,6 @@ from dcos_tensorflow.core.model.spec import (
     gang_named,
     name_in_gang,
 )
-from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.model.units import PAGE, UnitState, UnitTable
 from dcos_tensorflow.core.step import Decision
 from simulated_mesos import Cluster, RunningTask
 from simulated_scheduler import Crash, small_job

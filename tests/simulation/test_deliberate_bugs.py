@@ -27,30 +27,27 @@ from volume_history import VolumeHistory
 from waiting_history import WaitingHistory
 
 from dcos_tensorflow.core import absorb, advance, contract
+from dcos_tensorflow.core.failures import (
+    causes,
+    clean_ends,
+    incidents,
+    own_errors,
+    standstills,
+    waits,
+)
 from dcos_tensorflow.core.kept import writes
 from dcos_tensorflow.core.kept.writes import first_writes
 from dcos_tensorflow.core.model import events, task_table
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import RoleSpec, Strategy, TaskRole, UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.units import UnitTable
 from dcos_tensorflow.core.offers import desk, reservations
 from dcos_tensorflow.core.operator import renewal
-from dcos_tensorflow.core.recovery import (
-    causes,
-    clean_ends,
-    gang_queries,
-    incidents,
-    own_errors,
-    restarts,
-    shares,
-    slots,
-    standstills,
-    units,
-    waits,
-)
+from dcos_tensorflow.core.restarts import gang_queries, restarts
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, Strategy, TaskRole, UnitKind, UnitsSpec
+from dcos_tensorflow.core.work import shares, slots, units
 from dcos_tensorflow.scheduler import beginning
 from simulated_mesos import Cluster
 

@@ -21,9 +21,9 @@ from history_rules import RuleBroken
 from dcos_tensorflow.core.model.actions import Action, Release
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import RoleSpec, TaskRole
-from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, TaskRole
+from dcos_tensorflow.core.spec.volume_spec import Reservation, VolumeSpec
 from simulated_reservations import Held
 
 #: A volume takes as much of the agents' disks as these tasks would without one.

@@ -2,8 +2,8 @@
 
 One thing happens to a healthy gang; messages are lost and late and the scheduler is killed as in
 any history. Whoever waits in vain must not do so for ever, and nobody may be ended who does
-something: what is expected is written out here, not taken from ``core.recovery``. ``python
-tests/simulation/waiting_history.py SEED`` prints one of them.
+something: what is expected is written out here, not taken from ``core.failures``. ``python
+``core.restarts``. ``python tests/simulation/waiting_history.py SEED`` prints one of them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from history_jobs import Job
 from history_rules import RuleBroken
 from single_incident import SingleIncident
 
+from dcos_tensorflow.core.failures import waits
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
-from dcos_tensorflow.core.model.spec import Strategy, TaskRole, split_task_name
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.recovery import waits
+from dcos_tensorflow.core.spec.service_spec import Strategy, TaskRole, split_task_name
 
 #: A gang that does nothing starts again after so long.
 IDLE_SECONDS = 200.0

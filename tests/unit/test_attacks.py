@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-
-from dcos_tensorflow.patterns import pattern
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 PAGE = ROOT / "docs" / "security.md"
 
-_NAME = pattern(r"`((?:tests/[a-z_/]*)?test_[a-z_0-9]+\.py)`")
-_TEST = pattern(r"(?m)^ *def test_")
-_OF_SOAK = pattern(r"(?m)^pytestmark = .*pytest\.mark\.soak")
+_NAME = re.compile(r"`((?:tests/[a-z_/]*)?test_[a-z_0-9]+\.py)`")
+_TEST = re.compile(r"(?m)^ *def test_")
+_OF_SOAK = re.compile(r"(?m)^pytestmark = .*pytest\.mark\.soak")
 
 
 def attacks() -> dict[str, list[str]]:

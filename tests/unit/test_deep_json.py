@@ -15,12 +15,12 @@ import pytest
 from dcos_tensorflow.api import verbs
 from dcos_tensorflow.api.errors import BadRequest
 from dcos_tensorflow.api.redaction import redact
-from dcos_tensorflow.cli.errors import CliError, UsageError
-from dcos_tensorflow.cli.secret_file import secret_in
-from dcos_tensorflow.cli.services import ending, registry
-from dcos_tensorflow.cli.services.client import Answer
-from dcos_tensorflow.cli.settings import collect
-from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.client import ending, registry
+from dcos_tensorflow.client.api_client import Answer
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.secret_file import secret_in
+from dcos_tensorflow.client.work_directory import ServiceDirectory
+from dcos_tensorflow.deploy.settings import collect
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.local.master.replies import parse_json
 from dcos_tensorflow.local.master.schema import ConversionError
@@ -32,8 +32,8 @@ from dcos_tensorflow.scheduler import evidence, runner_request
 from dcos_tensorflow.scheduler.credentials import _from_json
 from dcos_tensorflow.scheduler.gate import GateError
 from dcos_tensorflow.state.leadership import UNKNOWN_HOLDER, Holder
-from dcos_tensorflow.task.contracts import parse_context
-from dcos_tensorflow.task.server import RequestError, _grace_seconds
+from dcos_tensorflow.task.python.contracts import parse_context
+from dcos_tensorflow.task.report.server import RequestError, _grace_seconds
 from dcos_tensorflow.task.spec_fields import SpecError, json_object
 from dcos_tensorflow.task.storage.manifest import DocumentError, _decode
 

@@ -7,6 +7,7 @@ Every answer is one view of one state; nothing is kept between requests.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -45,11 +46,10 @@ from dcos_tensorflow.api.views import (
 )
 from dcos_tensorflow.core.model.controls import DEPLOY
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.keeper import Keeper
 from dcos_tensorflow.history.points import Points
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.plugin.update_check import merge
 from dcos_tensorflow.records import dataclass
 
@@ -59,7 +59,7 @@ _MAX_OPTIONS_BYTES = 1_000_000
 _READERS = 8
 
 #: The names of files that tasks fetch: no separator, no leading dot.
-_ARTIFACT = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_ARTIFACT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 #: What errors name, for a caller that has mistyped one.
 _VERBS = [f"{found.method} {found.path}" for found in OPERATIONS if found.is_verb]

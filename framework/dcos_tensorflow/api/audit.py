@@ -19,7 +19,7 @@ from typing import Any, TextIO, cast
 
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.kept.configuration import configuration_id
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.records import dataclass
 
 log = logging.getLogger(__name__)

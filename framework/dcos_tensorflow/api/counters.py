@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
+from dcos_tensorflow.core.failures.causes import KINDS
 from dcos_tensorflow.core.model.actions import (
     Accept,
     Decline,
@@ -27,7 +28,6 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.report import checkpoint_step_of
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
-from dcos_tensorflow.core.recovery.causes import KINDS
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.recoveries import PLANNED, Recoveries
 from dcos_tensorflow.scheduler.turn import Turn

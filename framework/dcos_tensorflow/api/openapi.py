@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import sys
 from typing import Any
 
@@ -18,12 +19,11 @@ from pydantic.json_schema import GenerateJsonSchema
 from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.operations import OPERATIONS, TEXT, Answer, Operation
 from dcos_tensorflow.options.schema import write_or_check
-from dcos_tensorflow.patterns import pattern
 
 FILE = "config-schemas/openapi.json"
 
 _REFERENCE = "#/components/schemas/{}"
-_PLACE = pattern(r"\{([a-z]+)\}")
+_PLACE = re.compile(r"\{([a-z]+)\}")
 _DESCRIPTION = """\
 Paths, bodies and statuses are those of the DC/OS SDK, with more beside them; docs/api.md explains
 what they mean. Verbs are asynchronous: 200 says that a command was received.

@@ -17,23 +17,22 @@ from typing import Any
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.options.errors import is_secret
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.scheduler.overheard import MIN_LENGTH, REDACTED, masked_text
 
-_SECRET_NAME = pattern(
+_SECRET_NAME = re.compile(
     r"secret|passw(or)?d|passphrase|credential|(^|_)token$|(^|_)token_|._key$|signature$"
 )
 #: Options that say where a secret is. What must not be seen is hidden in options already.
 _REFERENCES = frozenset({"gcs_key_secret", "keytab_secret", "service_account_secret"})
-_CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 # No secret is what our own sentences put in the place of one: <token>, user:password.
-_USER_IN_URL = pattern(r"(?<=://)(?!\[?user:password@)[^/@\s\"']+(?=@)")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_USER_IN_URL = re.compile(r"(?<=://)(?!\[?user:password@)[^/@\s\"']+(?=@)")
 _NAMED = r"(?:secret|passw(?:or)?d|passphrase|token|credential|signature|[_-]key)"
 _NO_PLACEHOLDER = r"(?!<(?:token|secret|password|redacted)>(?:[\s`.,;:)]|$)|%s)"
 _VALUE = r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s&;,\"'{\[}\]]+)"
 #: ``name=value``, ``"name": value`` as in JSON, ``--name value``, ``Bearer value``; ``name: value``
 #: where a line is that alone, as in YAML, or where nothing follows: else it is a sentence.
-_ASSIGNMENT = pattern(
+_ASSIGNMENT = re.compile(
     rf"(?P<name>(?:{_NAMED}\w{{0,40}}(?:=|[\"']\s?:\s?)|--[\w-]{{0,40}}?{_NAMED}[ \t]+|bearer ))"
     rf"{_NO_PLACEHOLDER}{_VALUE}"
     rf"|(?P<line>^[ \t-]*[\w-]{{0,40}}?{_NAMED}\w{{0,40}}[ \t]*:[ \t]+){_NO_PLACEHOLDER}.+$"

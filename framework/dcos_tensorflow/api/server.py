@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 from starlette.types import ASGIApp
 
 from dcos_tensorflow.network.asgi_server import AsgiServer
@@ -37,14 +35,6 @@ class ApiServer:
         self.address = self._server.bind()
         self._server.serve(self._app, "api-server")
         return self.address
-
-    def start_at(self, listening: socket.socket) -> None:
-        """Serve at a socket that listens already; it is closed by ``stop``.
-
-        Raises ServerNotStarted.
-        """
-        self.address = self._server.take(listening)
-        self._server.serve(self._app, "api-server")
 
     def stop(self) -> None:
         """Stop serving; returns when the thread has ended. Harmless when it never started."""

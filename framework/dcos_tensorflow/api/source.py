@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.mesos.agent_files import FilePart
 
 

@@ -18,8 +18,8 @@ from dcos_tensorflow.api.views.pods import record_of
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster import storage_sections
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.task import mesos_task_id, parse_task_id
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.records import dataclass
 
 #: What an agent gives per read; more is not given at once.

@@ -29,11 +29,11 @@ from dcos_tensorflow.core.model.events import (
 )
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.operator import plan_control, requests
 from dcos_tensorflow.core.operator.plan_control import Answer
 from dcos_tensorflow.core.plans.plan import plans
-from dcos_tensorflow.core.recovery import announced_changes, sidecars
+from dcos_tensorflow.core.restarts import announced_changes, sidecars
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.records import dataclass
 
 _MAX_WHY = 300

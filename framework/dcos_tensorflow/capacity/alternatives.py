@@ -12,9 +12,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dcos_tensorflow.capacity.market import Market, Pool, exact
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import PlacementConstraint
 from dcos_tensorflow.core.placement.constraints import ZONE_FIELD, depends_on_counts
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import PlacementConstraint
 
 #: Machines of several pools, so many of each.
 Mix = tuple[tuple[Pool, int], ...]

@@ -9,7 +9,7 @@ from dataclasses import field
 from enum import StrEnum
 from fractions import Fraction
 
-from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.records import dataclass
 
 #: Enough for a provider to find room. Each may be dearer than the planned one, and the limits have

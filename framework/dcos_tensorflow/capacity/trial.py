@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dcos_tensorflow.capacity.alternatives import Mix
 from dcos_tensorflow.capacity.market import Pool
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.resources import EPSILON, PortRanges, Resources
-from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint
 from dcos_tensorflow.core.placement.constraints import HOSTNAME_FIELDS
 from dcos_tensorflow.core.placement.place import TaskRequest, place
+from dcos_tensorflow.core.spec.resources import EPSILON, PortRanges, Resources
+from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint
 
 #: What an agent offers whose machine is not bought yet: ports are what its operator says.
 _PORTS = PortRanges.of([(1, 65_535)])

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dcos_tensorflow.cli.errors import CliError, UsageError
-from dcos_tensorflow.cli.output import say
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.output import say
 from dcos_tensorflow.svg import FONTS
 
 #: Drawn with and without text, to see whether there is any font.

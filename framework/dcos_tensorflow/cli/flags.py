@@ -12,17 +12,17 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.names import service_names
-from dcos_tensorflow.cli.services.api_address import (
+from dcos_tensorflow.client.api_address import (
     API_VARIABLE,
     IN_CLEAR_VARIABLE,
     TOKEN_FILE_VARIABLE,
     ApiAddress,
     named,
 )
-from dcos_tensorflow.cli.services.asked import Asked
-from dcos_tensorflow.cli.work_directory import WorkDirectory, work_directory
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.work_directory import WorkDirectory, work_directory
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -21,7 +21,7 @@ import click
 
 from dcos_tensorflow import __version__
 from dcos_tensorflow.cli.command_table import COMPLETION_VARIABLE, CommandTable
-from dcos_tensorflow.cli.errors import (
+from dcos_tensorflow.client.errors import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_PIPE,
@@ -29,11 +29,8 @@ from dcos_tensorflow.cli.errors import (
     EXIT_USAGE,
     CliError,
 )
-from dcos_tensorflow.cli.invocation import Invocation
-from dcos_tensorflow.cli.output import OutputLost, complain, show_json
-from dcos_tensorflow.cli.work_directory import work_directory
-from dcos_tensorflow.garbage import look_seldom
-from dcos_tensorflow.process_end import end_process
+from dcos_tensorflow.client.output import OutputLost, complain, show_json
+from dcos_tensorflow.client.work_directory import work_directory
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import OptionsError
@@ -49,10 +46,9 @@ _REFUSED = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    look_seldom()
     _complete_standard_streams()
     given = sys.argv[1:] if arguments is None else arguments
-    end_process(run_command_line(given, own_process=True))
+    sys.exit(run_command_line(given))
 
 
 def _complete_standard_streams() -> None:
@@ -73,8 +69,8 @@ def _complete_standard_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def run_command_line(arguments: Sequence[str], *, own_process: bool = False) -> int:
-    """Run one command and return its exit code. ``own_process`` is there for nothing else."""
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
     # What a library logs outside a command's log is no message to a person.
     logging.lastResort = logging.NullHandler()
     try:
@@ -82,7 +78,7 @@ def run_command_line(arguments: Sequence[str], *, own_process: bool = False) -> 
             list(arguments),
             prog_name=_PROGRAM,
             standalone_mode=False,
-            obj=Invocation(tuple(arguments), own_process),
+            obj=tuple(arguments),
         )
         sys.stdout.flush()
         return int(code or 0)

@@ -10,9 +10,9 @@ import os
 
 import click
 
-from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.services import registry
-from dcos_tensorflow.cli.work_directory import WorkDirectory, work_directory
+from dcos_tensorflow.client import registry
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.work_directory import WorkDirectory, work_directory
 
 #: Roles that listen.
 ENDPOINTS = ("ps", "chief", "worker", "gpu-worker", "tensorboard")

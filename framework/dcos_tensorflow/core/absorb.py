@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.agents import maintenance
 from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.draft import Draft, GangDraft
+from dcos_tensorflow.core.failures import evidence
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import (
     AcceptInverse,
@@ -26,11 +28,11 @@ from dcos_tensorflow.core.model.job import ENDED_PHASES, Incident
 from dcos_tensorflow.core.model.own_error import own_error_of
 from dcos_tensorflow.core.model.report import Report, may_be_taken_back, taken_back_at
 from dcos_tensorflow.core.model.service_state import Evidence, Removal, Stray
-from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskState
 from dcos_tensorflow.core.offers import reconciliation, reservations
 from dcos_tensorflow.core.operator.uninstall import HEARD_SECONDS
-from dcos_tensorflow.core.recovery import evidence, maintenance, shares, slots, units
+from dcos_tensorflow.core.spec.service_spec import Strategy
+from dcos_tensorflow.core.work import shares, slots, units
 
 EXIT_REFUSED = 6
 #: What Mesos says of a framework that was torn down or whose failover timeout has passed.

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
+from dcos_tensorflow.core.agents import maintenance
 from dcos_tensorflow.core.cluster.launch import KILL_MARGIN_SECONDS
 from dcos_tensorflow.core.cluster.serving import serves
 from dcos_tensorflow.core.counted import listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
+from dcos_tensorflow.core.failures import evidence, incidents, standstills
 from dcos_tensorflow.core.model.actions import Kill
 from dcos_tensorflow.core.model.controls import DECOMMISSION
 from dcos_tensorflow.core.model.gang import Placing
@@ -24,23 +26,13 @@ from dcos_tensorflow.core.model.job import (
     Outcome,
     Verdict,
 )
-from dcos_tensorflow.core.model.spec import GANG_ROLES, MAIN, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.operator import uninstall
-from dcos_tensorflow.core.recovery import (
-    evidence,
-    incidents,
-    maintenance,
-    outcome,
-    planned_changes,
-    restarts,
-    sidecars,
-    slots,
-    standstills,
-    update_order,
-)
-from dcos_tensorflow.core.recovery.gang_queries import down, is_quiet, stays, still_running
+from dcos_tensorflow.core.restarts import outcome, planned_changes, restarts, sidecars, update_order
+from dcos_tensorflow.core.restarts.gang_queries import down, is_quiet, stays, still_running
+from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, MAIN, split_task_name
+from dcos_tensorflow.core.work import slots
 
 #: A KILL is not reliable (Mesos scheduler API): it is repeated this long after the grace ended.
 KILL_RETRY_SECONDS = 10.0

@@ -24,10 +24,10 @@ from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.report import SILENT, Report
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import GangView, OfferDesk, ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import UnitRun
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.records import dataclass
 
 

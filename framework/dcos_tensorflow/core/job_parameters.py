@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.core.model.spec import Shape, TaskRole
+from dcos_tensorflow.core.spec.service_spec import Shape, TaskRole
 
 #: What the name of a parameter's variable begins with.
 PREFIX = "PARAM_"

@@ -1,6 +1,6 @@
 """The arguments of ``TensorFlow`` and ``fit`` to the options of a job. Pure.
 
-What a command line says beside a script becomes options in ``cli.serving.script_job``; here is what
+What a command line says beside a script becomes options in ``deploy.job.script_job``; here is what
 only Python has: hyperparameters, inputs, and options that are laid over all others.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.core import job_parameters
 from dcos_tensorflow.core.json_text import read_json
 

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable, Mapping
 from html import escape
 
-from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
-from dcos_tensorflow.cli.wording import short
+from dcos_tensorflow.client.snapshot import Snapshot, TaskLine
+from dcos_tensorflow.client.wording import short
 
 _WIDTH, _HEIGHT, _MARGIN = 320, 160, 34
 _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#7f7f7f")

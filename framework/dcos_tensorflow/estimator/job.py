@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from dcos_tensorflow.cli.errors import EXIT_FAILED, CliError
-from dcos_tensorflow.cli.following.job_output import JobOutput, left_output, served_output
-from dcos_tensorflow.cli.following.service_job import follow_service
-from dcos_tensorflow.cli.following.task_output import (
+from dcos_tensorflow.client import ending
+from dcos_tensorflow.client.api_client import SchedulerAway, connect
+from dcos_tensorflow.client.asked import Service
+from dcos_tensorflow.client.errors import EXIT_FAILED, CliError
+from dcos_tensorflow.client.following.job_output import JobOutput, left_output, served_output
+from dcos_tensorflow.client.following.service_job import follow_service
+from dcos_tensorflow.client.following.task_output import (
     Attempt,
     Lost,
     NotThere,
@@ -23,17 +26,14 @@ from dcos_tensorflow.cli.following.task_output import (
     refuse_nonsense,
     whole_file,
 )
-from dcos_tensorflow.cli.output import say, say_formatted
-from dcos_tensorflow.cli.services import ending
-from dcos_tensorflow.cli.services.asked import Service
-from dcos_tensorflow.cli.services.client import SchedulerAway, connect
-from dcos_tensorflow.cli.services.snapshot import Snapshot
-from dcos_tensorflow.cli.services.stored import state_url, stored_state
-from dcos_tensorflow.cli.serving.stopping import stop_job
-from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.client.output import say, say_formatted
+from dcos_tensorflow.client.snapshot import Snapshot
+from dcos_tensorflow.client.stored import state_url, stored_state
+from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.job import Outcome
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.deploy.stopping import stop_job
 from dcos_tensorflow.estimator import metrics
 from dcos_tensorflow.estimator.curves import Curves
 from dcos_tensorflow.estimator.notebook import Drawing

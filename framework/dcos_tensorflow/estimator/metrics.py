@@ -1,7 +1,7 @@
 """What tasks have told of their training, as rows: one for each time that they told something.
 
 Read from what they printed and from their progress files, by the rules of the task runner
-(``task.progress``), so that rows and live display agree. Pure but for ``frame``.
+(``task.output.progress``), so that rows and live display agree. Pure but for ``frame``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dcos_tensorflow.core.json_text import read_json
-from dcos_tensorflow.task.progress import Progress, read_line
+from dcos_tensorflow.task.output.progress import Progress, read_line
 
 #: A row holds the task's name, the step, and whatever else was told by name.
 Row = dict[str, Any]

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Protocol
 
-from dcos_tensorflow.cli.services.snapshot import Snapshot
-from dcos_tensorflow.cli.wording import detailed, duration, numbers, units_done
+from dcos_tensorflow.client.snapshot import Snapshot
+from dcos_tensorflow.client.wording import detailed, duration, numbers, units_done
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.plugin.plain_text import escaped
 from dcos_tensorflow.records import dataclass

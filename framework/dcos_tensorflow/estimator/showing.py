@@ -18,15 +18,15 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.following.job import PlainView, View
-from dcos_tensorflow.cli.following.job_output import FollowedOutput
-from dcos_tensorflow.cli.following.live_progress import LiveProgress
-from dcos_tensorflow.cli.following.logs import Follower
-from dcos_tensorflow.cli.following.task_output import Attempt
-from dcos_tensorflow.cli.output import say
-from dcos_tensorflow.cli.services.asked import Service
-from dcos_tensorflow.cli.services.snapshot import Snapshot
+from dcos_tensorflow.client.asked import Service
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.following.job import PlainView, View
+from dcos_tensorflow.client.following.job_output import FollowedOutput
+from dcos_tensorflow.client.following.live_progress import LiveProgress
+from dcos_tensorflow.client.following.logs import Follower
+from dcos_tensorflow.client.following.task_output import Attempt
+from dcos_tensorflow.client.output import say
+from dcos_tensorflow.client.snapshot import Snapshot
 from dcos_tensorflow.estimator.notebook import Drawing, NotebookView, in_notebook
 from dcos_tensorflow.plugin.log_lines import LineFormat
 from dcos_tensorflow.plugin.plain_text import escaped

@@ -12,20 +12,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from dcos_tensorflow.cli.embedded.machine import AgentWishes
-from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.services import registry
-from dcos_tensorflow.cli.serving.given_options import GivenOptions
-from dcos_tensorflow.cli.serving.run_request import RunRequest
-from dcos_tensorflow.cli.serving.script_job import (
+from dcos_tensorflow.client import registry
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.work_directory import WorkDirectory, work_directory
+from dcos_tensorflow.deploy.embedded.machine import AgentWishes
+from dcos_tensorflow.deploy.job.given_options import GivenOptions
+from dcos_tensorflow.deploy.job.script_job import (
     ScriptFlags,
     check_is_script,
     options_of,
     read_script,
 )
-from dcos_tensorflow.cli.serving.starting import begun_cluster
-from dcos_tensorflow.cli.settings import collect_for_run
-from dcos_tensorflow.cli.work_directory import WorkDirectory, work_directory
+from dcos_tensorflow.deploy.run_request import RunRequest
+from dcos_tensorflow.deploy.settings import collect_for_run
 from dcos_tensorflow.estimator import arguments
 from dcos_tensorflow.estimator.job import Job, kept_spec
 from dcos_tensorflow.estimator.units import Batch, Sweep, kind_of
@@ -214,17 +213,13 @@ class TensorFlow:
             fresh=fresh,
             yes=True,
         )
-        options = given.load()
-        directory = work.service(options.service.name)
-        with begun_cluster(request, directory) as begun:
-            # Many imports on one core, while the cluster's process has the other.
-            from dcos_tensorflow.cli.serving.background import in_background
-            from dcos_tensorflow.cli.serving.readying import made_ready
+        from dcos_tensorflow.deploy.background import in_background
+        from dcos_tensorflow.deploy.run import prepared_alone
 
-            with made_ready(request, options, directory) as ready:
-                in_background(ready, begun)
-            spec = ready.prepared.spec
-            return kind_of(spec)(spec.name, work)
+        with prepared_alone(request) as ready:
+            in_background(ready)
+        spec = ready.prepared.spec
+        return kind_of(spec)(spec.name, work)
 
 
 def _work(work_dir: str | Path | None) -> WorkDirectory:

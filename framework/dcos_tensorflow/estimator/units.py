@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from dcos_tensorflow.cli.commands import batch as batch_command
-from dcos_tensorflow.cli.commands import sweep as sweep_command
-from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.services.asked import Asked
-from dcos_tensorflow.cli.services.snapshot import Json, Snapshot
-from dcos_tensorflow.cli.services.units import told_units
+from dcos_tensorflow.client import boards
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.snapshot import Json, Snapshot
+from dcos_tensorflow.client.units import told_units
 from dcos_tensorflow.core.job_parameters import variable
-from dcos_tensorflow.core.model.spec import ServiceSpec, UnitKind
-from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, UnitKind
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.estimator import metrics
 from dcos_tensorflow.estimator.job import Job, kept_spec
 from dcos_tensorflow.estimator.notebook import Drawing, as_html
@@ -56,7 +55,7 @@ class Sweep(Job):
 
     def _drawn(self) -> str:
         board = self._board()
-        table = _lines(sweep_command.lines(board, _MAX_ROWS))
+        table = _lines(boards.board_lines(board, _MAX_ROWS))
         if board.best is None:
             return table
         # A picture of its own: its style is not the page's.
@@ -76,7 +75,7 @@ class Batch(Job):
         """
         told = self._shards()
         counts = {state: told["counts"][state] for state in _STATES}
-        return {"total": told["total"], **counts, "seconds_left": batch_command.estimate(told)}
+        return {"total": told["total"], **counts, "seconds_left": boards.seconds_left(told)}
 
     @property
     def failed(self) -> list[dict[str, Any]]:
@@ -95,7 +94,7 @@ class Batch(Job):
         return told_units(Asked(self._work, self.name), str(UnitKind.SHARD), "failed")
 
     def _drawing(self) -> Drawing:
-        return DrawnUnits(lambda: _lines(batch_command.lines(self._shards())))
+        return DrawnUnits(lambda: _lines(boards.batch_lines(self._shards())))
 
 
 def kind_of(spec: ServiceSpec | None) -> type[Job]:

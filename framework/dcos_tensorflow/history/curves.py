@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from dcos_tensorflow.core.model.report import Report
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec, TaskRole
-from dcos_tensorflow.core.recovery.outcome import deciding_tasks
+from dcos_tensorflow.core.restarts.outcome import deciding_tasks
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, TaskRole
 from dcos_tensorflow.history.points import (
     MOST_POINTS,
     MOST_VALUES,

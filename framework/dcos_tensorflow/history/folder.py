@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from typing import Any
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.history.points import Point, points_in
 from dcos_tensorflow.history.record import Record, known
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import trees
 
@@ -26,7 +26,7 @@ _PIECE_BYTES = 64 * 1024
 #: No record of ours is larger, nor are the points of a run; bytes.
 _MOST_RECORD, _MOST_POINTS = 4 << 20, 64 << 20
 
-_NAME = pattern(r"(\d{1,9})-[0-9a-zA-Z]{1,8}")
+_NAME = re.compile(r"(\d{1,9})-[0-9a-zA-Z]{1,8}")
 
 
 @dataclass(frozen=True)

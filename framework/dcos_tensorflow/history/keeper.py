@@ -1,6 +1,6 @@
 """Keeps the present run while it goes on: its curves, its options, how it ends.
 
-Started by the process that serves a job (``cli.serving.served_job``), beside its scheduler. It
+Started by the process that serves a job (``deploy.served_job``), beside its scheduler. It
 works on a thread of its own, and whatever fails (a full disk, S3 is away), the job goes on.
 """
 
@@ -130,7 +130,7 @@ class Keeper:
         try:
             work(**how)
         except Exception as error:
-            from dcos_tensorflow.task.storage.errors import StorageError
+            from dcos_tensorflow.task.storage.s3.errors import StorageError
 
             # The job goes on whatever this was, and the same is told once.
             self._anew = True

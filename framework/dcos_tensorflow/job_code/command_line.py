@@ -7,20 +7,20 @@ than the files found here, it says so.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from typing import Iterator, List, Tuple
 
 from dcos_tensorflow.job_code.sources import files_below
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 
 #: Commands that train nothing.
 _PLAIN = frozenset({"cd", "echo", "export", "mkdir", "pip", "pip3", "set", "sleep", "tee", "true"})
 _BEFORE = frozenset({"exec", "nohup", "time"})
-_PYTHON = pattern(r"(.*/)?python[\d.]*")
+_PYTHON = re.compile(r"(.*/)?python[\d.]*")
 #: What stands behind it is a file.
-_REDIRECTION = pattern(r"&?[<>]+[|&]?")
-_ASSIGNMENT = pattern(r"[A-Za-z_]\w*=")
+_REDIRECTION = re.compile(r"&?[<>]+[|&]?")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 @dataclass(frozen=True)

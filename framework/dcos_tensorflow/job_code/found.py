@@ -1,4 +1,4 @@
-"""How a job is started: what ``task.contracts`` has found out, and ``facts`` begins to read at."""
+"""How a job is started: ``task.python.contracts`` finds out, and ``facts`` begins to read there."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _PLAIN = frozenset(
         *("absl", "numpy", "pandas", "scipy", "sklearn", "matplotlib", "seaborn", "PIL", "cv2"),
         *("skimage", "imageio", "h5py", "pyarrow", "joblib", "tqdm", "yaml", "requests", "rich"),
         *("typing_extensions", "six"),
-        # What a task has of it is ``report`` (``task.reach``).
+        # What a task has of it is ``report`` (``task.python.reach``).
         "dcos_tensorflow",
     )
 )

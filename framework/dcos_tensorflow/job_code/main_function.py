@@ -1,8 +1,8 @@
 """Reads how the ``main`` of a module can be called: with a server, or with a shard.
 
 The names of its parameters tell: ``main(shard, context)`` takes a shard, any other ``main`` that
-three positional arguments can call is given a server. Called by ``task.contracts``. A ``main`` that
-another module of the job brings is looked up there.
+three positional arguments can call is given a server. Called by ``task.python.contracts``. A
+``main`` that another module of the job brings is looked up there.
 """
 
 from __future__ import annotations

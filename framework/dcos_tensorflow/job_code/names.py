@@ -12,7 +12,6 @@ from dataclasses import field
 from typing import Dict, List, Optional, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 
 PARAMETER_SERVER = "parameter_server"
@@ -70,7 +69,7 @@ _TELLING = (
     *(contract.JOB_NAME, contract.PS_HOSTS, contract.WORKER_HOSTS, contract.DATA_SHARD_INDEX),
     *(contract.DATA_SHARD_COUNT, "MESOS_TASK_ID", "MESOS_CONTAINER_NAME", "HOSTNAME"),
 )
-_TOLD = pattern(rf"\b({'|'.join(_TELLING)})\b|(grpc)://")
+_TOLD = re.compile(rf"\b({'|'.join(_TELLING)})\b|(grpc)://")
 #: Those that every task is told, or its machine's: they tell none from another.
 _ALIKE = frozenset(
     (
@@ -84,10 +83,10 @@ _FIT_ARGUMENTS = frozenset(
     {"epochs", "validation_data", "steps_per_epoch", "callbacks", "batch_size", "initial_epoch"}
 )
 #: A text that may be the path of a file or folder; whether there is one, who asks can see.
-_PATH = pattern(r"(?:~|\.{0,2}/|[\w.-]+/)[^\n\0:]{1,300}|\.\./?|[\w-]{1,100}\.\w{1,10}")
+_PATH = re.compile(r"(?:~|\.{0,2}/|[\w.-]+/)[^\n\0:]{1,300}|\.\./?|[\w-]{1,100}\.\w{1,10}")
 _MOST_PATHS = 500
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "expandvars"})
-_STARTS_PROGRAMS = pattern(r"system|popen|exec\w+|spawn\w+|posix_spawn\w*|fork\w*|uname")
+_STARTS_PROGRAMS = re.compile(r"system|popen|exec\w+|spawn\w+|posix_spawn\w*|fork\w*|uname")
 _RUNS_TEXT = frozenset({"eval", "exec", "__import__"})
 #: Of ``importlib``: what is run then stands in no import.
 _IMPORTS = frozenset(

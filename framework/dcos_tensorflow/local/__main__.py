@@ -5,16 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dcos_tensorflow.garbage import look_seldom
-from dcos_tensorflow.process_end import end_process
-
 
 def main(arguments: list[str]) -> int:
     """Run the cluster of a state dir."""
     if len(arguments) != 2 or arguments[0] != "serve":
         print("usage: python -m dcos_tensorflow.local serve STATE_DIR", file=sys.stderr)
         return 64
-    look_seldom()
     from dcos_tensorflow.local.background_process import BackgroundProcessError
     from dcos_tensorflow.local.serving import serve
 
@@ -27,4 +23,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    end_process(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dcos_tensorflow.core.model.resources import PortRanges
+from dcos_tensorflow.core.spec.resources import PortRanges
 from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from dcos_tensorflow.garbage import look_as_usual
 from dcos_tensorflow.local.background_process import stop_requested
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.local.daemon import agent_of, background_of, credentials_of
-from dcos_tensorflow.task.shield import keep_memory_private
+from dcos_tensorflow.task.supervise.shield import keep_memory_private
 
 
 def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluster) -> None:
@@ -35,7 +34,6 @@ def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluste
     work = state_dir / "work"
     with kind(agents, work, port=config["port"], credentials=known) as cluster:
         background.announce(master=cluster.master, agents=config["agents"])
-        look_as_usual()
         background.await_end(stopping)
     if not background.is_lost():
         background.forget()

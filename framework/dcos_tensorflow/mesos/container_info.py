@@ -14,8 +14,8 @@ from typing import Any
 
 from dcos_tensorflow.core.contract import RUNNER_SECRETS_VARIABLE
 from dcos_tensorflow.core.model.actions import LaunchTask
-from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
-from dcos_tensorflow.core.model.spec import Containerizer
+from dcos_tensorflow.core.spec.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.spec.service_spec import Containerizer
 from dcos_tensorflow.mesos.offered_resources import ConversionError
 
 #: LinuxInfo.shm_size only holds for a container with shared memory of its own.

@@ -16,8 +16,8 @@ from typing import Any
 from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.model.events import InverseOffer, TaskUpdate
 from dcos_tensorflow.core.model.offer import AttributeValue, Offer
-from dcos_tensorflow.core.model.spec import Container, Containerizer, ServiceSpec, Uri
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import Container, Containerizer, ServiceSpec, Uri
 from dcos_tensorflow.mesos.addressing import discovery, joined
 from dcos_tensorflow.mesos.container_info import secret_variables, with_wishes
 from dcos_tensorflow.mesos.offered_resources import (

@@ -12,6 +12,7 @@ than ZooKeeper's silence.
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable
 
@@ -24,11 +25,10 @@ from kazoo.retry import KazooRetry
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
-from dcos_tensorflow.patterns import pattern
 
 logger = logging.getLogger(__name__)
 
-_MASTER_NODE = pattern(r"json\.info_(\d+)")
+_MASTER_NODE = re.compile(r"json\.info_(\d+)")
 #: Seconds until a failed question is asked again; watches make waiting unnecessary otherwise.
 _RETRY_SECONDS = 1.0
 

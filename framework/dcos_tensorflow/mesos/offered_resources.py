@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.model.resources import EPSILON, PortRanges, Resources
+from dcos_tensorflow.core.spec.resources import EPSILON, PortRanges, Resources
 from dcos_tensorflow.records import dataclass
 
 Json = Mapping[str, Any]

@@ -14,8 +14,8 @@ from typing import Any
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.actions import Release, ReservationOrder
 from dcos_tensorflow.core.model.offer import OfferedReservation
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.model.volume_spec import VolumeType
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.volume_spec import VolumeType
 from dcos_tensorflow.mesos.offered_resources import (
     SCALARS,
     ConversionError,

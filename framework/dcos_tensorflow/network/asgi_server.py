@@ -63,12 +63,8 @@ class AsgiServer:
 
     def bind(self) -> str:
         """Take the address and return it as ``host:port``. Raises ServerNotStarted."""
-        return self.take(listening_at(self._what, self._host, self._port))
-
-    def take(self, listening: socket.socket) -> str:
-        """Have a socket that listens already in place of ``bind``; it is closed by ``stop``."""
-        self._socket = listening
-        self.address = address_of(listening)
+        self._socket = listening_at(self._what, self._host, self._port)
+        self.address = address_of(self._socket)
         return self.address
 
     def serve(self, app: ASGIApp, thread_name: str) -> None:

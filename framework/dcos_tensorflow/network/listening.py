@@ -1,6 +1,6 @@
 """A socket that listens, before there is anything that answers at it.
 
-Used by ``asgi_server`` and ``api.on_demand``. A port that is taken is an error here, where it can
+Used by ``asgi_server`` and ``api.server``. A port that is taken is an error here, where it can
 be handled, and the address can be told before anybody is answered.
 """
 

@@ -10,16 +10,16 @@ error of an address shows its password.
 
 from __future__ import annotations
 
+import re
 from dataclasses import field
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 
 DEFAULT_PORT = 2181
 
-_HOST = pattern(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]\s/]+)(?::(?P<port>\d{1,5}))?")
+_HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]\s/]+)(?::(?P<port>\d{1,5}))?")
 
 
 class ZooKeeperAddressError(ValueError):

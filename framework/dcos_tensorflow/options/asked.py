@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.options.errors import OptionProblem
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.role_models import GROUP_OF_ROLE, TensorBoard

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dcos_tensorflow.core.model.capacity_spec import (
+from dcos_tensorflow.core.spec.capacity_spec import (
     Billing,
     CapacitySpec,
     CommandSpec,
     Ec2Spec,
 )
-from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.options.capacity_values import deadline_of
 from dcos_tensorflow.options.errors import Finding
 from dcos_tensorflow.options.models import Options

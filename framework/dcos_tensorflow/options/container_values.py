@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from dcos_tensorflow.core.model.container_spec import ENVIRONMENT_SOURCE, FILE_SOURCE
+from dcos_tensorflow.core.spec.container_spec import ENVIRONMENT_SOURCE, FILE_SOURCE
 from dcos_tensorflow.options.section import Section
 from dcos_tensorflow.options.values import (
     MAXIMUM_MEGABYTES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.spec.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.options import data_access
 from dcos_tensorflow.options.container_values import ProcessLimit, SecretSource
 from dcos_tensorflow.options.environment_checks import reserved

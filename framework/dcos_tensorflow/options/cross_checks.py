@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dcos_tensorflow.core.model.spec import JobSpec
+from dcos_tensorflow.core.spec.service_spec import JobSpec
 from dcos_tensorflow.options.capacity import capacity_findings
 from dcos_tensorflow.options.containers import container_findings
 from dcos_tensorflow.options.document import shown

@@ -11,8 +11,8 @@ from dcos_tensorflow.core.contract import (
     KERBEROS_KEYTAB_VARIABLE,
     KERBEROS_VARIABLE,
 )
-from dcos_tensorflow.core.model.container_spec import TaskSecret
-from dcos_tensorflow.core.model.spec import Uri
+from dcos_tensorflow.core.spec.container_spec import TaskSecret
+from dcos_tensorflow.core.spec.service_spec import Uri
 from dcos_tensorflow.options.models import Options
 
 #: Below the sandbox.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.options.environment_checks import environment_findings
 from dcos_tensorflow.options.errors import OptionProblem, OptionsError
 

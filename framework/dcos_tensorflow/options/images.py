@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dcos_tensorflow.options.errors import OptionProblem, OptionsError
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.service_models import Service
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 
 
@@ -32,7 +31,7 @@ PUBLISHED = TensorFlowImages(
     "mesosphere/dcos-tensorflow:0.0.3-1.5.0", "mesosphere/dcos-tensorflow:0.0.3-1.5.0-gpu"
 )
 #: Images of TensorFlow 1 under the names of those who made them: all have a Python before 3.8.
-_TOO_OLD = pattern(r"(mesosphere/dcos-tensorflow:|tensorflow/tensorflow:[01]\.)")
+_TOO_OLD = re.compile(r"(mesosphere/dcos-tensorflow:|tensorflow/tensorflow:[01]\.)")
 
 
 def official_images(version: str) -> TensorFlowImages:

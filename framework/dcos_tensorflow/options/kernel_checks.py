@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from dcos_tensorflow.core.cluster import kernel_limits
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.model.spec import GANG_ROLES, Addressing, ServiceSpec, TaskRole
+from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, Addressing, ServiceSpec, TaskRole
 from dcos_tensorflow.options.errors import OptionProblem
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.options import asked, catalogue, document, kernel_checks
 from dcos_tensorflow.options.cross_checks import findings, role_options
 from dcos_tensorflow.options.errors import OptionProblem, OptionsError, is_secret

@@ -13,7 +13,11 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from dcos_tensorflow.core.model.spec import OF_SERVICE, ConstraintOperator, PlacementConstraint
+from dcos_tensorflow.core.spec.service_spec import (
+    OF_SERVICE,
+    ConstraintOperator,
+    PlacementConstraint,
+)
 
 OPERATOR_NAMES = ", ".join(ConstraintOperator)
 EXAMPLE = '[["hostname", "UNIQUE"]] or hostname:UNIQUE,rack:LIKE:r[12]'

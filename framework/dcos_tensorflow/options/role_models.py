@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, GetJsonSchemaHandler
 from pydantic.config import JsonDict
 
-from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.options.container_values import (
     ProcessLimits,
     Secrets,

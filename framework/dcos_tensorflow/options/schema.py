@@ -3,7 +3,7 @@
 ``config-schemas/options.schema.json`` (JSON Schema 2020-12) for editors and programs,
 ``universe/config.json`` (draft 4, as DC/OS wants it) and the table in ``docs/options.md``.
 ``python -m dcos_tensorflow.options.schema`` writes them, with ``--check`` it only says whether they
-are up to date. ``cli.settings_schema`` does the same for the scheduler's settings.
+are up to date. ``deploy.settings_schema`` does the same for the scheduler's settings.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.core.contract import CONTRACT_COMMAND
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
     TRAINING_ROLES,
     Addressing,
     Container,
@@ -33,7 +33,7 @@ from dcos_tensorflow.core.model.spec import (
     Uri,
     VirtualNetwork,
 )
-from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
+from dcos_tensorflow.core.spec.volume_spec import VolumeSpec, VolumeType
 from dcos_tensorflow.options import catalogue, data_access, kernel_checks
 from dcos_tensorflow.options.capacity import capacity_spec
 from dcos_tensorflow.options.containers import limits_of, secrets_of, shared_memory_of

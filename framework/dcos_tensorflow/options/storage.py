@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from urllib.parse import unquote, urlsplit
 
-from dcos_tensorflow.core.model.spec import LinkedData
-from dcos_tensorflow.core.model.storage_spec import (
+from dcos_tensorflow.core.spec.service_spec import LinkedData
+from dcos_tensorflow.core.spec.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
     DataCacheSpec,

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
-from dcos_tensorflow.core.model.workload_spec import MOST_UNITS
+from dcos_tensorflow.core.spec.workload_spec import MOST_UNITS
 from dcos_tensorflow.options import document
 from dcos_tensorflow.options.errors import HIDDEN
 from dcos_tensorflow.options.placement import EXAMPLE, PlacementError, parse_placement

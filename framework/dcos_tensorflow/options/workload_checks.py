@@ -10,7 +10,7 @@ from math import prod
 from pydantic import ValidationError
 
 from dcos_tensorflow.core.job_parameters import SHAPING, option_of_role, variable
-from dcos_tensorflow.core.model.workload_spec import MAX_PAYLOAD, Parameter, ParameterValue
+from dcos_tensorflow.core.spec.workload_spec import MAX_PAYLOAD, Parameter, ParameterValue
 from dcos_tensorflow.options import catalogue, document
 from dcos_tensorflow.options.errors import Finding
 from dcos_tensorflow.options.models import Options

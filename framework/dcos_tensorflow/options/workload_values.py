@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from dcos_tensorflow.core.model.workload_spec import OUTPUT_INDEX, Parameter, ParameterKind
+from dcos_tensorflow.core.spec.workload_spec import OUTPUT_INDEX, Parameter, ParameterKind
 from dcos_tensorflow.options import document
 from dcos_tensorflow.options.storage_values import bucket_flaw, is_s3
 from dcos_tensorflow.options.values import (

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
-from dcos_tensorflow.core.model.workload_spec import (
+from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
+from dcos_tensorflow.core.spec.workload_spec import (
     BatchSpec,
     EarlyStopping,
     Goal,

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.options.document import json_value
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 
 FILES = ("package.json", "config.json", "marathon.json.mustache", "resource.json")
 #: ``{{package-version}}``, ``{{artifact-dir}}``, ``{{sha256:<file>}}`` in package and resources.
-_PLACE = pattern(r"\{\{\s*([a-z0-9-]+(?::[^{}]*)?)\s*\}\}")
+_PLACE = re.compile(r"\{\{\s*([a-z0-9-]+(?::[^{}]*)?)\s*\}\}")
 
 
 class PackageError(Exception):

@@ -14,11 +14,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 
-_TAG = pattern(r"\{\{(\{)?\s*([#^/!&>=]?)\s*(.*?)\s*(?(1)\}\}\}|\}\})", re.DOTALL)
-_NAME = pattern(r"\.|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+_TAG = re.compile(r"\{\{(\{)?\s*([#^/!&>=]?)\s*(.*?)\s*(?(1)\}\}\}|\}\})", re.DOTALL)
+_NAME = re.compile(r"\.|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
 #: Cosmos' own section: the name within stands for a top-level text with its quotes, else for null.
 AS_JSON = "asJson"

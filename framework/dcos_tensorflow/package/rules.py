@@ -18,7 +18,6 @@ import jsonschema
 from dcos_tensorflow.options.document import walk
 from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.package.mustache import Section, TemplateError, Variable, names, parse
-from dcos_tensorflow.patterns import pattern
 
 _VERSION = r"[-a-zA-Z0-9.]+"
 _PACKAGE_KEYS = {
@@ -45,7 +44,7 @@ _REQUIRED = ("packagingVersion", "name", "version", "maintainer", "description",
 
 _WEB = r"https?://"
 _LOCAL = r"https?://|file:///"
-_URI = pattern(r"\b(?!zk:)[a-z][a-z0-9+.-]*://[^\s\"',}]+")
+_URI = re.compile(r"\b(?!zk:)[a-z][a-z0-9+.-]*://[^\s\"',}]+")
 #: Universe's resource schema knows these systems, and one kind of processor.
 _SYSTEMS = ("linux", "darwin", "windows")
 

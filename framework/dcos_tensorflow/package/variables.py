@@ -3,7 +3,7 @@
 A package template can put single values into an app and nothing else, so each option travels in a
 variable of its own, ``OPTION__SERVICE__JOB_NAME`` for ``service.job_name``: seen in Marathon, and
 there to be edited by hand. The template is generated from here (``template``), and the scheduler
-reads the variables back (``cli.serving.daemon``), so the two cannot drift apart. Pure.
+reads the variables back (``deploy.daemon``), so the two cannot drift apart. Pure.
 """
 
 from __future__ import annotations

@@ -7,14 +7,13 @@ that is there already is not packed again.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import shutil
 import tempfile
 from pathlib import Path
 
-from dcos_tensorflow.core.model.spec import Uri
+from dcos_tensorflow.core.spec.service_spec import Uri
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import pack
 
@@ -31,15 +30,6 @@ def _publish(source: Path, directory: Path, stem: str) -> Path:
     return target
 
 
-@functools.cache
-def identities() -> tuple[str, str]:
-    """Return what the two runners are made of: a hash of each. Raises OSError, BundleError.
-
-    Kept until ``Runners.of`` has taken it: it may be worked out ahead.
-    """
-    return pack.identity(), pack.identity(storage=True)
-
-
 @dataclass(frozen=True)
 class Runners:
     """The task runner in a folder, and the one that brings boto3 along, packed or not."""
@@ -53,9 +43,7 @@ class Runners:
 
         Raises OSError, BundleError.
         """
-        plain, storage = identities()
-        # A process may begin another service later, when the sources have changed.
-        identities.cache_clear()
+        plain, storage = pack.identity(), pack.identity(storage=True)
         return cls(
             directory / f"task-runner-{plain}.pyz",
             directory / f"task-runner-storage-{storage}.pyz",

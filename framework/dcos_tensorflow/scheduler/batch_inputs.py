@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.gate import Gate, GateError
 from dcos_tensorflow.workloads.producer import WorkloadError
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.task.storage.object_store import ObjectStore
+    from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
 
 _S3 = "s3://"
 _MOST_MANIFEST_BYTES = 256 * 1024 * 1024
@@ -103,7 +103,7 @@ def _split(uri: str) -> tuple[str, str]:
 
 def _asked(ask: Callable[[], Any]) -> Any:
     """Return what S3 answers. Raises WorkloadError and InputsAway."""
-    from dcos_tensorflow.task.storage.errors import StorageError
+    from dcos_tensorflow.task.storage.s3.errors import StorageError
 
     try:
         return ask()

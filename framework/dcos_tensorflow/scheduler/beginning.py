@@ -26,8 +26,8 @@ from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.events import ConfigurationChanged, Event, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.operator import renewal, requests
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments

@@ -24,12 +24,12 @@ from dcos_tensorflow.capacity.sight import Sight
 from dcos_tensorflow.core.model.actions import CapacityKept, ReleaseIdleMachines
 from dcos_tensorflow.core.model.agents import KnownAgent
 from dcos_tensorflow.core.model.capacity import CapacityRecord
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec
 from dcos_tensorflow.core.model.events import CapacityNoted, Event, StopRequested
 from dcos_tensorflow.core.model.job import ENDED_PHASES
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.offers.waiting import waiting
-from dcos_tensorflow.core.recovery.gang_queries import stays
+from dcos_tensorflow.core.restarts.gang_queries import stays
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound
 from dcos_tensorflow.scheduler import capacity_sight
 from dcos_tensorflow.scheduler.capacity_deadline import DeadlineWatch

@@ -13,10 +13,10 @@ from dcos_tensorflow.capacity.deadline import Fleet, Memory, RestartCost
 from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.capacity.market import Pool
 from dcos_tensorflow.capacity.planner import GangDemand
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.recovery.gang_queries import known_step
+from dcos_tensorflow.core.restarts.gang_queries import known_step
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.scheduler.capacity_sight import limits_of
 
 #: From the order to start again until the next step, as reckoned; docs/recovery.md measures less.

@@ -16,12 +16,12 @@ from dcos_tensorflow.capacity.mirror import Agents
 from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.capacity.sight import Rules
 from dcos_tensorflow.core.model.agents import KnownAgent, names_of
-from dcos_tensorflow.core.model.capacity_spec import Billing, CapacitySpec
 from dcos_tensorflow.core.model.job import RESTARTING_PHASES
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.offers.waiting import Waiting
+from dcos_tensorflow.core.spec.capacity_spec import Billing, CapacitySpec
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 
 #: Seconds. Tasks of a job that is over end well within their grace and this.
 _ENDING_MARGIN = 90.0

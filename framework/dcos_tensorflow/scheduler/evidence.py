@@ -10,6 +10,7 @@ Whatever happens, one EvidenceFound comes back for each task, and not later than
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -21,7 +22,6 @@ from dcos_tensorflow.core.model.actions import CollectEvidence
 from dcos_tensorflow.core.model.events import EvidenceFound
 from dcos_tensorflow.core.model.own_error import own_error_of
 from dcos_tensorflow.mesos.agent_files import AgentFiles, Sandbox
-from dcos_tensorflow.patterns import pattern
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +34,9 @@ _REPORT_LINES = 10_000
 
 #: What a log of Mesos or TensorFlow says for information: "I1123 18:36:31.262882 ...", or the same
 #: with the date spelled out. It may speak of errors, of rounding for one, and is why nothing ended.
-_INFORMATION = pattern(r"(I\d{4} |\d{4}-\d\d-\d\d [\d:.]+: I )")
+_INFORMATION = re.compile(r"(I\d{4} |\d{4}-\d\d-\d\d [\d:.]+: I )")
 #: A warning that speaks of no error is none either: TensorFlow warns all the time.
-_WARNING = pattern(r"(WARNING: |W\d{4} |\d{4}-\d\d-\d\d [\d:.]+: W )")
+_WARNING = re.compile(r"(WARNING: |W\d{4} |\d{4}-\d\d-\d\d [\d:.]+: W )")
 
 
 def read_evidence(files: AgentFiles, sandbox: Sandbox, task_id: str) -> EvidenceFound:

@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.model.storage_spec import S3Spec
-from dcos_tensorflow.core.model.workload_spec import OUTPUT_INDEX, BatchSpec
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.storage_spec import S3Spec
+from dcos_tensorflow.core.spec.workload_spec import OUTPUT_INDEX, BatchSpec
 from dcos_tensorflow.options.errors import OptionProblem
 from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
     from dcos_tensorflow.capacity.provider import Provider
     from dcos_tensorflow.options import Options
-    from dcos_tensorflow.task.storage.object_store import ObjectStore
+    from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
 
 
 @dataclass(frozen=True)
@@ -314,11 +314,11 @@ class Gate:
         where that is allowed. Blocks. Raises StorageError, with one that may be tried again where
         the operator has to allow it first: a job that runs waits for that.
         """
-        from dcos_tensorflow.task.storage.connection import Connection
-        from dcos_tensorflow.task.storage.errors import Problem, StorageError
-        from dcos_tensorflow.task.storage.location import S3Settings
-        from dcos_tensorflow.task.storage.object_store import connect
-        from dcos_tensorflow.task.storage.retry import Backoff
+        from dcos_tensorflow.task.storage.s3.connection import Connection
+        from dcos_tensorflow.task.storage.s3.errors import Problem, StorageError
+        from dcos_tensorflow.task.storage.s3.location import S3Settings
+        from dcos_tensorflow.task.storage.s3.object_store import connect
+        from dcos_tensorflow.task.storage.s3.retry import Backoff
         from dcos_tensorflow.task.storage_spec import S3Access
 
         # A file of certificates that only a task's sandbox has is not here.

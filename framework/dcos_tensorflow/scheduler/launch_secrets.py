@@ -14,8 +14,8 @@ from pathlib import Path
 from dcos_tensorflow.core.cluster import storage_sections
 from dcos_tensorflow.core.model.actions import Accept, Action, Decline
 from dcos_tensorflow.core.model.events import CallFailed, Event
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.model.storage_spec import CredentialsReference
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.storage_spec import CredentialsReference
 from dcos_tensorflow.options.errors import OptionProblem
 from dcos_tensorflow.scheduler.credentials import CredentialsReader
 from dcos_tensorflow.scheduler.gate import Gate, GateError

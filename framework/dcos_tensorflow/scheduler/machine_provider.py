@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
 
 if TYPE_CHECKING:
     from dcos_tensorflow.capacity.provider import Provider

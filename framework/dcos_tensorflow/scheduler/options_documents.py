@@ -16,7 +16,7 @@ from dcos_tensorflow.core.kept import codec, paths
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 
 Document = Mapping[str, Any]
 

@@ -14,7 +14,7 @@ from dcos_tensorflow.core.model.gang import MAIN, Gang
 from dcos_tensorflow.core.model.job import ENDED_PHASES, RESTARTING_PHASES, Incident, JobPhase
 from dcos_tensorflow.core.model.report import Report, step_of
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.recovery.outcome import deciding_tasks
+from dcos_tensorflow.core.restarts.outcome import deciding_tasks
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.turn import Turn
 
@@ -39,7 +39,7 @@ class Passage:
 class Recovery:
     """One restart of members of a job that ran. Times are unix seconds."""
 
-    #: The incident's word (``core.recovery.causes``), or PLANNED.
+    #: The incident's word (``core.failures.causes``), or PLANNED.
     cause: str
     #: What has failed; None where it was planned.
     incident: Incident | None

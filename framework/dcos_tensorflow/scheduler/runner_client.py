@@ -27,8 +27,8 @@ from dcos_tensorflow.core.cluster.launch import task_token
 from dcos_tensorflow.core.model.events import RunnerReported
 from dcos_tensorflow.core.model.report import is_under
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import gang_named
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.spec.service_spec import gang_named
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.runner_request import NotARunner, Refused, ask, signed
 

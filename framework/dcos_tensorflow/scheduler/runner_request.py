@@ -1,7 +1,7 @@
 """One signed request to a task runner, for a client that has a thousand of them under way.
 
-Used by ``scheduler.runner_client``. The runner's side is ``task.server``; what both agree on is in
-``core.contract`` and docs/task-runner.md. It never tries anything twice.
+Used by ``scheduler.runner_client``. The runner's side is ``task.report.server``; what both agree on
+is in ``core.contract`` and docs/task-runner.md. It never tries anything twice.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.authentication import signed_headers
+from dcos_tensorflow.task.report.authentication import signed_headers
 
 _MAX_ANSWER_BYTES = 1_000_000
 

@@ -42,7 +42,7 @@ from dcos_tensorflow.core.model.events import (
 )
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.core.step import Decision
 from dcos_tensorflow.mesos.agent_files import AgentFiles, AgentFilesError, AgentUnreachable
 from dcos_tensorflow.mesos.convert import framework_info
@@ -74,7 +74,7 @@ from dcos_tensorflow.task.bundle import BundleError
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options
     from dcos_tensorflow.scheduler.capacity import Capacity
-    from dcos_tensorflow.task.storage.object_store import ObjectStore
+    from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from dcos_tensorflow.core.model.container_spec import ENVIRONMENT_SOURCE, FILE_SOURCE, TaskSecret
+from dcos_tensorflow.core.spec.container_spec import ENVIRONMENT_SOURCE, FILE_SOURCE, TaskSecret
 from dcos_tensorflow.scheduler.gate import Gate, GateError
 
 log = logging.getLogger(__name__)

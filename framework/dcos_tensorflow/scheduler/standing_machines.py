@@ -28,10 +28,10 @@ from dcos_tensorflow.core.kept import codec, paths
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.agents import KnownAgent, names_of
 from dcos_tensorflow.core.model.capacity import CapacityRecord
-from dcos_tensorflow.core.model.capacity_spec import Billing, CapacitySpec
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
 from dcos_tensorflow.core.placement.place import TaskRequest
+from dcos_tensorflow.core.spec.capacity_spec import Billing, CapacitySpec
+from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 from dcos_tensorflow.mesos.agent_files import AgentFilesError
 from dcos_tensorflow.scheduler.capacity_records import changes_between, ledger_of
 from dcos_tensorflow.scheduler.capacity_sight import limits_of, owner_prefix

@@ -1,6 +1,6 @@
 """Traces of recoveries, sent by OpenTelemetry where the environment names a collector.
 
-``cli.serving.served_job`` has them made where ``is_asked_for`` says so; without that nothing of
+``deploy.served_job`` has them made where ``is_asked_for`` says so; without that nothing of
 OpenTelemetry is imported. ``spans`` says what a trace is made of and is pure. Names go out, and no
 values: what tasks have said stays here.
 """

@@ -1,7 +1,7 @@
 """One turn of the event loop: what was decided, how long each part took, and the id that ties it.
 
 Made by ``event_loop``; read by what measures (``api.counters``), traces (``tracing``) or logs
-(``cli.serving.own_log``). It keeps names of what happened and no contents: these may hold secrets.
+(``deploy.own_log``). It keeps names of what happened and no contents: these may hold secrets.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from dcos_tensorflow.core.model.events import (
 )
 from dcos_tensorflow.core.model.report import unit_of
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.workload_spec import WorkloadSpec
+from dcos_tensorflow.core.spec.workload_spec import WorkloadSpec
 from dcos_tensorflow.scheduler.batch_inputs import NO_INPUTS, Inputs, InputsAway
 from dcos_tensorflow.workloads import producer_of
 from dcos_tensorflow.workloads.kept import kept_units, outcome_of

@@ -6,9 +6,9 @@ value or a folder of values, never both: only so is an empty value different fro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.state.errors import BadStatePath, StateCorrupt, StateTooLarge, StateTooNew
 
 #: Names directly below the root that belong to the store itself.
@@ -31,7 +31,7 @@ ERASED_LAST = ("FrameworkID", "Properties/service")
 
 # ZooKeeper refuses these characters (PathUtils.validatePath). It looks at UTF-16 units, so what
 # takes two of them, such as emoji, is refused as well.
-_FORBIDDEN = pattern("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
+_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
 
 
 def folder_name(service: str) -> str:

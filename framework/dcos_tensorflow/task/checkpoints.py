@@ -13,21 +13,20 @@ import re
 from dataclasses import field
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 
 STATE_FILE = "checkpoint"
 #: The state file names a few checkpoints; what is longer is something else.
 MAX_STATE_BYTES = 1 << 20
 
-_ENTRY = pattern(
+_ENTRY = re.compile(
     rb"(?:^|[\s;,{])(model_checkpoint_path|all_model_checkpoint_paths)\s*:\s*"
     rb"(\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')"
 )
-_ESCAPE = pattern(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 _CHARACTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f"}
-_STEP = pattern(r"-(\d{1,18})\Z")
-_SHARD = pattern(r"\.data-(\d{5})-of-(\d{5})$")
+_STEP = re.compile(r"-(\d{1,18})\Z")
+_SHARD = re.compile(r"\.data-(\d{5})-of-(\d{5})$")
 
 
 @dataclass(frozen=True)

@@ -17,26 +17,27 @@ from typing import TYPE_CHECKING, Any, Callable, List, Mapping, MutableMapping, 
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.task import exit_file, listening
-from dcos_tensorflow.task.contracts import find_contract
-from dcos_tensorflow.task.exit_analysis import (
+from dcos_tensorflow.task.exits import exit_file
+from dcos_tensorflow.task.exits.exit_analysis import (
     ExitReport,
     human_line,
     job_unusable,
     port_taken,
     runner_failed,
 )
-from dcos_tensorflow.task.exit_class import ExitClass
-from dcos_tensorflow.task.guard import Guard
-from dcos_tensorflow.task.logs import BoundedOutput
+from dcos_tensorflow.task.exits.exit_class import ExitClass
+from dcos_tensorflow.task.output.logs import BoundedOutput
+from dcos_tensorflow.task.python.contracts import find_contract
+from dcos_tensorflow.task.report import listening
 from dcos_tensorflow.task.runner import Runner
 from dcos_tensorflow.task.spec import RunnerSpec, parse_spec
 from dcos_tensorflow.task.spec_fields import SpecError
 from dcos_tensorflow.task.storage_work import log_shipper
+from dcos_tensorflow.task.supervise.guard import Guard
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.task.log_shipping.shipper import Shipper
-    from dcos_tensorflow.task.server import ApiServer
+    from dcos_tensorflow.task.output.shipping.shipper import Shipper
+    from dcos_tensorflow.task.report.server import ApiServer
 
 #: How long the last output may take to be shipped at the end of a task, and of one that was told
 #: to stop: Mesos kills that one soon.
@@ -60,7 +61,7 @@ def _run_with_secrets(variables: MutableMapping[str, str], guard: Guard) -> int:
     uses_kerberos = variables.get(contract.KERBEROS_VARIABLE + "ENABLED") == "true"
     with ExitStack() as stack:
         if uses_kerberos or variables.get(contract.RUNNER_SECRETS_VARIABLE):
-            from dcos_tensorflow.task import secret_files
+            from dcos_tensorflow.task.secrets import secret_files
 
             try:
                 stack.enter_context(secret_files.placed(variables, sandbox))
@@ -68,7 +69,7 @@ def _run_with_secrets(variables: MutableMapping[str, str], guard: Guard) -> int:
                 log(f"the task's secrets cannot be written: {error}")
                 return contract.EXIT_RUNNER_FAILED
         if uses_kerberos:
-            from dcos_tensorflow.task import kerberos
+            from dcos_tensorflow.task.secrets import kerberos
 
             stack.enter_context(kerberos.ready(variables, sandbox, log))
         folder = variables.get(contract.RUNNER_SECRETS_DIRECTORY_VARIABLE)
@@ -142,7 +143,7 @@ def _run(
 ) -> ExitReport:
     try:
         if spec.fetched:
-            from dcos_tensorflow.task import fetched_job
+            from dcos_tensorflow.task.supervise import fetched_job
 
             fetched_job.take(spec.fetched, sandbox)
         found = find_contract(spec.job, sandbox, spec.role)
@@ -172,7 +173,7 @@ def _run(
 
     def serve() -> None:
         if listener is not None:
-            from dcos_tensorflow.task import server
+            from dcos_tensorflow.task.report import server
 
             token = variables[contract.RUNNER_TOKEN_VARIABLE]
             api.append(server.start(runner, token, listener))

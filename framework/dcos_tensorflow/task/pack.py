@@ -23,7 +23,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Dict, List, Mapping, Union
 
-from dcos_tensorflow.task import pack_libraries, packed_main
+from dcos_tensorflow.task import pack_libraries, packed_main, trees
 
 _ROOT = Path(__file__).resolve().parents[2]
 #: What packs has no use where it was packed.
@@ -118,12 +118,16 @@ def _write(archive: zipfile.ZipFile, contents: Mapping[str, Union[str, bytes]], 
 
 def _sources(storage: bool) -> List[Path]:
     package = _ROOT / "dcos_tensorflow"
-    folders = [package / "job_code", package / "task"]
-    if storage:
-        folders += [package / "task" / "storage", package / "task" / "log_shipping"]
-    found = [source for folder in folders for source in folder.glob("*.py")]
+    only_storage = ("task/storage/", "task/output/shipping/")
+    left_out = () if storage else tuple(f"{package}/{each}" for each in only_storage)
+    found = [
+        Path(source)
+        for folder in (package / "job_code", package / "task")
+        for source in trees.files_below(folder)
+        if source.endswith(".py") and not source.startswith(left_out)
+    ]
     # With the first the job's own code finds report, where our wrapper runs that.
-    names = ("__init__.py", "core/contract.py", "patterns.py", "records.py")
+    names = ("__init__.py", "core/contract.py", "records.py")
     alone = [package / name for name in names]
     return [*alone, *(s for s in found if s.name not in _NOT_PACKED)]
 

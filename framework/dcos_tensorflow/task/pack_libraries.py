@@ -15,7 +15,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple, Union
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.task.bundle import FOLDER, INDEX, BundleError
 
 #: What boto3 needs, all of it pure Python: module -> distribution.
@@ -31,7 +30,7 @@ _MODULES = {
 #: Whose descriptions are needed: those of all other services are most of botocore's size. STS is
 #: what roles of containers and profiles ask for their keys.
 _SERVICES = ("logs", "s3", "sts")
-_DATA = pattern(
+_DATA = re.compile(
     rf"botocore/(cacert\.pem|data/([^/]+\.json|({'|'.join(_SERVICES)})/[^/]+/(?!examples)[^/]+))"
 )
 _SERVICES_OF_ENDPOINTS = ("logs", "s3", "s3-control", "sts")

@@ -17,15 +17,15 @@ from dcos_tensorflow.job_code.facts import Facts
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE, MULTI_WORKER, PARAMETER_SERVER
-from dcos_tensorflow.task.exit_analysis import job_unusable, storage_failed
-from dcos_tensorflow.task.package_installer import Installer, InstallFailed, Stopped
-from dcos_tensorflow.task.python_environments import (
+from dcos_tensorflow.task.exits.exit_analysis import job_unusable, storage_failed
+from dcos_tensorflow.task.python.package_installer import Installer, InstallFailed, Stopped
+from dcos_tensorflow.task.python.python_environments import (
     is_ready,
     ready,
     shared_environments,
     users_directory,
 )
-from dcos_tensorflow.task.python_packages import (
+from dcos_tensorflow.task.python.python_packages import (
     Base,
     Wanted,
     requirements_wanted,
@@ -33,9 +33,9 @@ from dcos_tensorflow.task.python_packages import (
     tf_keras_requirement,
     this_python,
 )
-from dcos_tensorflow.task.shared_copies import Copies, Taken
+from dcos_tensorflow.task.python.shared_copies import Copies, Taken
 from dcos_tensorflow.task.spec import RunnerSpec
-from dcos_tensorflow.task.starts import Installed
+from dcos_tensorflow.task.supervise.starts import Installed
 
 Log = Callable[[str], None]
 #: From here on TensorFlow's own Keras is Keras 3 (its release notes).

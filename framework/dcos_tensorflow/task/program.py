@@ -11,20 +11,14 @@ from __future__ import annotations
 import os
 import sys
 
-#: The argument with which the runner starts this program again.
-WRAPPER_FLAG = "--wrapper"
-#: What a wrapper at its gate reads from its standard input when it may go on.
-GO = b"go\n"
-#: Names the file descriptor on which a process says that it has done a unit of work: the number of
-#: its start, a line each.
-WORDS_VARIABLE = "TASK_WRAPPER_WORDS"
+from dcos_tensorflow.task.wrapper_protocol import WRAPPER_FLAG
 
 
 def main(arguments: list[str]) -> int:
     """Run what ``arguments`` ask for and return its exit code; the runner does not return."""
     # Each import where it is used: an archive may be compiled anew at every start.
     if arguments[:1] == [WRAPPER_FLAG]:
-        from dcos_tensorflow.task import wrapper
+        from dcos_tensorflow.task.python import wrapper
 
         return wrapper.main()
     from dcos_tensorflow.core import contract
@@ -40,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
 def _run() -> int:
     from dcos_tensorflow.core import contract
-    from dcos_tensorflow.task import guard, shield
+    from dcos_tensorflow.task.supervise import guard, shield
 
     # First: what a guard inherits is as unreadable.
     for note in shield.shield_runner():

@@ -19,24 +19,25 @@ from dcos_tensorflow.job_code import agreement
 from dcos_tensorflow.job_code.facts import Facts, job_strategy, read_facts
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.names import PARAMETER_SERVER
-from dcos_tensorflow.task import environment, exit_file, lifecycle
-from dcos_tensorflow.task import lifecycle_events as events
-from dcos_tensorflow.task.contracts import tasks_of
-from dcos_tensorflow.task.exit_analysis import ExitReport, Verdict, human_line
-from dcos_tensorflow.task.guard import Guard
-from dcos_tensorflow.task.lifecycle_events import Lifecycle, Phase
-from dcos_tensorflow.task.logs import BoundedOutput
-from dcos_tensorflow.task.peers import PeerWatch
-from dcos_tensorflow.task.showing import Moment, Showing
+from dcos_tensorflow.task.exits import exit_file
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, Verdict, human_line
+from dcos_tensorflow.task.output.logs import BoundedOutput
+from dcos_tensorflow.task.python.contracts import tasks_of
+from dcos_tensorflow.task.report.showing import Moment, Showing
 from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
-from dcos_tensorflow.task.starts import End, Installed, Starts, Word
 from dcos_tensorflow.task.storage_work import storage_work
-from dcos_tensorflow.task.unit_work import own_part
+from dcos_tensorflow.task.supervise import environment, lifecycle
+from dcos_tensorflow.task.supervise import lifecycle_events as events
+from dcos_tensorflow.task.supervise.guard import Guard
+from dcos_tensorflow.task.supervise.lifecycle_events import Lifecycle, Phase
+from dcos_tensorflow.task.supervise.peers import PeerWatch
+from dcos_tensorflow.task.supervise.starts import End, Installed, Starts, Word
+from dcos_tensorflow.task.supervise.unit_work import own_part
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.task.log_shipping.shipper import Shipper
-    from dcos_tensorflow.task.notices import Notice, NoticeWatch
+    from dcos_tensorflow.task.output.shipping.shipper import Shipper
     from dcos_tensorflow.task.package_work import PackageWork
+    from dcos_tensorflow.task.supervise.notices import Notice, NoticeWatch
 
 #: How often deadlines and the progress file are looked at.
 TICK_SECONDS = 0.25
@@ -380,7 +381,7 @@ class Runner:
         A machine that does sends SIGTERM to everybody, as others do to one.
         """
         if os.path.exists(NO_LOGIN):
-            from dcos_tensorflow.task.notices import Notice
+            from dcos_tensorflow.task.supervise.notices import Notice
 
             self.log("this machine is going down")
             self._shutdown = Notice(contract.NOTICE_INTERRUPTION, time.time())
@@ -388,7 +389,7 @@ class Runner:
     def _watch_for_notices(self) -> None:
         """Look whether the machine is taken back, where that can be."""
         if self._spec.is_spot:
-            from dcos_tensorflow.task.notices import NoticeWatch
+            from dcos_tensorflow.task.supervise.notices import NoticeWatch
 
             self._notices = NoticeWatch(
                 self._inherited,

@@ -7,13 +7,13 @@ Nothing here touches files, the network or the environment.
 from __future__ import annotations
 
 import base64
+import re
 import zlib
 from typing import Any, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.python_packages import Packages
+from dcos_tensorflow.task.python.python_packages import Packages
 from dcos_tensorflow.task.spec_fields import (
     Addresses,
     SpecError,
@@ -37,7 +37,7 @@ CONTRACTS = (
 )
 
 
-_SHA256 = pattern("[0-9a-f]{64}")
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)

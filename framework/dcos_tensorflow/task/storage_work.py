@@ -13,18 +13,18 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.task import environment
-from dcos_tensorflow.task import lifecycle_events as events
 from dcos_tensorflow.task.checkpoints import Checkpoint
-from dcos_tensorflow.task.environment import Directories
-from dcos_tensorflow.task.exit_analysis import ExitReport, Verdict, storage_failed
-from dcos_tensorflow.task.exit_class import ExitClass
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, Verdict, storage_failed
+from dcos_tensorflow.task.exits.exit_class import ExitClass
 from dcos_tensorflow.task.spec import Order, RunnerSpec
+from dcos_tensorflow.task.supervise import environment
+from dcos_tensorflow.task.supervise import lifecycle_events as events
+from dcos_tensorflow.task.supervise.environment import Directories
 from dcos_tensorflow.task.units import Unit, storage_of, storage_without_unit
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.task.log_shipping.shipper import Shipper
-    from dcos_tensorflow.task.storage.retry import Gate
+    from dcos_tensorflow.task.output.shipping.shipper import Shipper
+    from dcos_tensorflow.task.storage.s3.retry import Gate
     from dcos_tensorflow.task.storage.task_storage import TaskStorage, Wanted
 
 Log = Callable[[str], None]
@@ -41,7 +41,7 @@ def storage_work(
     wanted = spec.storage
     if not wanted.keeps_state:
         return None
-    from dcos_tensorflow.task.storage.location import LocationError
+    from dcos_tensorflow.task.storage.s3.location import LocationError
     from dcos_tensorflow.task.storage.task_storage import TaskStorage
 
     if wanted.checkpoints and environment.is_url(where.checkpoint_dir):
@@ -70,8 +70,8 @@ def log_shipper(spec: RunnerSpec, sandbox: str, log: Log) -> "Optional[Shipper]"
     wanted = spec.storage.logs
     if wanted is None:
         return None
-    from dcos_tensorflow.task.log_shipping.shipper import Shipper, ShippingPlan, folder_in
-    from dcos_tensorflow.task.storage.location import LocationError, S3Settings
+    from dcos_tensorflow.task.output.shipping.shipper import Shipper, ShippingPlan, folder_in
+    from dcos_tensorflow.task.storage.s3.location import LocationError, S3Settings
 
     source = f"{spec.service.strip('/')}/{spec.task}/{spec.attempt}"
     try:
@@ -207,7 +207,7 @@ class StorageWork:
     def _fetched(
         self, storage: "TaskStorage", wanted: "Wanted", gate: "Gate"
     ) -> Optional[ExitReport]:
-        from dcos_tensorflow.task.storage.errors import StorageError
+        from dcos_tensorflow.task.storage.s3.errors import StorageError
 
         try:
             try:

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.progress import Progress, numbers_of
+from dcos_tensorflow.task.output.progress import Progress, numbers_of
 from dcos_tensorflow.task.spec_fields import Texts, checked, read
 from dcos_tensorflow.task.storage_spec import Storage, is_below_the_sandbox
 

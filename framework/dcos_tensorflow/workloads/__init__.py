@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from dcos_tensorflow.core.model.workload_spec import SweepSpec, WorkloadSpec
+from dcos_tensorflow.core.spec.workload_spec import SweepSpec, WorkloadSpec
 from dcos_tensorflow.workloads.producer import KeptUnit, Producer
 
 

@@ -20,7 +20,7 @@ from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from sample_states import a_state, gang, running
 
 DEADLINE_SECONDS = 10.0

@@ -16,9 +16,9 @@ import pytest
 from cluster_faults import FaultyCluster
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
-from dcos_tensorflow.cli.serving.served_job import SchedulerSource
-from dcos_tensorflow.core.model.container_spec import TaskSecret
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.container_spec import TaskSecret
+from dcos_tensorflow.deploy.served_job import SchedulerSource
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import Allowed

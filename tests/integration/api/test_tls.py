@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from dcos_tensorflow.cli.services.api_address import registered
-from dcos_tensorflow.cli.services.client import SchedulerAway, SchedulerClient
+from dcos_tensorflow.client.api_address import registered
+from dcos_tensorflow.client.api_client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.network import bounded_connection
 from dcos_tensorflow.network.asgi_server import AsgiServer
 from dcos_tensorflow.network.server_tls import CertificateUnusable, ServerTls

@@ -18,8 +18,8 @@ from dcos_tensorflow.core.model.actions import Accept, Action, Kill, Write
 from dcos_tensorflow.core.model.events import Event, TaskUpdate
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
-from dcos_tensorflow.core.model.spec import RetrySpec, ServiceSpec
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import RetrySpec, ServiceSpec
 from dcos_tensorflow.scheduler.event_loop import EventLoop
 from sample_states import TOKEN_KEY, a_spec, offered, registered
 

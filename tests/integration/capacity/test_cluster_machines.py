@@ -58,7 +58,7 @@ def asked(
 ) -> Asked:
     """Run a command about the cluster's machines; return its exit code and its answer."""
     monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("dcos_tensorflow.cli.serving.cluster_machines.LOOK_SECONDS", 0.2)
+    monkeypatch.setattr("dcos_tensorflow.deploy.cluster_machines.LOOK_SECONDS", 0.2)
     options = tmp_path / "cluster.json"
     capacity = {"provider": "command", "command": {"cmd": rack.command}, "max_instances": 3}
     options.write_text(json.dumps({"service": {"name": "rack"}, "capacity": capacity}))
@@ -80,7 +80,7 @@ def test_they_come_from_ec2_as_well(
     monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY_ID)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
-    monkeypatch.setattr("dcos_tensorflow.cli.serving.cluster_machines.LOOK_SECONDS", 0.2)
+    monkeypatch.setattr("dcos_tensorflow.deploy.cluster_machines.LOOK_SECONDS", 0.2)
     job = Ec2Job(tmp_path, {"job_cmd": "true"}, {})
     try:
         where = (str(tmp_path / "options.json"), "--master", job.cluster.master)

@@ -21,7 +21,7 @@ from dcos_tensorflow.capacity.provider import (
     Throttled,
 )
 from dcos_tensorflow.capacity.providers.command import CommandProvider
-from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.local.cluster import AgentConfig
 from document_commands import blocks
 from machine_rack import PORTS, Rack

@@ -16,9 +16,9 @@ import pytest
 from cluster_faults import FaultyCluster
 from cluster_faults.door import make_server
 from dcos_tensorflow.core.model.capacity import machines_left
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig

@@ -12,11 +12,11 @@ import pytest
 from cluster_faults import FaultyCluster
 from dcos_tensorflow.api.views.capacity import capacity
 from dcos_tensorflow.core.model.capacity import machines_left
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, Ec2Spec
 from dcos_tensorflow.core.model.events import StopRequested
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import RoleSpec, TaskRole
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, Ec2Spec
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, TaskRole
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig

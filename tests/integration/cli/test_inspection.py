@@ -16,14 +16,14 @@ from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.cli.services import registry
-from dcos_tensorflow.cli.services.registry import Registration
-from dcos_tensorflow.cli.work_directory import work_directory
+from dcos_tensorflow.client import registry
+from dcos_tensorflow.client.registry import Registration
+from dcos_tensorflow.client.work_directory import work_directory
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.options import effective, load
 from sample_states import a_record, a_spec, a_state, gang
 

@@ -14,14 +14,14 @@ import pytest
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.cli.main import cli, run_command_line
-from dcos_tensorflow.cli.services.registry import Registration, register
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client.registry import Registration, register
+from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.history.folder import RunFolder
 from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of, with_points

@@ -13,9 +13,9 @@ import pytest
 
 from answering_service import TOKEN, Service
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.cli.services import registry
-from dcos_tensorflow.cli.services.registry import Registration
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client import registry
+from dcos_tensorflow.client.registry import Registration
+from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.kept.writes import first_writes
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.state.store import open_store

@@ -12,9 +12,9 @@ import pytest
 
 from answering_service import TOKEN, Service
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.cli.services import registry
-from dcos_tensorflow.cli.services.registry import Registration
-from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.client import registry
+from dcos_tensorflow.client.registry import Registration
+from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.model.events import Event, StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.task import TaskState

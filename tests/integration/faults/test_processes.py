@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from dcos_tensorflow.core.recovery import restarts
+from dcos_tensorflow.core.restarts import restarts
 from waiting import eventually, stays
 
 from .training import ScheduledTraining

@@ -23,7 +23,7 @@ from typing import Any
 from cluster_faults import FaultyCluster
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
-from dcos_tensorflow.cli.serving.served_job import SchedulerSource
+from dcos_tensorflow.deploy.served_job import SchedulerSource
 from dcos_tensorflow.options import effective, load, service_spec
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import Allowed

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from cluster_faults import FaultyCluster, background, door
-from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents
+from dcos_tensorflow.deploy.embedded.machine import AgentWishes, agents
 from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.cluster import AgentConfig

@@ -30,9 +30,9 @@ from dcos_tensorflow.core.model.events import (
     Registered,
     TaskUpdate,
 )
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.mesos.agent_files import AgentFiles, FileNotFound

@@ -21,7 +21,7 @@ from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.plugin.main import parser, run
 from sample_states import a_record, a_spec, a_state
 

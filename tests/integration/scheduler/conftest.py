@@ -10,7 +10,7 @@ import pytest
 
 from cluster_faults import FaultyCluster
 from command_line import write_options
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.model.storage_spec import S3Spec, StorageSpec
-from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.storage_spec import S3Spec, StorageSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.scheduler.batch_inputs import InputsAway, look
 from dcos_tensorflow.scheduler.gate import Allowed, Gate
 from dcos_tensorflow.workloads.producer import WorkloadError

@@ -16,8 +16,8 @@ import pytest
 
 from command_line import write_options
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.model.storage_spec import CheckpointSpec, S3Spec, StorageSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.storage_spec import CheckpointSpec, S3Spec, StorageSpec
 from dcos_tensorflow.history.bucket import RunBucket, place_of
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.folder import RunFolder, runs_in

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.core.model.events import ConfigurationChanged
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import RoleSpec, Strategy, TaskRole
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, Strategy, TaskRole
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.timing import Timing
 from scheduled_jobs import command_job, running, wait_until

@@ -20,8 +20,8 @@ import pytest
 from cluster_faults import FaultyCluster
 from dcos_tensorflow.core.cluster.addresses import RUNNER_PORT
 from dcos_tensorflow.core.model.events import PodCommand, PodVerb
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import VirtualNetwork
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import VirtualNetwork
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.mesos import convert

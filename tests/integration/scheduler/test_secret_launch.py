@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.core.model.container_spec import TaskSecret
 from dcos_tensorflow.core.model.events import PodCommand, PodVerb
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.container_spec import TaskSecret
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.scheduler.beginning import NothingInForce
 from dcos_tensorflow.scheduler.scheduler import Scheduler

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.api.views.health import Health, health
-from dcos_tensorflow.cli.services.snapshot import snapshot_of
+from dcos_tensorflow.client.snapshot import snapshot_of
 from dcos_tensorflow.core.contract import EXIT_JOB_UNUSABLE
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.model.storage_spec import (
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
     LogShippingSpec,

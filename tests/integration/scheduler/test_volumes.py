@@ -12,8 +12,8 @@ from cluster_faults import FaultyCluster
 from command_line import CommandLine, write_options
 from dcos_tensorflow.core.model.events import PodCommand, PodVerb, UninstallRequested
 from dcos_tensorflow.core.model.job import Outcome
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.volume_spec import VolumeSpec, VolumeType
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from mesos_scheduler import Scheduler as BareScheduler

@@ -10,11 +10,11 @@ import threading
 
 import pytest
 
-from dcos_tensorflow.task import shared_copies
-from dcos_tensorflow.task.shared_copies import users_folder
-from dcos_tensorflow.task.storage import objects
+from dcos_tensorflow.task.python import shared_copies
+from dcos_tensorflow.task.python.shared_copies import users_folder
 from dcos_tensorflow.task.storage.data import fetch_data
-from dcos_tensorflow.task.storage.errors import StorageError
+from dcos_tensorflow.task.storage.s3 import objects
+from dcos_tensorflow.task.storage.s3.errors import StorageError
 from dcos_tensorflow.task.storage.status import Transfer
 from dcos_tensorflow.task.storage_spec import DataCache, DataItem
 from s3_server import Fault

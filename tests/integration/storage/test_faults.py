@@ -11,10 +11,10 @@ import pytest
 
 from checkpoint_job import PREFIX, step_in, step_in_nothing
 from dcos_tensorflow.task.storage import status
-from dcos_tensorflow.task.storage.errors import StorageError
-from dcos_tensorflow.task.storage.location import Location
-from dcos_tensorflow.task.storage.object_store import ObjectStore
-from dcos_tensorflow.task.storage.retry import Gate, Retrier
+from dcos_tensorflow.task.storage.s3.errors import StorageError
+from dcos_tensorflow.task.storage.s3.location import Location
+from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
+from dcos_tensorflow.task.storage.s3.retry import Gate, Retrier
 from s3_server import SECRET_KEY, Fault
 from waiting import eventually
 

@@ -7,10 +7,10 @@ import os
 import pytest
 
 from checkpoint_job import PREFIX, step_in
-from dcos_tensorflow.task.storage.errors import DamagedCheckpoint, StorageError
 from dcos_tensorflow.task.storage.initial import InitialState
-from dcos_tensorflow.task.storage.location import Location
 from dcos_tensorflow.task.storage.restorer import Restorer
+from dcos_tensorflow.task.storage.s3.errors import DamagedCheckpoint, StorageError
+from dcos_tensorflow.task.storage.s3.location import Location
 from s3_server import Fault
 
 

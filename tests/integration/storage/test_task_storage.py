@@ -7,9 +7,8 @@ import json
 import pytest
 
 from checkpoint_job import Job, step_in
-from dcos_tensorflow.task.environment import Directories
-from dcos_tensorflow.task.storage.errors import Cancelled
-from dcos_tensorflow.task.storage.location import LocationError
+from dcos_tensorflow.task.storage.s3.errors import Cancelled
+from dcos_tensorflow.task.storage.s3.location import LocationError
 from dcos_tensorflow.task.storage.task_storage import TaskStorage
 from dcos_tensorflow.task.storage_spec import (
     CheckpointPlace,
@@ -18,6 +17,7 @@ from dcos_tensorflow.task.storage_spec import (
     Storage,
     Writer,
 )
+from dcos_tensorflow.task.supervise.environment import Directories
 from waiting import eventually
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from checkpoint_job import PREFIX, Job, step_in
 from dcos_tensorflow.task.storage import status
-from dcos_tensorflow.task.storage.errors import DamagedCheckpoint
-from dcos_tensorflow.task.storage.location import Location
+from dcos_tensorflow.task.storage.s3.errors import DamagedCheckpoint
+from dcos_tensorflow.task.storage.s3.location import Location
 from s3_server import Fault
 
 CUTS = int(os.environ.get("CUTS", "40"))

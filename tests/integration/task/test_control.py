@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from dcos_tensorflow.task.authentication import signed_headers
+from dcos_tensorflow.task.report.authentication import signed_headers
 from free_ports import free_port
 from runner_process import TOKEN
 from waiting import eventually

@@ -12,8 +12,8 @@ import pytest
 
 from dcos_tensorflow.core.cluster.cluster_spec import runner_cluster
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, Strategy, TaskRole
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec, Strategy, TaskRole
 from runner_process import Starter
 
 FORMER = Path(__file__).parent / "former" / "task-runner-0.1.0.zip"

@@ -9,9 +9,9 @@ import urllib.request
 
 import pytest
 
-from dcos_tensorflow.task.authentication import signed_headers
-from dcos_tensorflow.task.listening import listen
-from dcos_tensorflow.task.server import ApiServer
+from dcos_tensorflow.task.report.authentication import signed_headers
+from dcos_tensorflow.task.report.listening import listen
+from dcos_tensorflow.task.report.server import ApiServer
 from free_ports import free_port
 from runner_process import TOKEN
 from waiting import eventually, stays
@@ -67,7 +67,7 @@ class Asked:
 
 @pytest.fixture
 def asked(monkeypatch):
-    monkeypatch.setattr("dcos_tensorflow.task.server.LAST_ANSWERS_SECONDS", 60.0)
+    monkeypatch.setattr("dcos_tensorflow.task.report.server.LAST_ANSWERS_SECONDS", 60.0)
     asked = Asked()
     yield asked
     asked.close()
@@ -88,7 +88,7 @@ def test_after_the_answer_the_end_comes(asked):
 
 
 def test_an_answer_that_takes_too_long_does_not_keep_the_task(asked, monkeypatch):
-    monkeypatch.setattr("dcos_tensorflow.task.server.LAST_ANSWERS_SECONDS", 0.1)
+    monkeypatch.setattr("dcos_tensorflow.task.report.server.LAST_ANSWERS_SECONDS", 0.1)
     late = threading.Thread(target=asked.server.end, daemon=True)
     late.start()
     eventually(lambda: not late.is_alive())

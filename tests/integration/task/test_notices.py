@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dcos_tensorflow
-from dcos_tensorflow.task.notices import (
+from dcos_tensorflow.task.supervise.notices import (
     ENDPOINT_VARIABLE,
     MetadataService,
     Notice,

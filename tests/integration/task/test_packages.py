@@ -14,9 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.task.package_installer import Installer, InstallFailed
-from dcos_tensorflow.task.python_environments import ready, shared_environments, users_directory
-from dcos_tensorflow.task.python_packages import Base, Wanted, requirements_wanted, this_python
+from dcos_tensorflow.task.python.package_installer import Installer, InstallFailed
+from dcos_tensorflow.task.python.python_environments import (
+    ready,
+    shared_environments,
+    users_directory,
+)
+from dcos_tensorflow.task.python.python_packages import (
+    Base,
+    Wanted,
+    requirements_wanted,
+    this_python,
+)
 from runner_process import alive
 from waiting import eventually
 from wheels import make_wheel

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.task.guard import NAME
+from dcos_tensorflow.task.supervise.guard import NAME
 from runner_process import alive
 from waiting import eventually
 

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from dcos_tensorflow.task.observer import TABLE_SECONDS
 from dcos_tensorflow.task.runner import TICK_SECONDS
+from dcos_tensorflow.task.supervise.observer import TABLE_SECONDS
 from free_ports import free_port
 from runner_process import alive
 from waiting import eventually, stays

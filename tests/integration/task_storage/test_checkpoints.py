@@ -252,3 +252,29 @@ def test_the_runner_brings_boto3_along(start, s3):
     task = start(TRAIN_AND_END)
     assert task.wait() == 0
     assert len(list(task.sandbox.glob(".task-runner/libraries-*/boto3"))) == 1
+
+
+NOT_UTF_8 = (
+    TRAIN
+    + """
+for place in (folder, os.environ["LOG_DIR"]):
+    open(os.path.join(os.fsencode(place), b"n\\xff"), "w").write("x")
+    open(os.path.join(os.fsencode(place), b"events.out.tfevents.n\\xff"), "w").write("x")
+save(first + 10)
+"""
+)
+
+
+def test_a_name_that_is_not_utf_8_keeps_no_checkpoint_from_being_published(start, s3):
+    publish(start, NOT_UTF_8, summaries={"uri": "s3://bucket/logs"})
+    assert newest(s3) == 10
+
+
+def test_a_file_that_is_not_kept_for_its_name_is_logged_once(start, s3):
+    task = start(NOT_UTF_8.replace("save(first", "time.sleep(1); save(first"))
+    assert task.wait() == 0
+    lines = [line.split("Z ", 1)[1] for line in task.text("stderr").splitlines() if "udcff" in line]
+    assert lines == [
+        f"{name}\\udcff: is not kept in S3: its name is not UTF-8"
+        for name in ("events.out.tfevents.n", "n")
+    ]

@@ -16,7 +16,7 @@ from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
 from dcos_tensorflow.options import load, service_spec
 

@@ -17,9 +17,9 @@ from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.capacity.ledger import Ledger
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import mesos_task_id
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.folder import RunFolder
 from dcos_tensorflow.history.keeper import Keeper, Sources

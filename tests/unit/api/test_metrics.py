@@ -11,13 +11,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dcos_tensorflow.api.counters import Histogram
 from dcos_tensorflow.api.metrics import FAMILIES, Family, Metrics
+from dcos_tensorflow.core.failures.causes import KINDS
 from dcos_tensorflow.core.model.actions import Decline, Revive, Suppress
 from dcos_tensorflow.core.model.events import OffersReceived, RunnerReported, StopRequested
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.recovery.causes import KINDS
+from dcos_tensorflow.core.spec.resources import Resources
 from sample_states import (
     NOW,
     a_record,

@@ -11,8 +11,8 @@ from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import Evidence
-from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from sample_states import (
     NOW,
     a_record,

@@ -12,9 +12,9 @@ import pytest
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import Container, Containerizer, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
+from dcos_tensorflow.core.spec.service_spec import Container, Containerizer, TaskRole
+from dcos_tensorflow.core.spec.volume_spec import Reservation, VolumeSpec
 from sample_states import (
     FRAMEWORK_ID,
     a_record,

@@ -15,8 +15,8 @@ from dcos_tensorflow.api.redaction import REDACTED, is_secret_name, redact, reda
 from dcos_tensorflow.core.cluster.launch import task_token
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import Evidence, LaunchSettings, ServiceState
-from dcos_tensorflow.core.model.spec import JobSpec, TaskRole, Uri
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import JobSpec, TaskRole, Uri
 from dcos_tensorflow.options import effective, load
 from sample_states import TOKEN_KEY, a_record, a_role, a_spec, a_state, an_incident, gang
 

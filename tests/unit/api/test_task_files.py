@@ -9,9 +9,9 @@ import pytest
 
 from dcos_tensorflow.api.task_files import MAX_BYTES
 from dcos_tensorflow.core.kept.configuration import configuration_id
-from dcos_tensorflow.core.model.container_spec import TaskSecret
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.container_spec import TaskSecret
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.mesos.agent_files import AgentUnreachable, SandboxNotFound
 from sample_states import a_spec, a_state, running
 

@@ -27,10 +27,10 @@ from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import UpdateStrategy
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.elements import Status, aggregate
 from dcos_tensorflow.core.plans.plan import plans as all_plans
+from dcos_tensorflow.core.spec.service_spec import UpdateStrategy
 from sample_states import a_record, a_spec, a_state, an_incident
 
 VERDICTS = [None, *(Verdict(outcome, 0, "because") for outcome in Outcome)]

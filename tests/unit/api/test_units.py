@@ -13,10 +13,10 @@ from dcos_tensorflow.api.views.units import Units
 from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import Unit, UnitRun, UnitState
-from dcos_tensorflow.core.model.workload_spec import BatchSpec, EarlyStopping, WorkloadSpec
+from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec, EarlyStopping, WorkloadSpec
 from dcos_tensorflow.workloads import producer_of
 from sample_states import a_spec, a_state
 from worked_sweep import a_sweep

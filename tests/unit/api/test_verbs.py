@@ -20,9 +20,9 @@ from dcos_tensorflow.core.model.events import (
     UninstallRequested,
 )
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.plan import plans
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.options import load, service_spec
 from sample_states import a_record, a_role, a_spec, a_state, gang, running, with_records
 

@@ -27,9 +27,9 @@ from dcos_tensorflow.capacity.reconcile import Round, reconcile
 from dcos_tensorflow.capacity.sight import Rules, Sight
 from dcos_tensorflow.capacity.trial import offer_of
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.placement.place import TaskRequest
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 
 OWNER = "train.1"
 SPOT = Pool("small", "1a", Market.SPOT, 0.1, Resources(cpus=4, mem=16_000, disk=50_000))

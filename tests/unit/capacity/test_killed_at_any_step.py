@@ -16,7 +16,7 @@ import pytest
 from dcos_tensorflow.capacity.ledger import HOUR
 from dcos_tensorflow.capacity.market import Limits
 from dcos_tensorflow.capacity.provider import Bought, MachineState, Order, Throttled
-from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.spec.resources import Resources
 from unit.capacity.simulated_market import KEPT, OWNER, SPOT, Loop, MarketInMemory, gang
 
 #: Each is killed some forty times.

@@ -11,9 +11,9 @@ from dcos_tensorflow.capacity.deadline import NOTHING, Fleet
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, Plan, plan
 from dcos_tensorflow.capacity.trial import offer_of
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
 from dcos_tensorflow.core.placement.place import TaskRequest
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 
 SMALL = Resources(cpus=4, mem=16_000, disk=50_000)
 LARGE = Resources(cpus=16, mem=64_000, disk=200_000)

@@ -13,9 +13,9 @@ from dcos_tensorflow.capacity.market import Limits, Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
 from dcos_tensorflow.capacity.trial import Trial, made_up, offer_of
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
 from dcos_tensorflow.core.placement.place import TaskRequest, place
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 
 RULES = (
     (),

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.services.api_address import named
+from dcos_tensorflow.client.api_address import named
+from dcos_tensorflow.client.errors import UsageError
 
 TOKEN = "hush-hush"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.serving.scheduler_settings import scheduler_config
-from dcos_tensorflow.cli.settings import PREFIX, collect
-from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.work_directory import ServiceDirectory
+from dcos_tensorflow.deploy.scheduler_settings import scheduler_config
+from dcos_tensorflow.deploy.settings import PREFIX, collect
 
 
 def settings_with(**values: str):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.serving.batch_places import with_batch_places
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
+from dcos_tensorflow.deploy.job.batch_places import with_batch_places
 from simulated_scheduler import small_job
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dcos_tensorflow.cli.serving.best_trial import with_parameters
+from dcos_tensorflow.deploy.job.best_trial import with_parameters
 from dcos_tensorflow.workloads.sweep.leaderboard import Row
 
 

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from dcos_tensorflow.cli.serving.describing import document, lines
-from dcos_tensorflow.cli.serving.preparation import settled
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.deploy.job.describing import document, lines
+from dcos_tensorflow.deploy.job.preparation import settled
 from dcos_tensorflow.options import load
 
 MIRRORED = "import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()\n"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.services import ending, registry
-from dcos_tensorflow.cli.serving import background
-from dcos_tensorflow.cli.serving.given_options import GivenOptions
-from dcos_tensorflow.cli.settings import collect
-from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.client import ending, registry
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.deploy import background
+from dcos_tensorflow.deploy.job.given_options import GivenOptions
+from dcos_tensorflow.deploy.settings import collect
 
 
 @pytest.fixture

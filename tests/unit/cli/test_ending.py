@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli.services import ending
-from dcos_tensorflow.cli.services.snapshot import snapshot_of
-from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.client import ending
+from dcos_tensorflow.client.snapshot import snapshot_of
+from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import Evidence, LaunchSettings
-from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from sample_states import NOW, a_role, a_spec, a_state, failed, gang
 
 SUCCESS = Verdict(Outcome.SUCCEEDED, 0, "worker-0 finished with 0")

@@ -15,8 +15,8 @@ import pytest
 import dcos_tensorflow.cli
 import dcos_tensorflow.scheduler
 from dcos_tensorflow.cli import main
-from dcos_tensorflow.cli.errors import EXIT_CODES, EXIT_LOCKED, CliError
 from dcos_tensorflow.cli.main import run_command_line
+from dcos_tensorflow.client.errors import EXIT_CODES, EXIT_LOCKED, CliError
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.options import OptionProblem, OptionsError
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.following.job import (
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.following.job import (
     Left,
     Manners,
     Signals,
@@ -16,7 +16,7 @@ from dcos_tensorflow.cli.following.job import (
     follow,
     wait_for_the_end,
 )
-from dcos_tensorflow.cli.services.snapshot import Snapshot
+from dcos_tensorflow.client.snapshot import Snapshot
 
 
 @dataclass

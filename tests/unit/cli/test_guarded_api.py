@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.cli.serving.scheduler_settings import with_guarded_api
-from dcos_tensorflow.cli.settings import collect
+from dcos_tensorflow.deploy.scheduler_settings import with_guarded_api
+from dcos_tensorflow.deploy.settings import collect
 
 MASTER = {"master": "127.0.0.1:5050"}
 

@@ -14,8 +14,8 @@ import pytest
 
 import dcos_tensorflow
 from dcos_tensorflow.cli.command_table import COMMANDS, CommandTable
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.services.stored import check_same
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.stored import check_same
 from dcos_tensorflow.core.model.job import JobPhase
 from sample_states import a_spec, a_state
 

@@ -39,22 +39,9 @@ def loaded(program: str) -> set[str]:
             (*LARGE, *CLUSTER, "http.client", "dcos_tensorflow.scheduler"),
         ),
         (
-            "run, up to the start of its cluster",
-            "import dcos_tensorflow.cli.commands.run, dcos_tensorflow.cli.serving.starting",
-            (*LARGE, *CLUSTER, "http.client", "dcos_tensorflow.scheduler"),
-        ),
-        (
-            "run, what makes its job ready",
-            "import dcos_tensorflow.cli.serving.readying",
-            (*LARGE, *CLUSTER, "http.client", "dcos_tensorflow.scheduler.scheduler"),
-        ),
-        (
-            "run as a whole",
-            "import dcos_tensorflow.cli.serving.foreground\n"
-            # What follows a job looks at it through this.
-            "import dcos_tensorflow.api.views.job",
-            # Runners are asked by asyncio. Its options are read by another process.
-            (*(name for name in LARGE if name != "asyncio"), *CLUSTER, "pydantic"),
+            "run",
+            "import dcos_tensorflow.deploy.run",
+            ("boto3", "kazoo", "numpy", "optuna", "rich", *CLUSTER),
         ),
         (
             "the cluster's process",

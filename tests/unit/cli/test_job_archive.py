@@ -10,9 +10,9 @@ import zipfile
 
 import pytest
 
-from dcos_tensorflow.cli.errors import CliError, UsageError
-from dcos_tensorflow.cli.serving import job_archive
-from dcos_tensorflow.cli.serving.job_archive import check_sum, unpack
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.deploy.job import job_archive
+from dcos_tensorflow.deploy.job.job_archive import check_sum, unpack
 from dcos_tensorflow.scheduler.gate import Allowed, Gate
 
 EVERYTHING = Allowed(everything=True)
@@ -95,6 +95,12 @@ def test_a_link_that_leads_out_of_the_folder_is_refused_by_its_name(job, tmp_pat
     (job / link).symlink_to(secrets if link == "secrets" else secrets / "id_rsa")
     with pytest.raises(UsageError, match=rf"{link} leads to .*--job-links-to {secrets}\.$"):
         pack(job, tmp_path / "out.zip", gate=Gate(Allowed(links=(tmp_path / "job",))))
+
+
+def test_a_name_that_is_not_utf_8_is_refused(job, tmp_path):
+    (job / os.fsdecode(b"n\xff")).touch()
+    with pytest.raises(UsageError, match=r"the name of n\\udcff in .* is not UTF-8"):
+        pack(job, tmp_path / "job.zip")
 
 
 @pytest.mark.parametrize("target", ["/proc/self/environ", "/proc/self", "/sys/kernel"])

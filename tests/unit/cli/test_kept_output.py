@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dcos_tensorflow.cli.following.task_output import FolderOutput
-from dcos_tensorflow.cli.services.kept_output import keep_output
-from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.client.following.task_output import FolderOutput
+from dcos_tensorflow.client.kept_output import keep_output
+from dcos_tensorflow.client.work_directory import ServiceDirectory
 
 
 def task(name: str) -> dict[str, str]:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.cli.services.registry import Registration, register
-from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.client.registry import Registration, register
+from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.history.folder import RunFolder
 from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of, with_points

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dcos_tensorflow.cli.embedded.lasting import running_services
+from dcos_tensorflow.deploy.embedded.lasting import running_services
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.daemon import ClusterStatus
 from dcos_tensorflow.mesos.credentials import Credentials

@@ -7,11 +7,11 @@ import zipfile
 
 import pytest
 
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.serving import job_archive
-from dcos_tensorflow.cli.serving.preparation import prepare, respecified
-from dcos_tensorflow.cli.work_directory import WorkDirectory
-from dcos_tensorflow.core.model.spec import LinkedData
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.core.spec.service_spec import LinkedData
+from dcos_tensorflow.deploy.job import job_archive
+from dcos_tensorflow.deploy.job.preparation import prepare, respecified
 from dcos_tensorflow.options import load
 
 

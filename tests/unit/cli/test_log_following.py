@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.following import logs
-from dcos_tensorflow.cli.following.logs import Follower, Standing
-from dcos_tensorflow.cli.following.task_output import Attempt, Lost, NotThere, Part, Unreadable
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.following import logs
+from dcos_tensorflow.client.following.logs import Follower, Standing
+from dcos_tensorflow.client.following.task_output import Attempt, Lost, NotThere, Part, Unreadable
 
 FIRST = Attempt("worker-0", "job__worker-0__1", "S1")
 SECOND = Attempt("worker-0", "job__worker-0__2", "S2")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 
 Captured = pytest.CaptureFixture[str]
 

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.cli.embedded.fitting import check_fits, overcommitted
-from dcos_tensorflow.cli.embedded.machine import (
-    AgentWishes,
-    agents,
-    machine,
-    parse_attributes,
-    ports_of,
-)
-from dcos_tensorflow.cli.embedded.placing import check_places
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
     ConstraintOperator,
     PlacementConstraint,
     RoleSpec,
     ServiceSpec,
     TaskRole,
 )
-from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
+from dcos_tensorflow.core.spec.volume_spec import VolumeSpec, VolumeType
+from dcos_tensorflow.deploy.embedded.fitting import check_fits, overcommitted
+from dcos_tensorflow.deploy.embedded.machine import (
+    AgentWishes,
+    agents,
+    machine,
+    parse_attributes,
+    ports_of,
+)
+from dcos_tensorflow.deploy.embedded.placing import check_places
 
 UNIQUE = ConstraintOperator.UNIQUE
 

@@ -9,7 +9,7 @@ import pytest
 
 from dcos_tensorflow.cli.command_table import COMMANDS
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.cli.serving.given_options import GivenOptions
+from dcos_tensorflow.deploy.job.given_options import GivenOptions
 
 
 @pytest.fixture(autouse=True)

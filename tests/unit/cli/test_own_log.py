@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli.serving.own_log import JSON, log_to_file
 from dcos_tensorflow.core.model.actions import Revive
+from dcos_tensorflow.deploy.own_log import JSON, log_to_file
 from dcos_tensorflow.scheduler.turn import TURN_ID, Turn
 from sample_states import a_state
 from sample_turns import a_turn

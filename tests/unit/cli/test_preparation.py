@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from dcos_tensorflow.cli.embedded import interpreters
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.serving import preparation
-from dcos_tensorflow.cli.serving.preparation import archives_in_force, prepare, respecified
-from dcos_tensorflow.cli.work_directory import WorkDirectory
-from dcos_tensorflow.core.model.spec import PackagesSpec
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.core.spec.service_spec import PackagesSpec
+from dcos_tensorflow.deploy.embedded import interpreters
+from dcos_tensorflow.deploy.job import preparation
+from dcos_tensorflow.deploy.job.preparation import archives_in_force, prepare, respecified
 from dcos_tensorflow.options import OptionsError, effective, load
 
 

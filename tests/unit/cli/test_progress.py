@@ -9,17 +9,17 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from dcos_tensorflow.cli.following.job import PlainView
-from dcos_tensorflow.cli.following.live_progress import LiveProgress, render
-from dcos_tensorflow.cli.following.plain_progress import (
+from dcos_tensorflow.client.following.job import PlainView
+from dcos_tensorflow.client.following.live_progress import LiveProgress, render
+from dcos_tensorflow.client.following.plain_progress import (
     PROGRESS_SECONDS,
     WAITING_SECONDS,
     PlainProgress,
 )
-from dcos_tensorflow.cli.services.snapshot import Snapshot, snapshot_of
+from dcos_tensorflow.client.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from sample_states import NOW, a_role, a_spec, a_state, an_incident, failed, gang, running
 
 

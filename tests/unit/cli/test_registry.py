@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from dcos_tensorflow.cli.errors import CliError, UsageError
-from dcos_tensorflow.cli.services import registry
-from dcos_tensorflow.cli.services.registry import Registration
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client import registry
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.registry import Registration
+from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.local.machine.process_tree import start_time
 
 #: Above any process id that Linux gives out (2^22).

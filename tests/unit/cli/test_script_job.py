@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.cli.serving.script_job import (
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.deploy.job.script_job import (
     ScriptFlags,
     given_options,
     only_script,

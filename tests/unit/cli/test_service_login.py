@@ -10,11 +10,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.serving.deployment import PreparedJob, SeenCode
-from dcos_tensorflow.cli.serving.preparation import with_principal
-from dcos_tensorflow.cli.serving.service_login import service_account, with_clusters_authority
-from dcos_tensorflow.cli.settings import Settings, collect
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.deploy.job.deployment import PreparedJob, SeenCode
+from dcos_tensorflow.deploy.job.preparation import with_principal
+from dcos_tensorflow.deploy.service_login import service_account, with_clusters_authority
+from dcos_tensorflow.deploy.settings import Settings, collect
 from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.options import Options, load
 from simulated_scheduler import small_job

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.settings import SETTINGS, collect
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.deploy.settings import SETTINGS, collect
 
 
 @pytest.fixture

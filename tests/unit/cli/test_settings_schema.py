@@ -7,9 +7,9 @@ import json
 import jsonschema
 import pytest
 
-from dcos_tensorflow.cli import settings_schema
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.settings import SETTINGS, collect
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.deploy import settings_schema
+from dcos_tensorflow.deploy.settings import SETTINGS, collect
 
 
 def valid(document):

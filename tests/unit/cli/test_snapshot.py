@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dcos_tensorflow.cli.services.snapshot import snapshot_of
+from dcos_tensorflow.client.snapshot import snapshot_of
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
 from sample_states import TOKEN_KEY, a_record, a_state, failed, gang, running

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.following.task_output import (
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.following.task_output import (
     Attempt,
     FolderOutput,
     Lines,
@@ -17,7 +17,7 @@ from dcos_tensorflow.cli.following.task_output import (
     refuse_nonsense,
     whole_file,
 )
-from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.client.work_directory import ServiceDirectory
 
 TASK_ID = "job__worker-0__2"
 EARLIER = "job__worker-0__1"

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.cli.serving import daemon
-from dcos_tensorflow.cli.serving.wanted_service import WantedService
-from dcos_tensorflow.cli.settings import collect
 from dcos_tensorflow.core.kept.writes import first_writes
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.deploy import daemon
+from dcos_tensorflow.deploy.settings import collect
+from dcos_tensorflow.deploy.wanted_service import WantedService
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.options.errors import one_sentence
 from dcos_tensorflow.state.store import open_store

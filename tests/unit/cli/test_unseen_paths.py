@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from dcos_tensorflow.cli.serving.preparation import prepare
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.deploy.job.preparation import prepare
 from dcos_tensorflow.options import load
 
 
@@ -78,7 +78,7 @@ def test_what_lies_beside_a_script_in_a_folder_of_the_job_is_told_where_it_is(no
 def test_a_path_of_this_machine_alone_is_told_where_tasks_run_elsewhere(
     notes, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("dcos_tensorflow.cli.serving.unseen_paths._SYSTEM", ())
+    monkeypatch.setattr("dcos_tensorflow.deploy.job.unseen_paths._SYSTEM", ())
     path = tmp_path / "mnist" / "beside"
     code = f"open('{path}/z.csv')"
     assert notes(code) == []

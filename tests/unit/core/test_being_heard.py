@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import Strategy
+from dcos_tensorflow.core.spec.service_spec import Strategy
 from simulated_scheduler import (
     fail_process,
     recover,

@@ -10,10 +10,10 @@ from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import COLLATERAL_NAMES, Incident
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.operator.requests import CONFIGURATIONS_KEPT
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import Strategy
 from simulated_mesos import Cluster
 from simulated_scheduler import fail, small_job, started, training
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.failures import charges
 from dcos_tensorflow.core.kept import paths
 from dcos_tensorflow.core.kept.writes import writes_between
 from dcos_tensorflow.core.model import bounds, events
@@ -20,12 +21,12 @@ from dcos_tensorflow.core.model.job import Incident, JobPhase
 from dcos_tensorflow.core.model.own_error import own_error_of
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import PAGE, UnitFailure, UnitRun, UnitState
-from dcos_tensorflow.core.recovery import charges, units
+from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.step import step
+from dcos_tensorflow.core.work import units
 from dcos_tensorflow.state.paths import MAX_VALUE_BYTES
 from sample_states import NOW, a_record, a_spec, a_state
 from simulated_scheduler import started

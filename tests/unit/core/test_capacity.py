@@ -11,13 +11,13 @@ from dcos_tensorflow.core.kept.restore import restore
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import CapacityKept, EraseState
 from dcos_tensorflow.core.model.capacity import CapacityRecord
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import Strategy, UnitKind, UnitsSpec
 from dcos_tensorflow.core.offers.waiting import waiting
 from dcos_tensorflow.core.operator.requests import refusal
 from dcos_tensorflow.core.plans.plan import plans
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import Strategy, UnitKind, UnitsSpec
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     Scheduler,

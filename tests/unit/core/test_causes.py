@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.failures import causes
+from dcos_tensorflow.core.failures.causes import UNCHARGED_REASONS, cause_of, describe, exit_code
+from dcos_tensorflow.core.failures.charges import retries_used
 from dcos_tensorflow.core.model.job import Incident, JobState
-from dcos_tensorflow.core.model.spec import RetrySpec, TaskRole
 from dcos_tensorflow.core.model.task import TRANSITIONS, TaskRecord, TaskState, mesos_task_id
-from dcos_tensorflow.core.recovery import causes
-from dcos_tensorflow.core.recovery.backoff import backoff_seconds, spread
-from dcos_tensorflow.core.recovery.causes import UNCHARGED_REASONS, cause_of, describe, exit_code
-from dcos_tensorflow.core.recovery.charges import retries_used
+from dcos_tensorflow.core.restarts.backoff import backoff_seconds, spread
+from dcos_tensorflow.core.spec.service_spec import RetrySpec, TaskRole
 
 
 def ended(state=TaskState.FAILED, message="", reason="", **changes):

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from dcos_tensorflow.core.failures import causes
+from dcos_tensorflow.core.failures.clean_ends import IDLE_SECONDS
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import Incident, JobPhase, Outcome
-from dcos_tensorflow.core.model.spec import OutcomePolicy, Strategy, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.recovery import causes
-from dcos_tensorflow.core.recovery.clean_ends import IDLE_SECONDS
+from dcos_tensorflow.core.spec.service_spec import OutcomePolicy, Strategy, TaskRole
 from simulated_scheduler import Scheduler, fail_process, recover, started, starts, training
 
 PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER

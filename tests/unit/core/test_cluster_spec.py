@@ -20,8 +20,8 @@ from dcos_tensorflow.core.cluster.cluster_spec import (
     wait_for,
 )
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
     Addressing,
     JobSpec,
     RoleSpec,

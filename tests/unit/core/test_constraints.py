@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dcos_tensorflow.core.model.spec import ConstraintOperator as Op
-from dcos_tensorflow.core.model.spec import PlacementConstraint
 from dcos_tensorflow.core.placement.columns import Column, Values, allowed_agents
 from dcos_tensorflow.core.placement.constraints import (
     depends_on_counts,
@@ -15,6 +13,8 @@ from dcos_tensorflow.core.placement.constraints import (
     pattern_problem,
     problem_with,
 )
+from dcos_tensorflow.core.spec.service_spec import ConstraintOperator as Op
+from dcos_tensorflow.core.spec.service_spec import PlacementConstraint
 
 RACKS = ("r1", "r2", "r3")
 #: One agent per rack, and a last one that has no rack.

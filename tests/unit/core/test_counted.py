@@ -11,7 +11,7 @@ import pytest
 
 import dcos_tensorflow
 from dcos_tensorflow.core.counted import agreeing, amount, counted, listed, they
-from dcos_tensorflow.core.recovery.restarts import all_run
+from dcos_tensorflow.core.restarts.restarts import all_run
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ _APART = ("task/", "plugin/", "local/")
 #: Sentences that are said of several only.
 _ALWAYS_SEVERAL = {
     "core/cluster/cluster_spec.py": "chiefs",  # {chiefs} chiefs are wanted
-    "core/recovery/restarts.py": "tasks",  # all {count} tasks of the gang run
+    "core/restarts/restarts.py": "tasks",  # all {count} tasks of the gang run
     "core/offers/launching.py": "tasks",
     "job_code/archives.py": "files",  # more than {limit} files
     "job_code/agreement.py": "tasks",  # each of the {count} tasks does all of the work
     "options/kernel_checks.py": "members",  # the addresses of {members} members do not fit
     "options/cross_checks.py": "workers",  # {why} workers
     "core/operator/requests.py": "tasks",  # {role} tasks cannot be changed
-    "core/recovery/avoidance.py": "tasks",  # {hostname} failed tasks of this job
+    "core/agents/avoidance.py": "tasks",  # {hostname} failed tasks of this job
 }
 
 

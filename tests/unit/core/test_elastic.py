@@ -7,9 +7,9 @@ import pytest
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import GangSpec, OutcomePolicy, Strategy
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import GangSpec, OutcomePolicy, Strategy
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     Scheduler,

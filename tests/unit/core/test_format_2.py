@@ -12,8 +12,8 @@ from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, upgrade
 from dcos_tensorflow.core.kept.writes import first_writes
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
-from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.units import UnitState
+from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
 from sample_states import NOW, a_spec
 
 #: So many units were a page then.

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.failures.charges import UNEXPLAINED_LIMIT
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
-from dcos_tensorflow.core.model.spec import RetrySpec, RoleSpec, Strategy, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.recovery.charges import UNEXPLAINED_LIMIT
+from dcos_tensorflow.core.spec.service_spec import RetrySpec, RoleSpec, Strategy, TaskRole
 from sample_states import with_job
 from simulated_mesos import Cluster
 from simulated_scheduler import (

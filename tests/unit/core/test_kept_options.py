@@ -11,12 +11,18 @@ from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept
 from dcos_tensorflow.core.model.controls import UPDATE
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import Addressing, JobSpec, Strategy, TaskRole, UpdateStrategy
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.changes import is_updating
-from dcos_tensorflow.core.recovery.launch_options import options_of
-from dcos_tensorflow.core.recovery.update_order import outdated
+from dcos_tensorflow.core.restarts.launch_options import options_of
+from dcos_tensorflow.core.restarts.update_order import outdated
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
+    Addressing,
+    JobSpec,
+    Strategy,
+    TaskRole,
+    UpdateStrategy,
+)
 from simulated_scheduler import fail, room_for_one_each, started, training
 
 KILLED = "Command terminated with signal Killed"

@@ -6,9 +6,9 @@ import pytest
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.offers.reconciliation import EXPLANATION_SECONDS
+from dcos_tensorflow.core.spec.service_spec import Strategy
 from simulated_scheduler import fail_process, recover, started, training
 
 OUT_OF_MEMORY = ("Command exited with status 137", "REASON_CONTAINER_LIMITATION_MEMORY")

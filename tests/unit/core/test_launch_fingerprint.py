@@ -12,10 +12,10 @@ import pytest
 
 from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
-from dcos_tensorflow.core.model.launched_with import DECLARED
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.spec.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.spec.launched_with import DECLARED
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
     Addressing,
     Container,
     JobSpec,
@@ -25,13 +25,13 @@ from dcos_tensorflow.core.model.spec import (
     Uri,
     VirtualNetwork,
 )
-from dcos_tensorflow.core.model.storage_spec import (
+from dcos_tensorflow.core.spec.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
     S3Spec,
     StorageSpec,
 )
-from dcos_tensorflow.core.model.volume_spec import VolumeSpec
+from dcos_tensorflow.core.spec.volume_spec import VolumeSpec
 from sample_states import a_role, a_spec
 
 WORKER = TaskRole.WORKER

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dcos_tensorflow.core.cluster import kernel_limits
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
     Addressing,
     Container,
     Containerizer,

@@ -8,9 +8,9 @@ import subprocess
 from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.cluster.launch import launch_command
 from dcos_tensorflow.core.model.actions import LaunchTask
-from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
-from dcos_tensorflow.core.model.spec import ServiceSpec, TaskRole
-from dcos_tensorflow.core.model.storage_spec import (
+from dcos_tensorflow.core.spec.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, TaskRole
+from dcos_tensorflow.core.spec.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
     S3Spec,

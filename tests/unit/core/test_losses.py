@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.core.failures.failure import loss_of
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
-from dcos_tensorflow.core.recovery.failure import loss_of
-from dcos_tensorflow.core.recovery.restart_table import Loss
+from dcos_tensorflow.core.restarts.restart_table import Loss
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 
 RAN = TaskRecord(
     name="ps-0",

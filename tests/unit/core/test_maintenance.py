@@ -6,7 +6,7 @@ import pytest
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import RetrySpec, Strategy
+from dcos_tensorflow.core.spec.service_spec import RetrySpec, Strategy
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     fail,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Action, Kill, Reconcile
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.operator.plan_control import rule
 from dcos_tensorflow.core.operator.rulings import Answer
 from dcos_tensorflow.core.plans.plan import deploy_plan
+from dcos_tensorflow.core.spec.service_spec import Strategy
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, begun, lose_agent_of, small_job, started, training
 

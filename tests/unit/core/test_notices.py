@@ -8,10 +8,10 @@ import math
 import pytest
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.agents.maintenance import TOLD_AGAIN_SECONDS
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import RetrySpec, Strategy
-from dcos_tensorflow.core.recovery.maintenance import TOLD_AGAIN_SECONDS
+from dcos_tensorflow.core.spec.service_spec import RetrySpec, Strategy
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     Scheduler,

@@ -9,10 +9,10 @@ import pytest
 from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import RetrySpec, RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.recovery.sidecars import staying
+from dcos_tensorflow.core.restarts.sidecars import staying
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import RetrySpec, RoleSpec, ServiceSpec, TaskRole
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     Scheduler,

@@ -8,8 +8,8 @@ import pytest
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.output_places import Run, output_dir, output_place, output_uri
-from dcos_tensorflow.core.model.spec import ServiceSpec, TaskRole
-from dcos_tensorflow.core.model.storage_spec import CheckpointSpec, StorageSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, TaskRole
+from dcos_tensorflow.core.spec.storage_spec import CheckpointSpec, StorageSpec
 from dcos_tensorflow.task.spec import parse_spec
 from simulated_scheduler import small_job, started
 

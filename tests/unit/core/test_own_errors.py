@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from dcos_tensorflow.core.failures.own_errors import repetitions
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import Incident, JobPhase, Outcome
 from dcos_tensorflow.core.model.own_error import OwnError, own_error_of
-from dcos_tensorflow.core.model.spec import RetrySpec, Strategy
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.recovery.own_errors import repetitions
+from dcos_tensorflow.core.spec.service_spec import RetrySpec, Strategy
 from simulated_scheduler import Scheduler, fail, recover, started, starts, training
 
 PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER

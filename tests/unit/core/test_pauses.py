@@ -6,10 +6,10 @@ import pytest
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.plans.plan import plans
+from dcos_tensorflow.core.spec.service_spec import Strategy
 from sample_states import with_job
 from simulated_scheduler import (
     fail,

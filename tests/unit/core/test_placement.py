@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from dcos_tensorflow.core.model.offer import AttributeValue, Offer
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.model.spec import ConstraintOperator as Op
-from dcos_tensorflow.core.model.spec import Fitness, PlacementConstraint, PlacementSpec, TaskRole
 from dcos_tensorflow.core.placement.place import Assignment, Placement, TaskRequest, place
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.service_spec import ConstraintOperator as Op
+from dcos_tensorflow.core.spec.service_spec import (
+    Fitness,
+    PlacementConstraint,
+    PlacementSpec,
+    TaskRole,
+)
 
 HOSTNAME_UNIQUE = PlacementConstraint("hostname", Op.UNIQUE)
 

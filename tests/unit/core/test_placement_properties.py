@@ -12,14 +12,19 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.model.spec import ConstraintOperator as Op
-from dcos_tensorflow.core.model.spec import Fitness, PlacementConstraint, PlacementSpec, TaskRole
 from dcos_tensorflow.core.placement.agent_table import table_of
 from dcos_tensorflow.core.placement.by_columns import place_by_columns
 from dcos_tensorflow.core.placement.constraints import field_value
 from dcos_tensorflow.core.placement.few import place_few
 from dcos_tensorflow.core.placement.place import Assignment, TaskRequest, place
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.service_spec import ConstraintOperator as Op
+from dcos_tensorflow.core.spec.service_spec import (
+    Fitness,
+    PlacementConstraint,
+    PlacementSpec,
+    TaskRole,
+)
 
 ROLES = (TaskRole.CHIEF, TaskRole.WORKER, TaskRole.PS)
 MESOS_ROLES = ("*", "training")

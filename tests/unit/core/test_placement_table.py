@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.placement.agent_table import AgentTable, table_of
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 
 FIELDS = ("hostname", "rack", "@zone", "")
 PORTS = range(31000, 31008)

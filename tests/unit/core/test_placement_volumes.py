@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.placement.place import Placement, TaskRequest, place
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 
 
 def offer(agent: str, cpus: float = 4, gpus: int = 0, mounts: tuple[float, ...] = ()) -> Offer:

@@ -12,10 +12,10 @@ from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Restart, Verdict
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import TaskRole, UpdateStrategy
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans import plan as of_gang
 from dcos_tensorflow.core.plans.elements import Phase, Plan, PlanStrategy, Status, Step, aggregate
+from dcos_tensorflow.core.spec.service_spec import TaskRole, UpdateStrategy
 from sample_states import (
     a_record,
     a_role,

@@ -13,10 +13,10 @@ from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import PlanCommand, PlanVerb, PodCommand, PodVerb
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import TaskRole, UpdateStrategy
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.operator.plan_control import Answer, Effects, Ruling, rule
 from dcos_tensorflow.core.plans.plan import plans
+from dcos_tensorflow.core.spec.service_spec import TaskRole, UpdateStrategy
 from sample_states import a_record, a_role, a_spec, a_state, gang, running, with_job, with_records
 
 NEVER_RUNNING = [

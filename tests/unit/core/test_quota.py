@@ -6,7 +6,7 @@ import pytest
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.quota import Quota, shortage
-from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.spec.resources import Resources
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, begun, small_job
 

@@ -12,9 +12,9 @@ from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.job import JobState, Outcome, Verdict
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import LaunchSettings
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec, TaskRole
 from sample_states import a_spec
 from simulated_scheduler import small_job, started
 

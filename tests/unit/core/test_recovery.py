@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core.model.spec import Strategy
-from dcos_tensorflow.core.recovery.restart_table import (
+from dcos_tensorflow.core.restarts.restart_table import (
     RESTART_SETS,
     STALLED_SETS,
     Loss,
@@ -16,6 +15,7 @@ from dcos_tensorflow.core.recovery.restart_table import (
     part_of,
     restart_set,
 )
+from dcos_tensorflow.core.spec.service_spec import Strategy
 
 PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER
 SESSIONS, ALONE = Strategy.BETWEEN_GRAPH, Strategy.INDEPENDENT

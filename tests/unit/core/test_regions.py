@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
+from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 from simulated_mesos import Cluster
 from simulated_scheduler import small_job, started
 

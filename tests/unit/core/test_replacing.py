@@ -8,8 +8,8 @@ import pytest
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import Addressing, Strategy
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import Addressing, Strategy
 from simulated_scheduler import room_for_one_each, started, task_ids, training
 
 #: 2 ps, chief, 2 workers, evaluator.

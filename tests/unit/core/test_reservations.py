@@ -9,12 +9,12 @@ import pytest
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept, Release, Teardown
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.model.spec import Addressing, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
 from dcos_tensorflow.core.operator.requests import refusal
 from dcos_tensorflow.core.plans.plan import plans
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.service_spec import Addressing, TaskRole
+from dcos_tensorflow.core.spec.volume_spec import VolumeSpec, VolumeType
 from simulated_mesos import Cluster
 from simulated_reservations import Held
 from simulated_scheduler import (

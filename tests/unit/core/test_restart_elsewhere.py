@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from dcos_tensorflow.core.failures import causes
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import RetrySpec, Strategy
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.recovery import causes
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import RetrySpec, Strategy
 from simulated_scheduler import (
     begun,
     fail,

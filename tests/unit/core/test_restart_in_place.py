@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dcos_tensorflow.core.failures import causes
 from dcos_tensorflow.core.model.actions import Accept, Kill
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import RetrySpec, Strategy
-from dcos_tensorflow.core.recovery import causes
+from dcos_tensorflow.core.spec.service_spec import RetrySpec, Strategy
 from simulated_scheduler import fail_process, started, starts, task_ids, training
 
 PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER

@@ -8,10 +8,10 @@ import pytest
 
 from dcos_tensorflow.core.cluster.orders import order
 from dcos_tensorflow.core.contract import NOTHING_TO_SAVE_SECONDS
+from dcos_tensorflow.core.failures.causes import START_TIMED_OUT
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import GangSpec, RetrySpec, Strategy
-from dcos_tensorflow.core.recovery.causes import START_TIMED_OUT
+from dcos_tensorflow.core.spec.service_spec import GangSpec, RetrySpec, Strategy
 from simulated_scheduler import (
     begun,
     fail_process,

@@ -7,9 +7,9 @@ from dataclasses import replace
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Revive, Suppress
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import RetrySpec
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.plan import deploy_plan
+from dcos_tensorflow.core.spec.service_spec import RetrySpec
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, fail, recover, small_job, started
 

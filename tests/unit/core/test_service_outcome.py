@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
-from dcos_tensorflow.core.model.spec import OutcomePolicy, Strategy
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import OutcomePolicy, Strategy
 from simulated_mesos import Cluster
 from simulated_scheduler import begun, fail, small_job, started, training
 

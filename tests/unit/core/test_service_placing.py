@@ -7,9 +7,9 @@ import dataclasses
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.actions import Accept, Decline
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import GangSpec
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import GangSpec
 from sample_states import with_job
 from simulated_mesos import Cluster
 from simulated_scheduler import begun, small_job, started, with_evaluator

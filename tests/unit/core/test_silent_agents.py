@@ -10,7 +10,7 @@ import pytest
 from dcos_tensorflow.core.model.agents import KnownAgent, silent_agents
 from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.service_state import OfferLog, OfferVerdict, ServiceState
-from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from sample_states import a_role, a_spec, a_state, changed
 
 FREE = {"cpus": 4.0, "mem": 8192.0, "gpus": 0.0}

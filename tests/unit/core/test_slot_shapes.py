@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Action, UnitsWanted
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import RoleSpec, TaskRole, UnitKind
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, TaskRole, UnitKind
 from simulated_mesos import Cluster
 from simulated_work import PAIR, SMALL, Work
 

@@ -15,8 +15,13 @@ from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Action, UnitEnded
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.quota import Quota
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.model.units import UnitState
+from dcos_tensorflow.core.operator.requests import refusal
+from dcos_tensorflow.core.plans.elements import Status
+from dcos_tensorflow.core.plans.plan import plans
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
     MAIN,
     Addressing,
     ConstraintOperator,
@@ -30,12 +35,7 @@ from dcos_tensorflow.core.model.spec import (
     TaskRole,
     UnitKind,
 )
-from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.model.units import UnitState
-from dcos_tensorflow.core.operator.requests import refusal
-from dcos_tensorflow.core.plans.elements import Status
-from dcos_tensorflow.core.plans.plan import plans
-from dcos_tensorflow.core.recovery.slots import SHARDS_AHEAD
+from dcos_tensorflow.core.work.slots import SHARDS_AHEAD
 from simulated_mesos import Cluster
 from simulated_runner import Runner
 from simulated_scheduler import room_for_one_each

@@ -9,13 +9,13 @@ import pytest
 from dcos_tensorflow.core.cluster.cluster_spec import tf_config
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import Strategy, TaskRole, UpdateStrategy
 from dcos_tensorflow.core.operator.plan_control import rule
 from dcos_tensorflow.core.operator.rulings import Answer
 from dcos_tensorflow.core.plans.deploy import deployed_standing
 from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.plans.plan import plans
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import Strategy, TaskRole, UpdateStrategy
 from sample_states import a_role, with_job
 from simulated_mesos import Cluster
 from simulated_scheduler import (

@@ -10,9 +10,15 @@ import pytest
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.model.actions import LaunchTask
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole
-from dcos_tensorflow.core.model.storage_spec import (
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
+    JobSpec,
+    RoleSpec,
+    ServiceSpec,
+    Strategy,
+    TaskRole,
+)
+from dcos_tensorflow.core.spec.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
     DataCacheSpec,

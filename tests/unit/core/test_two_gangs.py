@@ -13,11 +13,17 @@ import pytest
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.gang import MAIN, Gang
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.roster import Roster
-from dcos_tensorflow.core.model.spec import GangSpec, OutcomePolicy, RoleSpec, Strategy, TaskRole
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import TaskTable
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
+    GangSpec,
+    OutcomePolicy,
+    RoleSpec,
+    Strategy,
+    TaskRole,
+)
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, fail_process, recover, room_for_one_each, small_job
 

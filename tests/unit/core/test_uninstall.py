@@ -8,7 +8,7 @@ from dcos_tensorflow.core.kept.restore import restore
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import EraseState, Teardown
 from dcos_tensorflow.core.model.job import Outcome
-from dcos_tensorflow.core.model.spec import Strategy
+from dcos_tensorflow.core.spec.service_spec import Strategy
 from simulated_scheduler import (
     Crash,
     Scheduler,

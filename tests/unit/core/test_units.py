@@ -13,7 +13,6 @@ from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.report import unit_of
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
-from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import (
     PAGE,
@@ -23,6 +22,7 @@ from dcos_tensorflow.core.model.units import (
     UnitState,
     UnitTable,
 )
+from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
 from sample_states import NOW, a_spec
 
 

@@ -12,9 +12,9 @@ from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import TaskRole, UpdateStrategy
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.recovery import update_order
+from dcos_tensorflow.core.restarts import update_order
+from dcos_tensorflow.core.spec.service_spec import TaskRole, UpdateStrategy
 from sample_states import a_record, a_role, a_spec, a_state, with_job, with_records
 
 

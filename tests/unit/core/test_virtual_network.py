@@ -9,8 +9,10 @@ import pytest
 from dcos_tensorflow.core.cluster import addresses
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.plans.plan import plans
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.service_spec import (
     Addressing,
     NetworkAddresses,
     RoleSpec,
@@ -19,8 +21,6 @@ from dcos_tensorflow.core.model.spec import (
     UpdateStrategy,
     VirtualNetwork,
 )
-from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.plans.plan import plans
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, begun, fail, recover, small_job, started, with_evaluator
 

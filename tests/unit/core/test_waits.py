@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.failures import causes
+from dcos_tensorflow.core.failures.waits import START_SECONDS, Wait, waits
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.recovery import causes
-from dcos_tensorflow.core.recovery.waits import START_SECONDS, Wait, waits
+from dcos_tensorflow.core.spec.service_spec import Strategy
 from simulated_scheduler import Scheduler, fail_process, recover, started, starts, training
 
 PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.estimator.arguments import (
     by_name,
     laid_over,

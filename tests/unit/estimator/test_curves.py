@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from dcos_tensorflow.cli.services.snapshot import TaskLine
+from dcos_tensorflow.client.snapshot import TaskLine
 from dcos_tensorflow.estimator.curves import Curves
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.following.job_output import JobOutput
-from dcos_tensorflow.cli.following.task_output import Attempt, Lost, NotThere, Part
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.following.job_output import JobOutput
+from dcos_tensorflow.client.following.task_output import Attempt, Lost, NotThere, Part
+from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.estimator.job import Job
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dcos_tensorflow.cli.services.snapshot import Snapshot
+from dcos_tensorflow.client.snapshot import Snapshot
 from dcos_tensorflow.estimator.notebook import Picture, in_notebook
 
 

@@ -6,11 +6,11 @@ import io
 import time
 from pathlib import Path
 
-from dcos_tensorflow.cli.following.job import PlainView
-from dcos_tensorflow.cli.following.task_output import Attempt
-from dcos_tensorflow.cli.services.asked import Service
-from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerClient
-from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.client.api_client import NoScheduler, SchedulerClient
+from dcos_tensorflow.client.asked import Service
+from dcos_tensorflow.client.following.job import PlainView
+from dcos_tensorflow.client.following.task_output import Attempt
+from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.estimator.showing import Lines, Shown
 
 

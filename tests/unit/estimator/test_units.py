@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.services.snapshot import Snapshot
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.snapshot import Snapshot
+from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.estimator.units import DrawnUnits, Sweep, rows_of
 from dcos_tensorflow.workloads.sweep.leaderboard import Board, board_of
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.points import MOST_VALUES, Point
 from sample_states import a_record, a_role, a_spec, a_state, changed, running

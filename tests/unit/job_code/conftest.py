@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from dcos_tensorflow.task.contracts import find_contract
+from dcos_tensorflow.task.python.contracts import find_contract
 from dcos_tensorflow.task.spec import Job
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.core.model.actions import Vip
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.spec.service_spec import (
     Container,
     Containerizer,
     NetworkAddresses,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
-from dcos_tensorflow.core.model.spec import Container, Containerizer
+from dcos_tensorflow.core.spec.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.spec.service_spec import Container, Containerizer
 from dcos_tensorflow.mesos.convert import ConversionError
 from launched_tasks import a_launch, scalar, task_info
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.service_spec import (
     ConstraintOperator,
     Container,
     Containerizer,
@@ -19,7 +20,6 @@ from dcos_tensorflow.core.model.spec import (
     TaskRole,
     Uri,
 )
-from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.mesos.convert import (
     ConversionError,
     framework_info,

@@ -30,7 +30,7 @@ from dcos_tensorflow.core.model.events import (
     Registered,
     TaskUpdate,
 )
-from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.mesos.connection import tls_context
 from dcos_tensorflow.mesos.gateway import ACCEPTED_INVERSE_REFUSE_SECONDS, MesosConfig, MesosGateway
 

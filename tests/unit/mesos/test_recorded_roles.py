@@ -8,9 +8,9 @@ from typing import Any
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept
 from dcos_tensorflow.core.model.agents import silent_agents
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
-from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import JobSpec, RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.mesos.convert import offer_from_json
 from dcos_tensorflow.scheduler.master_watch import agents_in, quota_in

@@ -17,8 +17,8 @@ from dcos_tensorflow.core.model.events import (
     Registered,
     TaskUpdate,
 )
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.mesos.agent_files import agent_address, sandbox_directory
 from dcos_tensorflow.mesos.convert import offer_from_json, update_from_json
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.model.capacity_spec import Billing, CommandSpec, Ec2Spec
+from dcos_tensorflow.core.spec.capacity_spec import Billing, CommandSpec, Ec2Spec
 from dcos_tensorflow.options import OptionsError, load, notes, service_spec
 
 

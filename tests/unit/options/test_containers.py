@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.spec.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.options import load, service_spec
 
 Build = Callable[[Mapping[str, Any]], ServiceSpec]

@@ -17,7 +17,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dcos_tensorflow.core.model.workload_spec import BatchSpec, SweepSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec, SweepSpec
 from dcos_tensorflow.options import OptionsError, load, service_spec
 from dcos_tensorflow.workloads import producer_of
 from dcos_tensorflow.workloads.producer import WorkloadError

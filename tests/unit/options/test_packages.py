@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.model.spec import LinkedData, PackagesSpec, TaskRole
+from dcos_tensorflow.core.spec.service_spec import LinkedData, PackagesSpec, TaskRole
 from dcos_tensorflow.options import OptionsError, effective, load, service_spec
 
 JOB = {"job_name": "train"}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint
 from dcos_tensorflow.core.placement.constraints import describe
+from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint
 from dcos_tensorflow.options.placement import PlacementError, parse_placement
 
 UNIQUE_HOST = PlacementConstraint("hostname", ConstraintOperator.UNIQUE)

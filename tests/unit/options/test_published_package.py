@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.options.schema_documents import json_schema, universe_config
 

@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.spec.service_spec import (
     Addressing,
     Containerizer,
     Fitness,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.core.cluster.cluster_spec import illegal_mix
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
     Addressing,
     ConstraintOperator,
     Container,
@@ -28,7 +28,7 @@ from dcos_tensorflow.core.model.spec import (
     UpdateStrategy,
     Uri,
 )
-from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
+from dcos_tensorflow.core.spec.volume_spec import VolumeSpec, VolumeType
 from dcos_tensorflow.options import (
     OptionsError,
     as_given,

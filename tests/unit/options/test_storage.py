@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.model.spec import ServiceSpec, TaskRole
-from dcos_tensorflow.core.model.storage_spec import (
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, TaskRole
+from dcos_tensorflow.core.spec.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
     DataCacheSpec,

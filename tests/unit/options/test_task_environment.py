@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.options import (
     OptionsError,
     load,

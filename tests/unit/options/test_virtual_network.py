@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.model.spec import NetworkAddresses, VirtualNetwork
+from dcos_tensorflow.core.spec.service_spec import NetworkAddresses, VirtualNetwork
 from dcos_tensorflow.options import load, service_spec
 
 Problems = Callable[..., list[str]]

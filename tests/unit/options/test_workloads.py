@@ -8,8 +8,8 @@ import pytest
 
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.kept.configuration import configuration_id
-from dcos_tensorflow.core.model.spec import ServiceSpec, UnitKind, UnitsSpec
-from dcos_tensorflow.core.model.workload_spec import (
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, UnitKind, UnitsSpec
+from dcos_tensorflow.core.spec.workload_spec import (
     BatchSpec,
     EarlyStopping,
     Goal,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.cli.errors import EXIT_USAGE
 from dcos_tensorflow.cli.main import run_command_line
+from dcos_tensorflow.client.errors import EXIT_USAGE
 from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.package.repository import repository_document
 

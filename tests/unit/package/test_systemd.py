@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli.settings import collect
+from dcos_tensorflow.deploy.settings import collect
 
 FOLDER = Path(__file__).resolve().parents[3] / "packaging" / "systemd"
 UNIT = FOLDER / "dcos-tensorflow@.service"

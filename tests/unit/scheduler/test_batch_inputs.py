@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.scheduler.batch_inputs import NO_INPUTS, look
 from dcos_tensorflow.scheduler.gate import Allowed, Gate
 from dcos_tensorflow.workloads.producer import WorkloadError

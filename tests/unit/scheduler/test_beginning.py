@@ -17,7 +17,6 @@ from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, stored_s
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Kill, Reconcile
 from dcos_tensorflow.core.model.capacity import CapacityRecord
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
@@ -37,13 +36,14 @@ from dcos_tensorflow.core.model.service_state import (
     ServiceState,
     Uninstall,
 )
-from dcos_tensorflow.core.model.spec import RetrySpec, ServiceSpec, UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.task import TaskState, mesos_task_id
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import PAGE, UnitRun, UnitTable
-from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
 from dcos_tensorflow.core.operator.renewal import refusal, renewed
 from dcos_tensorflow.core.plans.standing import on_its_way
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.spec.service_spec import RetrySpec, ServiceSpec, UnitKind, UnitsSpec
+from dcos_tensorflow.core.spec.volume_spec import Reservation, VolumeSpec
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler.beginning import NothingInForce, UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.capacity_records import ACCOUNT, ledger_of

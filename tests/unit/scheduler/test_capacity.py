@@ -14,11 +14,11 @@ from dcos_tensorflow.capacity.reconcile import Round
 from dcos_tensorflow.core.model.actions import CapacityKept, ReleaseIdleMachines
 from dcos_tensorflow.core.model.agents import KnownAgent
 from dcos_tensorflow.core.model.capacity import machines_left
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.model.events import CapacityNoted, Event, StopRequested
 from dcos_tensorflow.core.model.job import JobPhase, JobState
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.mesos.agent_files import (
     AgentFilesError,
     AgentRefused,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.core.model.storage_spec import CredentialsReference
+from dcos_tensorflow.core.spec.storage_spec import CredentialsReference
 from dcos_tensorflow.scheduler.credentials import CredentialsReader
 from dcos_tensorflow.scheduler.gate import Allowed, Gate, GateError
 

@@ -14,18 +14,18 @@ import pytest
 
 import dcos_tensorflow
 from dcos_tensorflow.capacity.provider import ProviderError
-from dcos_tensorflow.cli.serving.scheduler_settings import scheduler_config
-from dcos_tensorflow.cli.settings import PREFIX, collect
-from dcos_tensorflow.cli.work_directory import ServiceDirectory
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.model.storage_spec import CredentialsReference, S3Spec, StorageSpec
-from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.client.work_directory import ServiceDirectory
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.storage_spec import CredentialsReference, S3Spec, StorageSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
+from dcos_tensorflow.deploy.scheduler_settings import scheduler_config
+from dcos_tensorflow.deploy.settings import PREFIX, collect
 from dcos_tensorflow.options import OptionsError, load, service_spec
 from dcos_tensorflow.scheduler.batch_inputs import InputsAway, look
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import DOORS, NOTHING, Allowed, Gate, GateError
 from dcos_tensorflow.scheduler.scheduler import Scheduler
-from dcos_tensorflow.task.storage.errors import StorageError
+from dcos_tensorflow.task.storage.s3.errors import StorageError
 from simulated_scheduler import small_job
 
 RACK = "/opt/rack/machines"

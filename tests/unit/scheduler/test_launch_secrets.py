@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.core.model.actions import Accept, Action, Decline, LaunchTask
-from dcos_tensorflow.core.model.container_spec import TaskSecret
 from dcos_tensorflow.core.model.events import CallFailed, Event
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.model.storage_spec import (
+from dcos_tensorflow.core.spec.container_spec import TaskSecret
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
     S3Spec,

@@ -21,11 +21,17 @@ from dcos_tensorflow.core.cluster.launch import task_token
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.events import RunnerReported
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import LaunchSettings
-from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import TaskTable
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
+    JobSpec,
+    RoleSpec,
+    ServiceSpec,
+    Strategy,
+    TaskRole,
+)
 from dcos_tensorflow.scheduler import runner_client
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from sample_states import a_state, changed, with_records

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.capacity.provider import Denied
-from dcos_tensorflow.cli.serving import cluster_machines
-from dcos_tensorflow.cli.serving.cluster_machines import Cluster
-from dcos_tensorflow.cli.settings import collect
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.agents import KnownAgent
-from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
-from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.deploy import cluster_machines
+from dcos_tensorflow.deploy.cluster_machines import Cluster
+from dcos_tensorflow.deploy.settings import collect
 from dcos_tensorflow.scheduler.standing_machines import StandingMachines
 from dcos_tensorflow.state.store import StateStore, open_store
 from unit.capacity.simulated_market import KEPT, SPOT, Killed, MarketInMemory

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
     ConstraintOperator,
     PlacementConstraint,
     RoleSpec,

@@ -95,7 +95,7 @@ def test_the_environment_asks_for_traces(environ: Mapping[str, str], asked: bool
 
 def test_nothing_is_imported_that_nobody_asks_for() -> None:
     program = (
-        "import sys, dcos_tensorflow.cli.serving.served_job as served;"
+        "import sys, dcos_tensorflow.deploy.served_job as served;"
         "assert served.traces_of('mnist', {}) is None;"
         "assert not [name for name in sys.modules if name.startswith('opentelemetry')]"
     )

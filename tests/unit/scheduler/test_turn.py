@@ -14,8 +14,8 @@ from dcos_tensorflow.core.model.events import (
     StopRequested,
     TaskUpdate,
 )
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.resources import Resources
 from sample_states import NOW, a_spec, a_state
 from sample_turns import a_turn, turned
 

@@ -20,9 +20,9 @@ from dcos_tensorflow.core.model.events import (
     UnitsRefused,
 )
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
-from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.units import UnitState
-from dcos_tensorflow.core.model.workload_spec import BatchSpec, EarlyStopping, WorkloadSpec
+from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec, EarlyStopping, WorkloadSpec
 from dcos_tensorflow.scheduler.batch_inputs import NO_INPUTS, Inputs, InputsAway
 from dcos_tensorflow.scheduler.units import Units
 from dcos_tensorflow.workloads.producer import WorkloadError

@@ -3,7 +3,7 @@
 import pytest
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task.authentication import NotAuthentic, check, signed_headers
+from dcos_tensorflow.task.report.authentication import NotAuthentic, check, signed_headers
 
 NOW = 1_700_000_000
 HEADERS = signed_headers("secret", "PUT", "/v1/cluster", NOW, b"body")

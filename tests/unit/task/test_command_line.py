@@ -6,10 +6,10 @@ import pytest
 
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.modules import Module
-from dcos_tensorflow.task import wrapper
-from dcos_tensorflow.task.command_line import user_command
-from dcos_tensorflow.task.environment import Directories
+from dcos_tensorflow.task.python import wrapper
 from dcos_tensorflow.task.spec import Cluster, Job, RunnerSpec
+from dcos_tensorflow.task.supervise.command_line import user_command
+from dcos_tensorflow.task.supervise.environment import Directories
 
 ARGUMENTS = ("--epochs", "3", "two words", "$HOME", "")
 HERE = Directories(*("/sandbox",) * 5)

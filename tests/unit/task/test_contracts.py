@@ -6,7 +6,7 @@ import pytest
 
 from dcos_tensorflow.job_code.agreement import Tasks
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.task.contracts import find_contract, parse_context, tasks_of
+from dcos_tensorflow.task.python.contracts import find_contract, parse_context, tasks_of
 from dcos_tensorflow.task.spec import Cluster, Job, RunnerSpec
 
 MAIN = "def main(server, log_dir, context):\n    pass\n"

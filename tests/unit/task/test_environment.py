@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from dcos_tensorflow.task.environment import directories, user_environment
 from dcos_tensorflow.task.spec import Cluster, Job, RunnerSpec, ServerCluster
+from dcos_tensorflow.task.supervise.environment import directories, user_environment
 
 CLUSTER = Cluster(epoch=4, tf_config={"cluster": {"worker": ["a:1"]}})
 

@@ -5,9 +5,9 @@ import struct
 
 import pytest
 
-from dcos_tensorflow.task import event_files
-from dcos_tensorflow.task.event_files import EventFiles, open_event_files
-from dcos_tensorflow.task.summaries import metric_of, scalars_of, step_of
+from dcos_tensorflow.task.output import event_files
+from dcos_tensorflow.task.output.event_files import EventFiles, open_event_files
+from dcos_tensorflow.task.output.summaries import metric_of, scalars_of, step_of
 
 TIME = b"\x09" + struct.pack("<d", 1.7e9)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dcos_tensorflow.task.exit_analysis import Ending, Verdict, analyse
-from dcos_tensorflow.task.exit_class import ExitClass
+from dcos_tensorflow.task.exits.exit_analysis import Ending, Verdict, analyse
+from dcos_tensorflow.task.exits.exit_class import ExitClass
 
 TRACEBACK = ["Traceback (most recent call last):", '  File "job.py", line 3, in <module>']
 

@@ -12,8 +12,8 @@ import pytest
 
 from dcos_tensorflow.core.contract import UNCHECKED_JOB_FILE
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.task.fetched_job import take
 from dcos_tensorflow.task.spec import FetchedJob
+from dcos_tensorflow.task.supervise.fetched_job import take
 
 
 def zipped(name: str = "train.py") -> bytes:

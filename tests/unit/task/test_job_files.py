@@ -11,13 +11,13 @@ from typing import cast
 
 import pytest
 
-from dcos_tensorflow.task import exit_file
-from dcos_tensorflow.task.exit_analysis import ExitReport, job_unusable
+from dcos_tensorflow.task.exits import exit_file
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, job_unusable
 from dcos_tensorflow.task.job_files import create, open_regular, replace_text
-from dcos_tensorflow.task.left_files import Sandbox
-from dcos_tensorflow.task.logs import BoundedOutput
-from dcos_tensorflow.task.process import UserProcess
-from dcos_tensorflow.task.shard_output import NothingWritten, ShardOutput
+from dcos_tensorflow.task.output.left_files import Sandbox
+from dcos_tensorflow.task.output.logs import BoundedOutput
+from dcos_tensorflow.task.supervise.process import UserProcess
+from dcos_tensorflow.task.supervise.shard_output import NothingWritten, ShardOutput
 
 # A test that waits for a pipe would wait for ever.
 pytestmark = pytest.mark.timeout(30)
@@ -139,7 +139,7 @@ def test_a_shards_output_that_is_no_file_is_nothing(tmp_path: Path, trick: Trick
 def test_a_sandbox_of_folders_is_not_walked_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dcos_tensorflow.task.left_files._MOST_FILES", 20)
+    monkeypatch.setattr("dcos_tensorflow.task.output.left_files._MOST_FILES", 20)
     sandbox = Sandbox(str(tmp_path), ())
     for number in range(30):
         (tmp_path / f"folder-{number}").mkdir()

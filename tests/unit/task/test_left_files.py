@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dcos_tensorflow.task.left_files import NAMED, LeftFiles, Sandbox
+from dcos_tensorflow.task.output.left_files import NAMED, LeftFiles, Sandbox
 
 
 def test_what_is_new_is_named_and_what_was_fetched_is_not(tmp_path):

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.exit_analysis import ExitReport, Verdict, analyse
-from dcos_tensorflow.task.exit_class import ExitClass
-from dcos_tensorflow.task.lifecycle import Ending, StaleOrder, due, step
-from dcos_tensorflow.task.lifecycle_events import (
+from dcos_tensorflow.task.exits.exit_analysis import Ending as ProcessEnding
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, Verdict, analyse
+from dcos_tensorflow.task.exits.exit_class import ExitClass
+from dcos_tensorflow.task.spec import Cluster, Order
+from dcos_tensorflow.task.supervise.lifecycle import Ending, StaleOrder, due, step
+from dcos_tensorflow.task.supervise.lifecycle_events import (
     Condemned,
     ForgetPeers,
     Lifecycle,
@@ -27,7 +28,6 @@ from dcos_tensorflow.task.lifecycle_events import (
     Tick,
     WatchPeers,
 )
-from dcos_tensorflow.task.spec import Cluster, Order
 
 ONE, TWO, THREE = (Order(number, True, Cluster(number)) for number in (1, 2, 3))
 FROZEN = Verdict(ExitClass.FROZEN, "It is frozen")

@@ -7,11 +7,12 @@ import signal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.exit_analysis import Verdict, analyse, storage_failed
-from dcos_tensorflow.task.exit_class import ExitClass
-from dcos_tensorflow.task.lifecycle import Ending, StaleOrder, step
-from dcos_tensorflow.task.lifecycle_events import (
+from dcos_tensorflow.task.exits.exit_analysis import Ending as ProcessEnding
+from dcos_tensorflow.task.exits.exit_analysis import Verdict, analyse, storage_failed
+from dcos_tensorflow.task.exits.exit_class import ExitClass
+from dcos_tensorflow.task.spec import Cluster, Order
+from dcos_tensorflow.task.supervise.lifecycle import Ending, StaleOrder, step
+from dcos_tensorflow.task.supervise.lifecycle_events import (
     Condemned,
     Fetched,
     Finish,
@@ -30,7 +31,6 @@ from dcos_tensorflow.task.lifecycle_events import (
     Tick,
     UnitDone,
 )
-from dcos_tensorflow.task.spec import Cluster, Order
 from dcos_tensorflow.task.units import Payload, Unit
 
 KINDS = ("order", "hold", "peers", "end", "time", "fetched", "kept", "done")

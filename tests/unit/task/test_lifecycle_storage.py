@@ -4,11 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.exit_analysis import analyse, storage_failed
-from dcos_tensorflow.task.exit_class import ExitClass
-from dcos_tensorflow.task.lifecycle import KEEP_AT_SUCCESS_SECONDS, KEEP_SECONDS, Ending, step
-from dcos_tensorflow.task.lifecycle_events import (
+from dcos_tensorflow.task.exits.exit_analysis import Ending as ProcessEnding
+from dcos_tensorflow.task.exits.exit_analysis import analyse, storage_failed
+from dcos_tensorflow.task.exits.exit_class import ExitClass
+from dcos_tensorflow.task.spec import Cluster, Order
+from dcos_tensorflow.task.supervise.lifecycle import (
+    KEEP_AT_SUCCESS_SECONDS,
+    KEEP_SECONDS,
+    Ending,
+    step,
+)
+from dcos_tensorflow.task.supervise.lifecycle_events import (
     Fetch,
     Fetched,
     Finish,
@@ -26,7 +32,6 @@ from dcos_tensorflow.task.lifecycle_events import (
     StopAsked,
     WatchPeers,
 )
-from dcos_tensorflow.task.spec import Cluster, Order
 
 ONE, TWO = (Order(number, True, Cluster(number)) for number in (1, 2))
 HELD = replace(ONE, run=False)

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.exit_analysis import analyse, storage_failed
-from dcos_tensorflow.task.lifecycle import step
-from dcos_tensorflow.task.lifecycle_events import (
+from dcos_tensorflow.task.exits.exit_analysis import Ending as ProcessEnding
+from dcos_tensorflow.task.exits.exit_analysis import analyse, storage_failed
+from dcos_tensorflow.task.spec import Cluster, Order
+from dcos_tensorflow.task.supervise.lifecycle import step
+from dcos_tensorflow.task.supervise.lifecycle_events import (
     Finish,
     ForgetPeers,
     HandOver,
@@ -27,7 +28,6 @@ from dcos_tensorflow.task.lifecycle_events import (
     UnitDone,
     WatchPeers,
 )
-from dcos_tensorflow.task.spec import Cluster, Order
 from dcos_tensorflow.task.units import Payload, Unit
 
 CLUSTER = Cluster(1)

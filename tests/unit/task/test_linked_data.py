@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.task.linked_data import make_link
 from dcos_tensorflow.task.spec import Link
+from dcos_tensorflow.task.supervise.linked_data import make_link
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dcos_tensorflow.task.logs import (
+from dcos_tensorflow.task.output.logs import (
     BoundedOutput,
     LineScanner,
     ProgressFile,

@@ -11,11 +11,12 @@ from types import SimpleNamespace
 import pytest
 
 from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.task import memory, observer, process_table, sockets, watchdog
-from dcos_tensorflow.task.observer import Observer, own_port
-from dcos_tensorflow.task.progress import Progress
+from dcos_tensorflow.task import process_table
+from dcos_tensorflow.task.output.progress import Progress
 from dcos_tensorflow.task.spec import Cluster, ServerCluster
-from dcos_tensorflow.task.watchdog import Limits
+from dcos_tensorflow.task.supervise import memory, observer, sockets, watchdog
+from dcos_tensorflow.task.supervise.observer import Observer, own_port
+from dcos_tensorflow.task.supervise.watchdog import Limits
 from free_ports import free_port
 from waiting import eventually
 

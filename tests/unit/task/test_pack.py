@@ -10,10 +10,11 @@ from zipimport import zipimporter
 
 import pytest
 
-from dcos_tensorflow import job_code, patterns, records, task
+from dcos_tensorflow import job_code, records, task
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task import packed_main, reach
+from dcos_tensorflow.task import packed_main
 from dcos_tensorflow.task.pack import build_zipapp
+from dcos_tensorflow.task.python import reach
 
 SOURCES = [
     *(
@@ -22,7 +23,6 @@ SOURCES = [
         for path in sorted(Path(room.__file__).parent.glob("*.py"))
     ),
     Path(contract.__file__),
-    Path(patterns.__file__),
     Path(records.__file__),
 ]
 
@@ -43,7 +43,6 @@ def test_it_holds_what_runs_and_reads_the_job_and_the_shared_constants_alone(tmp
         "dcos_tensorflow/__init__.py",
         "dcos_tensorflow/core/__init__.py",
         "dcos_tensorflow/core/contract.py",
-        "dcos_tensorflow/patterns.py",
         "dcos_tensorflow/records.py",
     }
 
@@ -56,7 +55,11 @@ def test_what_packs_is_not_packed(tmp_path):
 def test_the_guard_of_a_task_holds_nothing_of_its_runner(tmp_path):
     runner = build_zipapp(tmp_path / "runner.pyz")
     # All that is there when it is forked.
-    code = "from dcos_tensorflow.task import program, guard; import sys; print(*sys.modules)"
+    code = (
+        "from dcos_tensorflow.task import program\n"
+        "from dcos_tensorflow.task.supervise import guard\n"
+        "import sys; print(*sys.modules)"
+    )
     ended = subprocess.run(
         [sys.executable, "-S", "-c", code],
         env={"PYTHONPATH": str(runner)},
@@ -67,7 +70,11 @@ def test_the_guard_of_a_task_holds_nothing_of_its_runner(tmp_path):
     there = set(ended.stdout.split())
     ours = {name for name in there if name.startswith("dcos_tensorflow.task.")}
     assert ours == {
-        f"dcos_tensorflow.task.{name}" for name in ("program", "guard", "shield", "process_table")
+        f"dcos_tensorflow.task.{name}"
+        for name in (
+            *("program", "wrapper_protocol", "process_table"),
+            *("supervise", "supervise.guard", "supervise.shield"),
+        )
     }
     # The largest of the standard library's that the runner needs.
     assert not there & {"dataclasses", "subprocess", "json", "shutil", "http"}
@@ -99,7 +106,8 @@ sys.addaudithook(lambda event, arguments: event == "compile" and print(arguments
 archive = os.environ["PYTHONPATH"]
 program = runpy.run_path(archive, run_name="packed")
 program["take_what_is_compiled"](zipimport.zipimporter(archive))
-from dcos_tensorflow.task import main, server
+from dcos_tensorflow.task import main
+from dcos_tensorflow.task.report import server
 """
 
 
@@ -119,8 +127,8 @@ def test_it_runs_by_what_is_compiled_and_by_its_sources(tmp_path):
 def test_who_asks_finds_the_source_of_what_is_compiled(tmp_path):
     path = str(build_zipapp(tmp_path / "runner.pyz"))
     archive = zipimporter(path)
-    there = packed_main.Compiled(archive, {"dcos_tensorflow.task.reach": (False, b"")})
-    assert there.get_source("dcos_tensorflow.task.reach") == Path(reach.__file__).read_text()
+    there = packed_main.Compiled(archive, {"dcos_tensorflow.task.python.reach": (False, b"")})
+    assert there.get_source("dcos_tensorflow.task.python.reach") == Path(reach.__file__).read_text()
 
 
 def test_what_it_is_compiled_to_does_not_tell_where_it_was_packed(tmp_path):

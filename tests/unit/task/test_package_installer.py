@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.task.package_installer import failure, masked
+from dcos_tensorflow.task.python.package_installer import failure, masked
 
 OFFLINE = """\
 WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by \

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dcos_tensorflow.task import progress_log
-from dcos_tensorflow.task.progress import (
+from dcos_tensorflow.task.output import progress_log
+from dcos_tensorflow.task.output.progress import (
     MAX_METRICS,
     Progress,
     begin_start,
@@ -19,7 +19,7 @@ from dcos_tensorflow.task.progress import (
     read_scalar,
     telling_lines,
 )
-from dcos_tensorflow.task.progress_log import ProgressLog
+from dcos_tensorflow.task.output.progress_log import ProgressLog
 
 
 def after(*lines):

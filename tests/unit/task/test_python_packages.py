@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.task.python_packages import (
+from dcos_tensorflow.task.python.python_packages import (
     Base,
     Packages,
     key_of,

@@ -14,9 +14,10 @@ import pytest
 import dcos_tensorflow
 from dcos_tensorflow import report
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task import reach, reporting
+from dcos_tensorflow.task.output import reporting
+from dcos_tensorflow.task.output.progress import Progress, read_record
 from dcos_tensorflow.task.pack import build_zipapp
-from dcos_tensorflow.task.progress import Progress, read_record
+from dcos_tensorflow.task.python import reach
 
 ROOT = Path(dcos_tensorflow.__file__).parents[1]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.task import secret_files
+from dcos_tensorflow.task.secrets import secret_files
 
 
 @pytest.fixture
@@ -51,3 +51,14 @@ def test_what_is_somebody_elses_stays(tmp_path: Path, left: Path) -> None:
     other.mkdir()
     secret_files.remove_left_behind(str(tmp_path))
     assert other.exists()
+
+
+def test_a_task_without_a_place_in_memory_says_that_its_secrets_lie_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(secret_files, "_MEMORY", str(tmp_path / "none"))
+    variables: dict[str, str] = {}
+    path = secret_files.write(variables, str(tmp_path), b"hush")
+    assert Path(path).is_relative_to(tmp_path)
+    assert "the task's secrets lie in its sandbox on the disk" in capsys.readouterr().err
+    secret_files.remove(variables)

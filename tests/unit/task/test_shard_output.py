@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from dcos_tensorflow.task import shard_output
-from dcos_tensorflow.task.shard_output import NothingWritten, ShardOutput
+from dcos_tensorflow.task.supervise import shard_output
+from dcos_tensorflow.task.supervise.shard_output import NothingWritten, ShardOutput
 
 
 @pytest.fixture

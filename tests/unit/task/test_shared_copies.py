@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from dcos_tensorflow.task.shared_copies import Copies, UnsafeFolder, own_folder
+from dcos_tensorflow.task.python.shared_copies import Copies, UnsafeFolder, own_folder
 from waiting import eventually
 
 SIGN = ".whole"
@@ -72,7 +72,7 @@ def test_a_maker_that_fails_leaves_nothing_that_passes_for_whole(tmp_path, sign)
 def test_one_that_was_killed_in_the_middle_leaves_nothing_that_passes_for_whole(tmp_path, sign):
     code = f"""
 import os, time
-from dcos_tensorflow.task.shared_copies import Copies
+from dcos_tensorflow.task.python.shared_copies import Copies
 def make(path):
     os.makedirs(path)
     open(os.path.join(path, "half"), "w").close()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dcos_tensorflow.task.tracebacks import raised
+from dcos_tensorflow.task.output.tracebacks import raised
 
 BEGIN = "Traceback (most recent call last):"
 IN_LIBRARY = (

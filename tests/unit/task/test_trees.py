@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 import dcos_tensorflow
-from dcos_tensorflow.cli.embedded.cluster import _set_aside
+from dcos_tensorflow.deploy.embedded.cluster import _set_aside
 from dcos_tensorflow.history import folder as history
 from dcos_tensorflow.task import trees
-from dcos_tensorflow.task.event_files import event_files_below
-from dcos_tensorflow.task.left_files import Sandbox
+from dcos_tensorflow.task.output.event_files import event_files_below
+from dcos_tensorflow.task.output.left_files import Sandbox
 from dcos_tensorflow.task.storage import snapshot
 
 DEPTH = 1500

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task.measured import Measured
-from dcos_tensorflow.task.progress import Progress, numbers_of, read_line, read_record
-from dcos_tensorflow.task.progress_log import ProgressLog
+from dcos_tensorflow.task.output.measured import Measured
+from dcos_tensorflow.task.output.progress import Progress, numbers_of, read_line, read_record
+from dcos_tensorflow.task.output.progress_log import ProgressLog
 from dcos_tensorflow.task.spec import Cluster, Job, Order, RunnerSpec, parse_order
 from dcos_tensorflow.task.spec_fields import SpecError
-from dcos_tensorflow.task.unit_work import own_part
+from dcos_tensorflow.task.supervise.unit_work import own_part
 from dcos_tensorflow.task.units import (
     Measure,
     Payload,

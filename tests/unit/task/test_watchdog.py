@@ -2,8 +2,8 @@
 
 import pytest
 
-from dcos_tensorflow.task.exit_class import ExitClass
-from dcos_tensorflow.task.watchdog import (
+from dcos_tensorflow.task.exits.exit_class import ExitClass
+from dcos_tensorflow.task.supervise.watchdog import (
     MAX_LOOK_SECONDS,
     Activity,
     Limits,

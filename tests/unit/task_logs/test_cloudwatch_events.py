@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dcos_tensorflow.task.log_shipping.cloudwatch_sink import (
+from dcos_tensorflow.task.output.shipping.cloudwatch_sink import (
     EVENT_OVERHEAD,
     MAX_EVENT_BYTES,
     MAX_EVENTS,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.task.log_shipping.spool import Spool
+from dcos_tensorflow.task.output.shipping.spool import Spool
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from botocore import exceptions as boto
 from botocore.exceptions import ClientError
 
-from dcos_tensorflow.task.storage.errors import ConditionFailed, ObjectMissing, storage_error
+from dcos_tensorflow.task.storage.s3.errors import ConditionFailed, ObjectMissing, storage_error
 
 
 def answered(code: str, status: int = 400) -> ClientError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.task.storage.location import Location, LocationError, S3Settings, parse_uri
+from dcos_tensorflow.task.storage.s3.location import Location, LocationError, S3Settings, parse_uri
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from dcos_tensorflow.task.storage.errors import Cancelled, ConditionFailed, Problem, StorageError
-from dcos_tensorflow.task.storage.retry import Backoff, Gate, Retrier
+from dcos_tensorflow.task.storage.s3.errors import Cancelled, ConditionFailed, Problem, StorageError
+from dcos_tensorflow.task.storage.s3.retry import Backoff, Gate, Retrier
 
 BUSY = StorageError(Problem("unavailable", True, "busy"))
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.task.storage import snapshot
-from dcos_tensorflow.task.storage.errors import StorageError
 from dcos_tensorflow.task.storage.layout import Patience, choose
+from dcos_tensorflow.task.storage.s3.errors import StorageError
 
 
 def saved(directory: Path, step: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcos_tensorflow.core.model.workload_spec import BatchSpec, output_of
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec, output_of
 from dcos_tensorflow.workloads import producer_of
 from dcos_tensorflow.workloads.producer import KeptUnit, WorkloadError
 

@@ -13,11 +13,11 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from dcos_tensorflow.cli.commands.batch import lines as batch_lines
-from dcos_tensorflow.cli.commands.sweep import as_text, lines, sweep
+from dcos_tensorflow.cli.commands.sweep import sweep
 from dcos_tensorflow.cli.drawing import drawn_for
-from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.core.model.workload_spec import EarlyStopping, SearchMethod
+from dcos_tensorflow.client.boards import batch_lines, board_as_csv, board_lines
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.core.spec.workload_spec import EarlyStopping, SearchMethod
 from dcos_tensorflow.workloads.sweep.leaderboard import board_of
 from dcos_tensorflow.workloads.sweep.picture import picture
 from worked_sweep import Slots, a_sweep
@@ -77,7 +77,7 @@ def test_the_best_so_far_follows_the_numbers_of_the_trials() -> None:
 
 
 def test_the_table_has_the_best_first_and_says_why_others_count_for_nothing() -> None:
-    told = list(lines(board_of(a_document(*UNITS)), None))
+    told = list(board_lines(board_of(a_document(*UNITS)), None))
     assert told[0] == "9 trials: 1 running, 7 succeeded."
     assert told[1].split() == ["trial", "acc", "rate", "kind", "time", "state"]
     assert told[2].split() == ["1", "2", "0.9", "0.001", "<adam>", "34", "s", "finished"]
@@ -86,12 +86,12 @@ def test_the_table_has_the_best_first_and_says_why_others_count_for_nothing() ->
 
 
 def test_a_long_table_is_cut_and_says_so() -> None:
-    told = list(lines(board_of(a_document(*UNITS)), 3))
+    told = list(board_lines(board_of(a_document(*UNITS)), 3))
     assert told[-1] == "... and 5 more: --all shows them."
 
 
 def test_the_values_for_programs_have_every_trial() -> None:
-    rows = list(csv.DictReader(io.StringIO(as_text(board_of(a_document(*UNITS))))))
+    rows = list(csv.DictReader(io.StringIO(board_as_csv(board_of(a_document(*UNITS))))))
     assert [row["trial"] for row in rows] == ["2", "7", "0", "5", "4", "3", "6", "1"]
     assert rows[0] | {"why": ""} == {
         "rank": "1",
@@ -152,7 +152,7 @@ def test_a_sweep_of_which_nothing_is_known_can_be_shown() -> None:
     nothing = board_of(a_document())
     assert ElementTree.fromstring(picture(nothing, "nothing")) is not None
     assert nothing.best is None
-    assert list(lines(nothing, 20)) == ["9 trials: 1 running."]
+    assert list(board_lines(nothing, 20)) == ["9 trials: 1 running."]
 
 
 def test_a_sweep_that_was_worked_on_is_shown_whole() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from dcos_tensorflow.api.errors import ElementNotFound
-from dcos_tensorflow.core.model.capacity_spec import Billing
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.spec.capacity_spec import Billing
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api import schemas

@@ -13,7 +13,7 @@ from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.options.differences import differing
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from dcos_tensorflow.api.errors import ElementNotFound
 from dcos_tensorflow.core.cluster import addresses
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import GANG_ROLES, TaskRole
 from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, TaskRole
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api import schemas

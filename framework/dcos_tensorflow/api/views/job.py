@@ -10,6 +10,7 @@ from dcos_tensorflow.api.views import storage, units
 from dcos_tensorflow.api.views.offers import verdict_body
 from dcos_tensorflow.api.views.pods import pod_names
 from dcos_tensorflow.core.cluster import output_places
+from dcos_tensorflow.core.failures.waits import Wait, waits
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import Incident
@@ -17,8 +18,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.plans.plan import plans
-from dcos_tensorflow.core.recovery import outcome
-from dcos_tensorflow.core.recovery.waits import Wait, waits
+from dcos_tensorflow.core.restarts import outcome
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api import schemas

@@ -12,11 +12,11 @@ from dcos_tensorflow.api.counters import MESOS_STATES
 from dcos_tensorflow.api.errors import ElementNotFound
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import RoleSpec, gang_named, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import Fact
-from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
 from dcos_tensorflow.core.plans.removal import unwanted
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, gang_named, split_task_name
+from dcos_tensorflow.core.spec.volume_spec import Reservation, VolumeSpec
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api import schemas

@@ -16,7 +16,7 @@ from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
 from dcos_tensorflow.core.model.report import unit_of
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitState, UnitTable
-from dcos_tensorflow.core.model.workload_spec import SweepSpec, WorkloadSpec
+from dcos_tensorflow.core.spec.workload_spec import SweepSpec, WorkloadSpec
 from dcos_tensorflow.workloads import producer_of
 from dcos_tensorflow.workloads.kept import kept_in
 from dcos_tensorflow.workloads.producer import Producer

@@ -9,7 +9,7 @@ import shlex
 from importlib.resources import files
 
 from dcos_tensorflow.capacity.provider import Denied
-from dcos_tensorflow.core.model.capacity_spec import Ec2Spec
+from dcos_tensorflow.core.spec.capacity_spec import Ec2Spec
 
 #: More user data EC2 does not take, in bytes (EC2 User Guide, "User data").
 MOST_BYTES = 16_384

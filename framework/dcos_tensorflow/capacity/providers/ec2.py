@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,8 +40,7 @@ from dcos_tensorflow.capacity.providers.ec2_instances import (
     told_at,
 )
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.model.capacity_spec import Ec2Spec
-from dcos_tensorflow.patterns import pattern
+from dcos_tensorflow.core.spec.capacity_spec import Ec2Spec
 
 #: Refused for who we are or may not do: nothing changes before a person does something.
 _DENIALS = frozenset(
@@ -84,7 +84,7 @@ _SHORTAGES = frozenset(
     }
 )
 #: How EC2 names what a client may not do.
-_ACTION = pattern(r"not authorized to perform: ([a-z0-9-]+:\w+)")
+_ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:\w+)")
 _NOT_FOUND = "InvalidInstanceID.NotFound"
 #: Ids in one call to end instances: a refused one concerns no others.
 _MOST_ENDED = 100

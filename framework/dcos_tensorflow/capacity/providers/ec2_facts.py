@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dcos_tensorflow.capacity.market import Market, Pool
-from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.records import dataclass
 
 #: More values no filter takes (EC2, "Filtering": 200).

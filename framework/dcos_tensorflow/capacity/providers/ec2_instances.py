@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -9,7 +10,6 @@ from typing import Any
 
 from dcos_tensorflow.capacity.market import Market
 from dcos_tensorflow.capacity.provider import Machine, MachineState
-from dcos_tensorflow.patterns import pattern
 
 OWNER_TAG = "dcos-tensorflow:owner"
 PURCHASE_TAG = "dcos-tensorflow:purchase"
@@ -24,7 +24,7 @@ _STATES = {
 #: EC2 itself has taken a spot machine back (EC2 User Guide, "State reason codes").
 _TAKEN_BACK = frozenset({"Server.SpotInstanceShutdown", "Server.SpotInstanceTermination"})
 #: When a user ended an instance: "User initiated (2026-03-01 10:20:30 GMT)".
-_ENDED = pattern(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
+_ENDED = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 
 
 def told_at(answer: Mapping[str, Any]) -> float:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dcos_tensorflow.cli.bill_lines import bill_lines
 from dcos_tensorflow.cli.drawing import can_be_drawn, draw
 from dcos_tensorflow.cli.flags import (
     OPTIONS_FILE,
@@ -18,15 +17,16 @@ from dcos_tensorflow.cli.flags import (
     json_flag,
     work_dir_flag,
 )
-from dcos_tensorflow.cli.output import say, say_lines, show_json
-from dcos_tensorflow.cli.services.asked import Asked
-from dcos_tensorflow.cli.settings import CLUSTER_SETTINGS, setting_flags
-from dcos_tensorflow.cli.wording import columns, duration
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.bill_lines import bill_lines
+from dcos_tensorflow.client.output import say, say_lines, show_json
+from dcos_tensorflow.client.wording import columns, duration
+from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.deploy.settings import CLUSTER_SETTINGS, setting_flags
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.cli.serving import cluster_machines
+    from dcos_tensorflow.deploy import cluster_machines
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,7 +56,7 @@ def _of_cluster(function: F) -> F:
 def _cluster(
     options: Path, settings: Mapping[str, Any], work: WorkDirectory
 ) -> cluster_machines.Cluster:
-    from dcos_tensorflow.cli.serving.cluster_machines import Cluster
+    from dcos_tensorflow.deploy.cluster_machines import Cluster
 
     return Cluster.of(options, settings, work)
 
@@ -91,7 +91,7 @@ def capacity_up(
     **settings: Any,
 ) -> int:
     """Buy machines for all services of a cluster, until it has the given number."""
-    from dcos_tensorflow.cli.serving.cluster_machines import up
+    from dcos_tensorflow.deploy.cluster_machines import up
 
     asked = _cluster(options, settings, work)
     _show(up(asked, machines, wait=wait, stay=stay, say=_told(as_json)), as_json)
@@ -109,7 +109,7 @@ def capacity_down(
     options: Path, force: bool, wait: float, work: WorkDirectory, as_json: bool, **settings: Any
 ) -> int:
     """End the machines that up has bought, each after the end of its tasks."""
-    from dcos_tensorflow.cli.serving.cluster_machines import down
+    from dcos_tensorflow.deploy.cluster_machines import down
 
     asked = _cluster(options, settings, work)
     _show(down(asked, wait=wait, force=force, say=_told(as_json)), as_json)
@@ -144,7 +144,7 @@ def capacity_status(
     if plot is not None:
         can_be_drawn(plot)
     if cluster is not None:
-        from dcos_tensorflow.cli.serving.cluster_machines import standing
+        from dcos_tensorflow.deploy.cluster_machines import standing
 
         of = _cluster(cluster, settings, asked.work)
         name, found = of.name, standing(of)
@@ -171,7 +171,7 @@ def capacity_status(
 @json_flag
 def capacity_plan(options: Path, machines: int | None, as_json: bool) -> int:
     """Show the machines that a job would get now, without buying any."""
-    from dcos_tensorflow.cli.serving.planned_machines import planned_machines
+    from dcos_tensorflow.deploy.planned_machines import planned_machines
 
     found = planned_machines(options, machines)
     if as_json:
@@ -208,13 +208,13 @@ def capacity_release(
 ) -> int:
     """Give idle machines back."""
     if cluster is not None:
-        from dcos_tensorflow.cli.serving.cluster_machines import released
+        from dcos_tensorflow.deploy.cluster_machines import released
 
         found = released(_cluster(cluster, settings, asked.work), _told(asked.as_json))
         _show(found, asked.as_json)
         return 0
     if every_of is not None:
-        from dcos_tensorflow.cli.serving.planned_machines import end_all_machines
+        from dcos_tensorflow.deploy.planned_machines import end_all_machines
 
         ended = end_all_machines(every_of)
         if asked.as_json:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from dcos_tensorflow.cli.flags import asks_about
-from dcos_tensorflow.cli.output import say, say_lines, show_json
-from dcos_tensorflow.cli.services.asked import Asked
-from dcos_tensorflow.cli.wording import table
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.output import say, say_lines, show_json
+from dcos_tensorflow.client.wording import table
 
 
 @click.command()

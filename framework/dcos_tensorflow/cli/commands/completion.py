@@ -6,8 +6,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from dcos_tensorflow.cli.command_table import COMPLETION_VARIABLE
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.output import say_formatted
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.output import say_formatted
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from dcos_tensorflow.cli.flags import asks_about
-from dcos_tensorflow.cli.services.asked import Asked
-from dcos_tensorflow.cli.services.page import show_page
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.page import show_page
 
 
 @click.command()

@@ -8,8 +8,8 @@ import click
 
 from dcos_tensorflow.cli.commands.pod import pod
 from dcos_tensorflow.cli.flags import NamedGroup, asks, asks_about
-from dcos_tensorflow.cli.output import show_json
-from dcos_tensorflow.cli.services.asked import Asked
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.output import show_json
 
 
 @click.group(cls=NamedGroup)

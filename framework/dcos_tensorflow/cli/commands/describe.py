@@ -6,8 +6,8 @@ import click
 
 from dcos_tensorflow.cli.commands.options import options_in_force
 from dcos_tensorflow.cli.flags import asks_about
-from dcos_tensorflow.cli.output import show_json
-from dcos_tensorflow.cli.services.asked import Asked
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.output import show_json
 
 
 @click.command()

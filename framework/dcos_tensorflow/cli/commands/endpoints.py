@@ -8,8 +8,8 @@ import click
 
 from dcos_tensorflow.cli.flags import asks
 from dcos_tensorflow.cli.names import endpoint_names
-from dcos_tensorflow.cli.output import say_lines, show_json
-from dcos_tensorflow.cli.services.asked import Asked
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.output import say_lines, show_json
 
 
 @click.command()

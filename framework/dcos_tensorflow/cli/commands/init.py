@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.flags import (
     ScriptCommand,
     gpus_flag,
@@ -15,7 +14,8 @@ from dcos_tensorflow.cli.flags import (
     script_arguments,
     script_flags,
 )
-from dcos_tensorflow.cli.output import say_lines, show_json
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.output import say_lines, show_json
 
 
 @click.command(cls=ScriptCommand)
@@ -49,8 +49,8 @@ def init(
 
     Without SCRIPT.py, init takes train.py or main.py of this folder, or its only script.
     """
-    from dcos_tensorflow.cli.serving.commented_options import first_options, said_of
-    from dcos_tensorflow.cli.serving.script_job import (
+    from dcos_tensorflow.deploy.job.commented_options import first_options, said_of
+    from dcos_tensorflow.deploy.job.script_job import (
         ScriptFlags,
         check_is_script,
         only_script,

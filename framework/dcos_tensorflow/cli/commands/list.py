@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.flags import api_flags, json_flag, work_dir_flag
-from dcos_tensorflow.cli.output import say, say_lines, show_json
-from dcos_tensorflow.cli.services import ending, registry
-from dcos_tensorflow.cli.services.api_address import ApiAddress
-from dcos_tensorflow.cli.settings import with_access, zookeeper_flags
-from dcos_tensorflow.cli.wording import table
-from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.client import ending, registry
+from dcos_tensorflow.client.api_address import ApiAddress
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.output import say, say_lines, show_json
+from dcos_tensorflow.client.wording import table
+from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.deploy.settings import with_access, zookeeper_flags
 from dcos_tensorflow.records import dataclass
 
 _ASKED_AT_ONCE = 8
@@ -82,7 +82,7 @@ def _words(listed: _Listed) -> str:
 
 
 def _at(api: ApiAddress) -> _Listed:
-    from dcos_tensorflow.cli.services.client import SchedulerClient
+    from dcos_tensorflow.client.api_client import SchedulerClient
 
     return _answered(SchedulerClient("", api).get("/v1/job"), api.url)
 
@@ -100,7 +100,7 @@ def _here(work: WorkDirectory) -> Sequence[_Listed]:
 
 
 def _of_this_machine(directory: ServiceDirectory, folder: str) -> _Listed:
-    from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway, connect
+    from dcos_tensorflow.client.api_client import NoScheduler, SchedulerAway, connect
 
     known = registry.read(directory)
     name = known.service if known is not None else folder
@@ -130,7 +130,7 @@ def _unserved(directory: ServiceDirectory, name: str, state_url: str) -> _Listed
 
 
 def _by_its_state(url: str, name: str, why: str, scheduler: str = "") -> _Listed:
-    from dcos_tensorflow.cli.services.stored import stored_state
+    from dcos_tensorflow.client.stored import stored_state
 
     try:
         state = stored_state(url, name)
@@ -145,7 +145,7 @@ def _by_its_state(url: str, name: str, why: str, scheduler: str = "") -> _Listed
 
 
 def _stored_in(url: str) -> Sequence[_Listed]:
-    from dcos_tensorflow.cli.wording import sentence
+    from dcos_tensorflow.client.wording import sentence
     from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
     from dcos_tensorflow.state.errors import BadStateUrl, StateError
     from dcos_tensorflow.state.urls import parse_state_url

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.flags import OPTIONS_FILE, agent_flags, json_flag, work_dir_flag
 from dcos_tensorflow.cli.names import service_names
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.work_directory import WorkDirectory
 
 
 @click.group()
@@ -48,8 +48,8 @@ def up(
     **agents: Any,
 ) -> int:
     """Start the embedded cluster."""
-    from dcos_tensorflow.cli.embedded import lasting
-    from dcos_tensorflow.cli.embedded.machine import AgentWishes
+    from dcos_tensorflow.deploy.embedded import lasting
+    from dcos_tensorflow.deploy.embedded.machine import AgentWishes
 
     given = any((dcos_port is not None, dcos_variant, dcos_login, dcos_core_cli))
     if given and not dcos:
@@ -72,7 +72,7 @@ def up(
 @json_flag
 def local_status(work: WorkDirectory, as_json: bool) -> int:
     """Say whether the embedded cluster runs, and where."""
-    from dcos_tensorflow.cli.embedded import lasting
+    from dcos_tensorflow.deploy.embedded import lasting
 
     return lasting.status(work, as_json=as_json)
 
@@ -87,7 +87,7 @@ def local_dashboard(
     *, service: str, in_browser: bool, with_token: bool, work: WorkDirectory, as_json: bool
 ) -> int:
     """Show the address of the page of local up's cluster, or of a service's own cluster."""
-    from dcos_tensorflow.cli.embedded import lasting
+    from dcos_tensorflow.deploy.embedded import lasting
 
     directory = work.service(service).cluster if service else work.local
     return lasting.dashboard(
@@ -100,6 +100,6 @@ def local_dashboard(
 @json_flag
 def down(work: WorkDirectory, as_json: bool) -> int:
     """End the embedded cluster and every task on it."""
-    from dcos_tensorflow.cli.embedded import lasting
+    from dcos_tensorflow.deploy.embedded import lasting
 
     return lasting.down(work, as_json=as_json)

@@ -9,20 +9,20 @@ from collections.abc import Sequence
 
 import click
 
-from dcos_tensorflow.cli.errors import EXIT_FAILED
 from dcos_tensorflow.cli.flags import service_flags, with_asked
-from dcos_tensorflow.cli.following.job_output import (
+from dcos_tensorflow.cli.names import task_names
+from dcos_tensorflow.client.api_client import NoScheduler, SchedulerAway
+from dcos_tensorflow.client.asked import Asked, Service
+from dcos_tensorflow.client.errors import EXIT_FAILED
+from dcos_tensorflow.client.following.job_output import (
     FollowedOutput,
     JobOutput,
     left_output,
     served_output,
 )
-from dcos_tensorflow.cli.following.logs import Follower
-from dcos_tensorflow.cli.following.task_output import Attempt, refuse_nonsense
-from dcos_tensorflow.cli.names import task_names
-from dcos_tensorflow.cli.output import complain, say_formatted
-from dcos_tensorflow.cli.services.asked import Asked, Service
-from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway
+from dcos_tensorflow.client.following.logs import Follower
+from dcos_tensorflow.client.following.task_output import Attempt, refuse_nonsense
+from dcos_tensorflow.client.output import complain, say_formatted
 from dcos_tensorflow.plugin.log_lines import LineFormat
 from dcos_tensorflow.records import dataclass
 

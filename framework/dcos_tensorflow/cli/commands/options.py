@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.flags import asks_about
-from dcos_tensorflow.cli.output import show_json
-from dcos_tensorflow.cli.services.asked import Asked
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.output import show_json
 
 
 @click.command()

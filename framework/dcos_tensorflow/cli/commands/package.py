@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dcos_tensorflow import __version__
-from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.flags import OPTIONS_FILE, json_flag, overrides_flag
-from dcos_tensorflow.cli.output import show_json
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.output import show_json
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options

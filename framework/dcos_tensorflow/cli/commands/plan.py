@@ -12,11 +12,11 @@ from urllib.parse import quote, urlencode
 
 import click
 
-from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.flags import NamedGroup, asks, asks_about
 from dcos_tensorflow.cli.names import plan_names
-from dcos_tensorflow.cli.output import say, say_lines, show_json
-from dcos_tensorflow.cli.services.asked import Asked
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.output import say, say_lines, show_json
 from dcos_tensorflow.plugin.trees import plan_lines
 
 #: The SDK's other names of commands.

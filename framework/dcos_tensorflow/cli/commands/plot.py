@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from dcos_tensorflow.cli.drawing import can_be_drawn, draw
-from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.flags import asks
 from dcos_tensorflow.cli.names import service_names
-from dcos_tensorflow.cli.output import show_json
-from dcos_tensorflow.cli.services.asked import Asked
-from dcos_tensorflow.cli.services.kept_runs import run_called
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.kept_runs import run_called
+from dcos_tensorflow.client.output import show_json
 
 _MOST_RUNS = 8
 

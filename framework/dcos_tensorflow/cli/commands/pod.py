@@ -8,8 +8,8 @@ from urllib.parse import quote
 import click
 
 from dcos_tensorflow.cli.flags import NamedGroup, asks, asks_about
-from dcos_tensorflow.cli.output import say_lines, show_json
-from dcos_tensorflow.cli.services.asked import Asked
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.output import say_lines, show_json
 from dcos_tensorflow.plugin.trees import pod_lines, pods_lines
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.flags import (
     ScriptCommand,
     agent_flags,
@@ -20,17 +19,17 @@ from dcos_tensorflow.cli.flags import (
     script_flags,
     work_dir_flag,
 )
-from dcos_tensorflow.cli.invocation import Invocation
-from dcos_tensorflow.cli.settings import (
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.deploy.settings import (
     RUN_SETTINGS,
     Settings,
     collect_for_run,
     setting_flags,
 )
-from dcos_tensorflow.cli.work_directory import WorkDirectory
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.cli.serving.given_options import GivenOptions
+    from dcos_tensorflow.deploy.job.given_options import GivenOptions
 
 _AGENTS = ("agents", "cpus", "mem", "disk", "gpus", "attributes")
 
@@ -96,7 +95,7 @@ def run(
     SCRIPT.py runs unchanged, on one worker or on --workers many; the arguments after -- are the
     script's. OPTIONS.json can set all other options.
     """
-    from dcos_tensorflow.cli.serving.script_job import ScriptFlags, given_options
+    from dcos_tensorflow.deploy.job.script_job import ScriptFlags, given_options
 
     said = ScriptFlags(workers, ps, None, tensorflow, name, script_arguments())
     if job.suffix == ".py":
@@ -129,9 +128,9 @@ def deployed(
 
     ``master`` is where it goes when no flag says it. Raises CliError and OptionsError.
     """
-    from dcos_tensorflow.cli.embedded.machine import AgentWishes
-    from dcos_tensorflow.cli.serving.run_request import RunRequest
-    from dcos_tensorflow.cli.serving.starting import run
+    from dcos_tensorflow.deploy.embedded.machine import AgentWishes
+    from dcos_tensorflow.deploy.run import run
+    from dcos_tensorflow.deploy.run_request import RunRequest
 
     other = {*_AGENTS, "local", "follow", "fresh", "strict", "yes"}
     settings = {name: value for name, value in flags.items() if name not in other}
@@ -146,7 +145,7 @@ def deployed(
             "--agents, --cpus, --mem, --disk, --gpus and --attributes are for the embedded cluster;"
             f" this job goes to {collected.origin('master')}."
         )
-    invocation: Invocation = click.get_current_context().obj or Invocation()
+    typed: tuple[str, ...] = click.get_current_context().obj or ()
     return run(
         RunRequest(
             given=read(collected),
@@ -160,7 +159,6 @@ def deployed(
             strict=flags["strict"],
             yes=flags["yes"],
             json=as_json,
-            typed=invocation.typed,
-        ),
-        may_fork=invocation.own_process,
+            typed=typed,
+        )
     )

@@ -10,10 +10,10 @@ import click
 
 from dcos_tensorflow.cli.flags import GroupWithDefault, asks, asks_about
 from dcos_tensorflow.cli.names import service_names
-from dcos_tensorflow.cli.output import say, say_lines, show_json
-from dcos_tensorflow.cli.services.asked import Asked
-from dcos_tensorflow.cli.services.kept_runs import KeptRun, kept_runs, run_called
-from dcos_tensorflow.cli.wording import columns, duration, short, table, value_text, words
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.kept_runs import KeptRun, kept_runs, run_called
+from dcos_tensorflow.client.output import say, say_lines, show_json
+from dcos_tensorflow.client.wording import columns, duration, short, table, value_text, words
 from dcos_tensorflow.history.record import best
 
 _LIST = "list"

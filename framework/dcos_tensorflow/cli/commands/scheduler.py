@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dcos_tensorflow.cli.flags import OPTIONS_FILE, overrides_flag
-from dcos_tensorflow.cli.settings import SETTINGS, collect, setting_flags, with_cosmos_wish
+from dcos_tensorflow.deploy.settings import SETTINGS, collect, setting_flags, with_cosmos_wish
 
 
 @click.command()
@@ -36,8 +36,8 @@ def scheduler(
     Each flag can also stand as DCOS_TENSORFLOW_<NAME> in the environment, or as <name> in the
     --config file. The tasks run on when this process ends.
     """
-    from dcos_tensorflow.cli.serving.daemon import serve
-    from dcos_tensorflow.task.shield import keep_memory_private
+    from dcos_tensorflow.deploy.daemon import serve
+    from dcos_tensorflow.task.supervise.shield import keep_memory_private
 
     keep_memory_private()
     flags = with_cosmos_wish(settings, os.environ)

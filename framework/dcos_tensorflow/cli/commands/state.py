@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.cli.flags import json_flag, name_flag, work_dir_flag
-from dcos_tensorflow.cli.output import say, show_json
-from dcos_tensorflow.cli.services import registry
-from dcos_tensorflow.cli.settings import with_access, zookeeper_flags
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client import registry
+from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError, UsageError
+from dcos_tensorflow.client.output import say, show_json
+from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.deploy.settings import with_access, zookeeper_flags
 
 if TYPE_CHECKING:
     from dcos_tensorflow.core.model.service_state import ServiceState
@@ -115,7 +115,7 @@ def import_(
     **zookeeper: str | None,
 ) -> int:
     """Restore an export into an empty state store, while no scheduler serves the service."""
-    from dcos_tensorflow.cli.services.stored import led
+    from dcos_tensorflow.client.stored import led
     from dcos_tensorflow.core.kept.paths import CONFIG_TARGET
     from dcos_tensorflow.core.model.actions import Write
     from dcos_tensorflow.state.exported import NotExported, from_text
@@ -150,7 +150,7 @@ def _place(
     work: WorkDirectory, name: str | None, url: str | None, zookeeper: Mapping[str, str | None]
 ) -> tuple[str, str]:
     """Return the service's name, and where its state is, with login and TLS. Raises UsageError."""
-    from dcos_tensorflow.cli.services.stored import state_url
+    from dcos_tensorflow.client.stored import state_url
 
     if url is None:
         name, directory = registry.choose(work, name)
@@ -165,7 +165,7 @@ def _kept(
     work: WorkDirectory, name: str | None, url: str | None, zookeeper: Mapping[str, str | None]
 ) -> tuple[str, Mapping[str, bytes]]:
     """Return the service's name and all that is kept of it. Raises CliError for nothing."""
-    from dcos_tensorflow.cli.services.stored import is_missing, opened
+    from dcos_tensorflow.client.stored import is_missing, opened
 
     service, place = _place(work, name, url, zookeeper)
     values: Mapping[str, bytes] = {}

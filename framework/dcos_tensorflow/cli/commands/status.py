@@ -8,17 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dcos_tensorflow.cli.errors import EXIT_FAILED, CliError
 from dcos_tensorflow.cli.flags import asks_about
-from dcos_tensorflow.cli.output import complain, say, say_lines, show_json
-from dcos_tensorflow.cli.services import ending
-from dcos_tensorflow.cli.services.asked import Asked, Service
-from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway, SchedulerClient
-from dcos_tensorflow.cli.wording import detailed, numbers, table, unit_failure, units_done, untold
-from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.client import ending
+from dcos_tensorflow.client.api_client import NoScheduler, SchedulerAway, SchedulerClient
+from dcos_tensorflow.client.asked import Asked, Service
+from dcos_tensorflow.client.errors import EXIT_FAILED, CliError
+from dcos_tensorflow.client.output import complain, say, say_lines, show_json
+from dcos_tensorflow.client.wording import (
+    detailed,
+    numbers,
+    table,
+    unit_failure,
+    units_done,
+    untold,
+)
+from dcos_tensorflow.client.work_directory import ServiceDirectory
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.cli.services.snapshot import Snapshot
+    from dcos_tensorflow.client.snapshot import Snapshot
 
 
 @click.command()
@@ -46,8 +53,8 @@ def status(asked: Asked, follow: bool) -> int:
 
 def _follow(asked: Asked, service: Service) -> int:
     """Show progress until the job has ended; return the job's code."""
-    from dcos_tensorflow.cli.following.job import caught_signals, view_for
-    from dcos_tensorflow.cli.following.service_job import follow_service
+    from dcos_tensorflow.client.following.job import caught_signals, view_for
+    from dcos_tensorflow.client.following.service_job import follow_service
 
     view = view_for(sys.stderr if asked.as_json else sys.stdout)
     with caught_signals() as signals:
@@ -84,7 +91,7 @@ def _last_end(service: Service, away: SchedulerAway) -> dict[str, Any]:
 
 def _stored(directory: ServiceDirectory, service: str) -> str:
     """Say what the state in the service's own folder tells."""
-    from dcos_tensorflow.cli.services.stored import stored_state
+    from dcos_tensorflow.client.stored import stored_state
 
     if not directory.database.exists():
         return "Nothing is known of an ended job of it either."

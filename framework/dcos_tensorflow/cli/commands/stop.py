@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from dcos_tensorflow.cli.errors import EXIT_FAILED
 from dcos_tensorflow.cli.flags import asks_about, timeout_flags
-from dcos_tensorflow.cli.output import complain, say, show_json
-from dcos_tensorflow.cli.services.asked import Asked, Service
-from dcos_tensorflow.cli.serving.stopping import stop_job
+from dcos_tensorflow.client.asked import Asked, Service
+from dcos_tensorflow.client.errors import EXIT_FAILED
+from dcos_tensorflow.client.output import complain, say, show_json
 from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.deploy.stopping import stop_job
 
 _WHY = "stopped from the command line"
 

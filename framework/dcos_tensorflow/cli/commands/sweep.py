@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +11,16 @@ from click.core import ParameterSource
 
 from dcos_tensorflow.cli.commands.run import deployed, run_flags
 from dcos_tensorflow.cli.drawing import can_be_drawn, draw
-from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.flags import GroupWithDefault, asks_about
-from dcos_tensorflow.cli.output import say, say_formatted, say_lines, show_json
-from dcos_tensorflow.cli.services.asked import Asked
-from dcos_tensorflow.cli.services.units import told_units
-from dcos_tensorflow.cli.settings import RUN_SETTINGS
-from dcos_tensorflow.cli.wording import UNIT_WORDS, columns, duration, table, value_text
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.boards import board_as_csv, board_lines
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.output import say, say_formatted, say_lines, show_json
+from dcos_tensorflow.client.units import told_units
+from dcos_tensorflow.client.wording import table, value_text
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.workloads.sweep.leaderboard import Board, Row, board_of
+from dcos_tensorflow.deploy.settings import RUN_SETTINGS
+from dcos_tensorflow.workloads.sweep.leaderboard import board_of
 from dcos_tensorflow.workloads.sweep.picture import picture
 
 _BOARD = "board"
@@ -58,11 +56,11 @@ def sweep_board(asked: Asked, whole: bool, as_csv: bool, plot: Path | None) -> i
         title = f"{board.metric}, {board.goal}, {counted(len(board.rows), 'trial')}"
         draw(picture(board, title), plot)
     if as_csv:
-        say_formatted(as_text(board).rstrip("\n"))
+        say_formatted(board_as_csv(board).rstrip("\n"))
     elif asked.as_json:
         show_json(document)
     elif plot is None:
-        say_lines(lines(board, None if whole else 20))
+        say_lines(board_lines(board, None if whole else 20))
     return 0
 
 
@@ -87,7 +85,7 @@ def sweep_best(asked: Asked, again: bool, overrides: tuple[str, ...], **flags: A
         raise CliError("No trial has finished yet.")
     if again:
         service = asked.service()
-        from dcos_tensorflow.cli.serving.best_trial import given_options, master_of
+        from dcos_tensorflow.deploy.job.best_trial import given_options, master_of
 
         told = f"{service.name}: trial {best.number} is the best."
         say(told, sys.stderr if asked.as_json else sys.stdout)
@@ -105,43 +103,3 @@ def sweep_best(asked: Asked, again: bool, overrides: tuple[str, ...], **flags: A
     else:
         say_lines(table([(name, value_text(value)) for name, value in best.parameters.items()]))
     return 0
-
-
-def lines(board: Board, most: int | None) -> Iterator[str]:
-    """Yield the board for a person; ``most`` rows of it, None for all."""
-    counts = ((UNIT_WORDS.get(state, state), count) for state, count in board.counts.items())
-    told = ", ".join(f"{count} {state}" for state, count in counts if count)
-    yield f"{counted(board.total, 'trial')}: {told or 'none yet'}."
-    if not board.rows:
-        return
-    shown = board.rows[:most]
-    cells = [("", "trial", board.metric, *board.names, "time", "state")]
-    cells += [_cells(row, board) for row in shown]
-    yield from columns(cells)
-    if len(shown) < len(board.rows):
-        yield f"... and {len(board.rows) - len(shown)} more: --all shows them."
-
-
-def _cells(row: Row, board: Board) -> tuple[str, ...]:
-    at = f" at step {row.step}" if row.state in ("stopped", "running") and row.step else ""
-    return (
-        str(row.rank or ""),
-        str(row.number),
-        "" if row.value is None else f"{row.value:.4g}",
-        *(value_text(row.parameters.get(name, "")) for name in board.names),
-        "" if row.seconds is None else duration(row.seconds),
-        f"{row.state}{at}" + (f": {row.why}" if row.why and row.state != "stopped" else ""),
-    )
-
-
-def as_text(board: Board) -> str:
-    """Return the whole board as comma-separated values."""
-    into = io.StringIO()
-    writer = csv.writer(into, lineterminator="\n")
-    head = ("rank", "trial", "state", board.metric, "step", "seconds", "tries", "why")
-    writer.writerow((*head, *board.names))
-    for row in board.rows:
-        known = (row.rank, row.number, row.state, row.value, row.step, row.seconds, row.tries)
-        parameters = (row.parameters.get(name, "") for name in board.names)
-        writer.writerow((*("" if v is None else v for v in known), row.why, *parameters))
-    return into.getvalue()

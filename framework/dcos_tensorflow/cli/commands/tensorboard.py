@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.flags import asks_about
-from dcos_tensorflow.cli.output import complain, say, show_json
-from dcos_tensorflow.cli.services.asked import Asked
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.output import complain, say, show_json
 
 
 @click.command()

@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.flags import asks_about, timeout_flags
-from dcos_tensorflow.cli.output import complain, say, show_json
-from dcos_tensorflow.cli.services import registry
-from dcos_tensorflow.cli.services.asked import Asked, Service
-from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway, SchedulerClient
+from dcos_tensorflow.client import registry
+from dcos_tensorflow.client.api_client import NoScheduler, SchedulerAway, SchedulerClient
+from dcos_tensorflow.client.asked import Asked, Service
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.output import complain, say, show_json
 
 _LOOK_SECONDS = 0.5
 #: How long a scheduler that was asked to uninstall has to begin with that.
@@ -60,7 +60,7 @@ def _confirm(service: Service, yes: bool) -> None:
 
 def _without_scheduler(asked: Asked, service: Service, away: NoScheduler) -> int:
     """Forget a service whose job has ended, and its scheduler with it."""
-    from dcos_tensorflow.cli.services.stored import forget, state_url
+    from dcos_tensorflow.client.stored import forget, state_url
     from dcos_tensorflow.core.model.job import JobPhase
 
     directory = service.directory
@@ -120,7 +120,7 @@ def _await_the_end(asked: Asked, service: Service, seconds: float) -> int:
 
 def _nothing_is_stored(service: Service) -> bool:
     """Say whether a scheduler of this machine has gone because its work is done."""
-    from dcos_tensorflow.cli.services.stored import stored_state
+    from dcos_tensorflow.client.stored import stored_state
 
     known = registry.read(service.directory) if service.directory is not None else None
     return known is not None and stored_state(known.state, service.name) is None

@@ -13,12 +13,12 @@ from pathlib import Path
 import click
 
 from dcos_tensorflow.cli.commands.plan import SdkGroup, add_verbs, reasons_flag, show_plan
-from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.flags import asks, asks_about, overrides_flag
-from dcos_tensorflow.cli.output import say, show_json
-from dcos_tensorflow.cli.services.asked import Asked
-from dcos_tensorflow.cli.services.client import Answer
-from dcos_tensorflow.cli.wording import sentence
+from dcos_tensorflow.client.api_client import Answer
+from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.output import say, show_json
+from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.core.counted import they
 
 #: The plan that is acted on: it shows the update while there is one, as in the SDK.

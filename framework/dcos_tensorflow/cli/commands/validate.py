@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from dcos_tensorflow.cli.errors import EXIT_USAGE, UsageError, told_with_refusals
 from dcos_tensorflow.cli.flags import (
     ScriptCommand,
     gpus_flag,
@@ -18,9 +17,10 @@ from dcos_tensorflow.cli.flags import (
     script_flags,
     work_dir_flag,
 )
-from dcos_tensorflow.cli.output import say_lines, show_json
-from dcos_tensorflow.cli.settings import collect, setting_flags
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.client.errors import EXIT_USAGE, UsageError, told_with_refusals
+from dcos_tensorflow.client.output import say_lines, show_json
+from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.deploy.settings import collect, setting_flags
 
 _MASTER_VARIABLE = "DCOS_TENSORFLOW_MASTER"
 _VARIABLES = (_MASTER_VARIABLE, "DCOS_TENSORFLOW_PUBLISHED_DEFAULTS")
@@ -51,11 +51,11 @@ def validate(
     as_json: bool,
 ) -> int:
     """Show the tasks that a job would run, or all mistakes."""
-    from dcos_tensorflow.cli.serving import describing
-    from dcos_tensorflow.cli.serving.deployment import PreparedJob
-    from dcos_tensorflow.cli.serving.preparation import settled
-    from dcos_tensorflow.cli.serving.script_job import ScriptFlags, given_options
     from dcos_tensorflow.core.cluster.cluster_spec import illegal_mix
+    from dcos_tensorflow.deploy.job import describing
+    from dcos_tensorflow.deploy.job.deployment import PreparedJob
+    from dcos_tensorflow.deploy.job.preparation import settled
+    from dcos_tensorflow.deploy.job.script_job import ScriptFlags, given_options
     from dcos_tensorflow.options.asked import came_by_default
 
     if local and master is not None:

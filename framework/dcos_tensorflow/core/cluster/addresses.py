@@ -13,7 +13,7 @@ gang is therefore launched with its processes held, and started when every addre
 from __future__ import annotations
 
 from dcos_tensorflow.core.model.actions import Vip
-from dcos_tensorflow.core.model.spec import Addressing, RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.spec.service_spec import Addressing, RoleSpec, ServiceSpec, TaskRole
 
 #: Where TensorFlow listens in a container of its own when no port is configured.
 DEFAULT_PORT = 2222

@@ -1,6 +1,6 @@
 """The ClusterSpec of one epoch, rendered per strategy and per task.
 
-``core.recovery.restarts`` makes a :class:`ClusterSpec`; launches (``launch``), orders to runners
+``core.restarts.restarts`` makes a :class:`ClusterSpec`; launches (``launch``), orders to runners
 (``orders``) and the API's view of a task ask here what the task is to be told:
 ``TF_CONFIG``, the definition of a ``tf.compat.v1.train.Server``, whose ports to wait for, which
 part of the data to read. Nothing here places a task or reads a resource; what is rendered depends
@@ -24,7 +24,7 @@ from typing import Any
 from dcos_tensorflow.core import contract as job_contract
 from dcos_tensorflow.core.cluster.addresses import dns_name, not_known_yet
 from dcos_tensorflow.core.model.cluster_spec import SERVER_JOBS, ClusterSpec
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.spec.service_spec import (
     GANG_ROLES,
     MAIN,
     TRAINING_ROLES,

@@ -1,15 +1,15 @@
 """What a container was launched with, as one short text: equal texts need no restart.
 
-Kept in ``TaskRecord.fingerprint`` at each launch; ``core.recovery.update_order`` compares it with
-the target configuration's. What is in it says ``core.model.launched_with``. Pure.
+Kept in ``TaskRecord.fingerprint`` at each launch; ``core.restarts.update_order`` compares it with
+the target configuration's. What is in it says ``core.spec.launched_with``. Pure.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from dcos_tensorflow.core.model.launched_with import DECLARED
-from dcos_tensorflow.core.model.spec import ServiceSpec, TaskRole
+from dcos_tensorflow.core.spec.launched_with import DECLARED
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, TaskRole
 
 
 def fingerprint(spec: ServiceSpec, role: TaskRole) -> str:

@@ -23,7 +23,8 @@ from dcos_tensorflow.core.cluster.launch import launch_task
 from dcos_tensorflow.core.cluster.output_places import Run
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import LaunchSettings
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.spec.service_spec import (
     GANG_ROLES,
     Containerizer,
     RoleSpec,
@@ -31,7 +32,6 @@ from dcos_tensorflow.core.model.spec import (
     TaskRole,
     split_task_name,
 )
-from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.records import dataclass
 
 #: One argument, or one variable with its name, ``=`` and the final zero (MAX_ARG_STRLEN).
@@ -143,7 +143,7 @@ def _tf_config_bytes(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> int:
     config = tf_config(spec, cluster, task)
     if config is None:
         return 0
-    # As ``task.environment`` writes it.
+    # As ``task.supervise.environment`` writes it.
     return len(f"{contract.TF_CONFIG}={json.dumps(config, separators=(',', ':'))}".encode()) + 1
 
 

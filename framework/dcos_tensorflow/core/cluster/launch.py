@@ -22,8 +22,8 @@ from dcos_tensorflow.core.cluster.serving import grace_of
 from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import LaunchSettings
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole, Uri
 from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec, TaskRole, Uri
 
 #: How long a process waits for those that must start before it; then it starts all the same.
 WAIT_SECONDS = 300

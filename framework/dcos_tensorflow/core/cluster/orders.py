@@ -15,8 +15,8 @@ from dcos_tensorflow.core.cluster.serving import grace_of
 from dcos_tensorflow.core.contract import NOTHING_TO_SAVE_SECONDS
 from dcos_tensorflow.core.model.job import STOPPED_PHASES
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec, Strategy
 from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, ServiceSpec, Strategy
 
 
 def order(view: GangView, record: TaskRecord) -> Mapping[str, Any] | None:

@@ -8,7 +8,7 @@ result, and no run over that of the run before. Pure.
 from __future__ import annotations
 
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import TRAINING_ROLES, RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.spec.service_spec import TRAINING_ROLES, RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.records import dataclass
 
 #: The folder of all runs: in a volume, beside shared checkpoints, in the bucket.

@@ -1,7 +1,7 @@
 """Whose processes serve others: they never end by themselves, and save nothing. Pure.
 
-Asked where a task is to be stopped (``orders``, ``core.recovery.restarts``, ``core.advance``),
-where the job waits for no server (``core.recovery.outcome``), and for a launch: TensorFlow's
+Asked where a task is to be stopped (``orders``, ``core.restarts.restarts``, ``core.advance``),
+where the job waits for no server (``core.restarts.outcome``), and for a launch: TensorFlow's
 ``Server.join`` never returns, and who waits in it hears of no handler of SIGTERM that the job's
 code has set.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dcos_tensorflow.core.cluster.cluster_spec import recovery_strategy
 from dcos_tensorflow.core.contract import NOTHING_TO_SAVE_SECONDS, WORKER_ROLES
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.spec.service_spec import (
     OutcomePolicy,
     ServiceSpec,
     Strategy,

@@ -10,8 +10,9 @@ from typing import Any
 
 from dcos_tensorflow.core.cluster.cluster_spec import rendered_strategy
 from dcos_tensorflow.core.cluster.output_places import Run, output_uri
-from dcos_tensorflow.core.model.container_spec import TaskSecret
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.spec.container_spec import TaskSecret
+from dcos_tensorflow.core.spec.service_spec import (
     TRAINING_ROLES,
     RoleSpec,
     ServiceSpec,
@@ -19,8 +20,7 @@ from dcos_tensorflow.core.model.spec import (
     TaskRole,
     name_in_gang,
 )
-from dcos_tensorflow.core.model.storage_spec import CredentialsReference
-from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.spec.storage_spec import CredentialsReference
 
 #: In the sandbox: where a task has its checkpoints, unless all machines share a directory.
 CHECKPOINT_DIRECTORY = "checkpoints"

@@ -55,11 +55,6 @@ def decode(kind: type[T], data: bytes) -> T:
     return typing.cast(T, from_plain(kind, plain, kind.__name__))
 
 
-def learn(kind: Any) -> None:
-    """Work out how values of a type are read, while there is none: it takes longer than reading."""
-    _reader(kind)
-
-
 def from_plain(kind: Any, plain: Any, where: str) -> Any:
     """Return ``plain`` as a value of type ``kind``. Raises RecordError naming ``where``."""
     try:

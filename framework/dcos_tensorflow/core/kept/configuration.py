@@ -11,14 +11,14 @@ from dataclasses import fields
 from typing import Any
 
 from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.spec.service_spec import (
     JobSpec,
     PlacementConstraint,
     RetrySpec,
     RoleSpec,
     ServiceSpec,
 )
-from dcos_tensorflow.core.model.storage_spec import StorageSpec
+from dcos_tensorflow.core.spec.storage_spec import StorageSpec
 
 #: What came later does not count where it has its default: what was stored before keeps its id.
 _CAME_LATER: Mapping[type, Collection[str]] = {

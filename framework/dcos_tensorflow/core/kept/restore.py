@@ -22,11 +22,11 @@ from dcos_tensorflow.core.model.gang import MAIN, Gang
 from dcos_tensorflow.core.model.job import JobState
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import LaunchSettings, Maintenance, ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec, gang_named, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitRun, UnitTable
-from dcos_tensorflow.core.model.volume_spec import Reservation
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, gang_named, split_task_name
+from dcos_tensorflow.core.spec.volume_spec import Reservation
 
 T = TypeVar("T")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import Container, NetworkAddresses, Uri, VirtualNetwork
-from dcos_tensorflow.core.model.storage_spec import CredentialsReference
-from dcos_tensorflow.core.model.volume_spec import VolumeSpec
+from dcos_tensorflow.core.spec.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import Container, NetworkAddresses, Uri, VirtualNetwork
+from dcos_tensorflow.core.spec.storage_spec import CredentialsReference
+from dcos_tensorflow.core.spec.volume_spec import VolumeSpec
 from dcos_tensorflow.records import dataclass
 
 

@@ -1,6 +1,6 @@
 """The ClusterSpec of one epoch: where each task is. What tasks are told of it, others render.
 
-``core.recovery.restarts`` makes one when an address or the membership has changed;
+``core.restarts.restarts`` makes one when an address or the membership has changed;
 ``core.cluster.cluster_spec`` renders it per strategy and per task.
 """
 
@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import field
 
-from dcos_tensorflow.core.model.spec import TaskRole, split_task_name
+from dcos_tensorflow.core.spec.service_spec import TaskRole, split_task_name
 from dcos_tensorflow.records import dataclass
 
 #: The job of a TF_CONFIG that a role is a member of. GPU workers follow the workers in ``worker``.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from dcos_tensorflow.core.model.spec import split_task_name
+from dcos_tensorflow.core.spec.service_spec import split_task_name
 from dcos_tensorflow.records import dataclass
 
 DEPLOY = "deploy"

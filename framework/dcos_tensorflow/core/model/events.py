@@ -17,8 +17,8 @@ from dcos_tensorflow.core.model.gang import MAIN
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.quota import Quota
-from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.records import dataclass
 
 

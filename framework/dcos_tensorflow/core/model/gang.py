@@ -15,9 +15,9 @@ from dataclasses import field
 
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.job import JobState
-from dcos_tensorflow.core.model.spec import MAIN
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import UnitRun
+from dcos_tensorflow.core.spec.service_spec import MAIN
 from dcos_tensorflow.records import dataclass
 
 __all__ = ["MAIN", "QUOTA", "Gang", "Misfit", "Placing"]

@@ -1,7 +1,7 @@
 """Where a gang's job stands: its phase, its restart, its failures, its verdict.
 
 Part of ``core.model.gang.Gang``, and kept in the state store. ``core.advance`` moves a job from
-phase to phase along the edges of ``TRANSITIONS``; ``core.recovery`` says when.
+phase to phase along the edges of ``TRANSITIONS``; ``core.restarts`` says when.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from dcos_tensorflow.core.model.own_error import OwnError
-from dcos_tensorflow.core.model.spec import Shape
+from dcos_tensorflow.core.spec.service_spec import Shape
 from dcos_tensorflow.records import dataclass
 
 
@@ -127,7 +127,7 @@ class Incident:
     task: str
     task_id: str
     at: float
-    #: One of the words of ``core.recovery.causes``.
+    #: One of the words of ``core.failures.causes``.
     kind: str
     #: What happened, in one sentence.
     summary: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.records import dataclass
 
 #: TEXT attributes are str, SCALAR ones float. RANGES and SET are rendered as text by mesos.convert.

@@ -1,7 +1,7 @@
 """The exception of the user's code that ended a start: by it two failures are the same, or not.
 
 Data that a task runner tells in its report and leaves in the sandbox (docs/task-runner.md), kept
-with the task and with the incident. ``core.recovery.own_errors`` compares it; the sentences that
+with the task and with the incident. ``core.failures.own_errors`` compares it; the sentences that
 people read are never compared.
 """
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from dcos_tensorflow.core.counted import amount
-from dcos_tensorflow.core.model.resources import EPSILON, Resources
+from dcos_tensorflow.core.spec.resources import EPSILON, Resources
 from dcos_tensorflow.records import dataclass
 
 #: What is counted, by Mesos' name of the scalar.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Iterable, Mapping
 
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.spec.service_spec import (
     MAIN,
     RoleSpec,
     ServiceSpec,

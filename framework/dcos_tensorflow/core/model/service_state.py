@@ -23,13 +23,13 @@ from dcos_tensorflow.core.model.job import JobPhase, JobState
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.report import SILENT, Report
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.roster import Roster
-from dcos_tensorflow.core.model.spec import ServiceSpec, Uri, gang_named
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import UnitTable
-from dcos_tensorflow.core.model.volume_spec import Reservation
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, Uri, gang_named
+from dcos_tensorflow.core.spec.volume_spec import Reservation
 from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:

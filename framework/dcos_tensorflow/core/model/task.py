@@ -14,7 +14,7 @@ from typing import Any
 
 from dcos_tensorflow.core.model.offer import AttributeValue
 from dcos_tensorflow.core.model.own_error import OwnError
-from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.records import dataclass
 
 
@@ -91,7 +91,7 @@ class TaskRecord:
     empty until Mesos has told it. ``epoch`` is the ClusterSpec it was launched with.
     ``kill_reason`` is set when we asked Mesos to kill it (and says why); ``killed_at`` when that
     call was last sent. ``failures`` and ``interruptions`` count the earlier ends of a sidecar
-    (``core.recovery.sidecar_ends``).
+    (``core.failures.sidecar_ends``).
 
     In one attempt the user's process may be started many times (docs/task-runner.md): ``start`` is
     the number of the start that is wanted, ``held`` says that it is wanted stopped. When a start
@@ -99,7 +99,7 @@ class TaskRecord:
     ``exit_code`` and ``exit_summary`` say how, and ``error`` which exception of the user's code it
     was, if it was one. ``fingerprint`` stands for everything in the options
     that this container was launched with. ``resource_id`` is the reservation that it runs on, empty
-    for none (``core.model.volume_spec``). Times are unix seconds.
+    for none (``core.spec.volume_spec``). Times are unix seconds.
     """
 
     name: str

@@ -26,8 +26,8 @@ from dcos_tensorflow.core.model.report import (
     tells_stopped,
 )
 from dcos_tensorflow.core.model.roster import Roster
-from dcos_tensorflow.core.model.spec import GANG_ROLES, TaskRole
 from dcos_tensorflow.core.model.task import COMING_UP, TaskRecord, TaskState
+from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, TaskRole
 
 Key = TypeVar("Key")
 

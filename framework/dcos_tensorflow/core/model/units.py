@@ -4,7 +4,7 @@ A unit is taken by a slot: a gang whose containers outlive it (``core.model.gang
 *is* its payload says, which is the producer's: the core passes it on and never looks into it.
 The table has pages, so that a change costs a page and not the table, in memory and in the store.
 Which unit runs where is said by the gangs (``Gang.unit``), and held here as an index.
-``core.recovery.units`` changes it.
+``core.work.units`` changes it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from dcos_tensorflow.core.model.own_error import OwnError
-from dcos_tensorflow.core.model.spec import Shape, TaskRole
+from dcos_tensorflow.core.spec.service_spec import Shape, TaskRole
 from dcos_tensorflow.records import dataclass
 
 #: So many units are one value of the store, which is written whole when one of them changes.
@@ -42,7 +42,7 @@ class UnitFailure:
 
     #: Where.
     agent_id: str
-    #: One of the words of ``core.recovery.causes``.
+    #: One of the words of ``core.failures.causes``.
     kind: str
     #: One sentence.
     summary: str

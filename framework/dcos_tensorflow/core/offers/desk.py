@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
+from dcos_tensorflow.core.agents import avoidance, maintenance
 from dcos_tensorflow.core.counted import agreeing, counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Revive, Suppress
@@ -19,9 +20,7 @@ from dcos_tensorflow.core.model.gang import MAIN, Placing
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.quota import shortage
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import OfferUse
-from dcos_tensorflow.core.model.spec import gang_named
 from dcos_tensorflow.core.model.task import TaskRecord, parse_task_id
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.offers import reservations, volume_places
@@ -32,15 +31,11 @@ from dcos_tensorflow.core.offers.wants import Wants, wants
 from dcos_tensorflow.core.placement.constraints import depends_on_counts
 from dcos_tensorflow.core.placement.offered import Offered
 from dcos_tensorflow.core.placement.place import Assignment, Placement, TaskRequest, place
-from dcos_tensorflow.core.recovery import (
-    avoidance,
-    maintenance,
-    planned_changes,
-    shares,
-    sidecars,
-    slots,
-)
-from dcos_tensorflow.core.recovery.backoff import spread
+from dcos_tensorflow.core.restarts import planned_changes, sidecars
+from dcos_tensorflow.core.restarts.backoff import spread
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import gang_named
+from dcos_tensorflow.core.work import shares, slots
 from dcos_tensorflow.records import dataclass
 
 #: Seconds. Nothing is wanted / this offer cannot help.

@@ -5,7 +5,7 @@ when every gang has looked at the offers: an ACCEPT uses an offer up, so that wh
 on an agent is in one. A gang that
 starts as a whole is launched to run at once, so that it comes up with the scheduler away. A member
 that joins others is launched held: those that must learn of it are stopped when it is ready,
-not before (``core.recovery.restarts``).
+not before (``core.restarts.restarts``).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from dcos_tensorflow.core.cluster.orders import must_agree
 from dcos_tensorflow.core.cluster.output_places import run_of
 from dcos_tensorflow.core.counted import counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
+from dcos_tensorflow.core.failures import sidecar_ends
 from dcos_tensorflow.core.model.actions import Accept, LaunchTask
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import UPDATE
 from dcos_tensorflow.core.model.gang import Placing
 from dcos_tensorflow.core.model.job import JobPhase, Membership, Update
 from dcos_tensorflow.core.model.service_state import OfferUse
-from dcos_tensorflow.core.model.spec import GANG_ROLES, MAIN, TaskRole, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState, mesos_task_id
 from dcos_tensorflow.core.offers import reservations, volume_places
 from dcos_tensorflow.core.offers.returning import note_offers
 from dcos_tensorflow.core.placement.place import Assignment, Placement
-from dcos_tensorflow.core.recovery import sidecar_ends
-from dcos_tensorflow.core.recovery.launch_options import options_of
-from dcos_tensorflow.core.recovery.membership import who_must_know
-from dcos_tensorflow.core.recovery.restarts import renew_epoch
+from dcos_tensorflow.core.restarts.launch_options import options_of
+from dcos_tensorflow.core.restarts.membership import who_must_know
+from dcos_tensorflow.core.restarts.restarts import renew_epoch
+from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, MAIN, TaskRole, split_task_name
 
 #: What is left over of an agent comes back soon; if nothing is wanted then, it is suppressed.
 SOON_REFUSE_SECONDS = 5.0

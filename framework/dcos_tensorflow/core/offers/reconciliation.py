@@ -18,7 +18,7 @@ from dcos_tensorflow.core.model.job import WATCHED_PHASES
 from dcos_tensorflow.core.model.service_state import Reconciliation
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
-from dcos_tensorflow.core.recovery.backoff import spread
+from dcos_tensorflow.core.restarts.backoff import spread
 
 FIRST_WAIT_SECONDS = 5.0
 MAX_WAIT_SECONDS = 300.0

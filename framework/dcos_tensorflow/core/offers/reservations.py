@@ -20,14 +20,14 @@ from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Release, ReservationOrder
 from dcos_tensorflow.core.model.job import ENDED_PHASES
 from dcos_tensorflow.core.model.offer import Offer, OfferedReservation
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import GangView, OfferUse, ServiceState
-from dcos_tensorflow.core.model.spec import name_in_gang, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
-from dcos_tensorflow.core.model.volume_spec import Reservation
 from dcos_tensorflow.core.offers.returning import note_offers
 from dcos_tensorflow.core.placement.place import Assignment
-from dcos_tensorflow.core.recovery.launch_options import options_of
+from dcos_tensorflow.core.restarts.launch_options import options_of
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import name_in_gang, split_task_name
+from dcos_tensorflow.core.spec.volume_spec import Reservation
 
 #: What was told to be given back and is not offered again within this time is gone (seconds).
 RELEASED_SECONDS = 3.0

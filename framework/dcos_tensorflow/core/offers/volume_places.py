@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from dcos_tensorflow.core.failures.causes import PORT_TAKEN
 from dcos_tensorflow.core.model.offer import Offer, OfferedReservation
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import GANG_ROLES, Addressing, RoleSpec, ServiceSpec
 from dcos_tensorflow.core.model.task import TaskRecord
-from dcos_tensorflow.core.model.volume_spec import VolumeType
 from dcos_tensorflow.core.offers.reservations import offered
 from dcos_tensorflow.core.placement.place import TaskRequest
-from dcos_tensorflow.core.recovery.causes import PORT_TAKEN
-from dcos_tensorflow.core.recovery.launch_options import options_of
+from dcos_tensorflow.core.restarts.launch_options import options_of
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, Addressing, RoleSpec, ServiceSpec
+from dcos_tensorflow.core.spec.volume_spec import VolumeType
 
 
 def bound(view: GangView, request: TaskRequest, role: RoleSpec) -> TaskRequest:

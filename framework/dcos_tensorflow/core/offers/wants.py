@@ -9,26 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from dcos_tensorflow.core.agents import avoidance
 from dcos_tensorflow.core.cluster import addresses
 from dcos_tensorflow.core.counted import listed
 from dcos_tensorflow.core.draft import GangDraft
+from dcos_tensorflow.core.failures.causes import INVALID_OFFERS_REASON
 from dcos_tensorflow.core.model.controls import DEPLOY, RECOVERY, UPDATE
 from dcos_tensorflow.core.model.gang import Placing
 from dcos_tensorflow.core.model.job import JobPhase, Membership
-from dcos_tensorflow.core.model.spec import (
-    GANG_ROLES,
-    Addressing,
-    ConstraintOperator,
-    PlacementConstraint,
-    Strategy,
-    split_task_name,
-)
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.offers.volume_places import bound, found_taken
 from dcos_tensorflow.core.placement.place import TaskRequest
-from dcos_tensorflow.core.recovery import avoidance, planned_changes, restarts, sidecars
-from dcos_tensorflow.core.recovery.causes import INVALID_OFFERS_REASON
-from dcos_tensorflow.core.recovery.gang_queries import (
+from dcos_tensorflow.core.restarts import planned_changes, restarts, sidecars
+from dcos_tensorflow.core.restarts.gang_queries import (
     cluster_addresses,
     contained,
     has_container,
@@ -40,8 +33,16 @@ from dcos_tensorflow.core.recovery.gang_queries import (
     stays,
     strategy_of,
 )
-from dcos_tensorflow.core.recovery.launch_options import options_of, preferred_port
-from dcos_tensorflow.core.recovery.membership import can_do_without, who_must_know
+from dcos_tensorflow.core.restarts.launch_options import options_of, preferred_port
+from dcos_tensorflow.core.restarts.membership import can_do_without, who_must_know
+from dcos_tensorflow.core.spec.service_spec import (
+    GANG_ROLES,
+    Addressing,
+    ConstraintOperator,
+    PlacementConstraint,
+    Strategy,
+    split_task_name,
+)
 from dcos_tensorflow.records import dataclass
 
 #: gRPC (or TensorBoard) first, the task runner last.

@@ -22,7 +22,6 @@ from dcos_tensorflow.core.model.controls import (
 )
 from dcos_tensorflow.core.model.events import PlanCommand, PlanVerb, PodCommand
 from dcos_tensorflow.core.model.service_state import GangView, ServiceState
-from dcos_tensorflow.core.model.spec import GANG_ROLES, split_task_name
 from dcos_tensorflow.core.operator.pod_control import rule_pod
 from dcos_tensorflow.core.operator.rulings import (
     Answer,
@@ -36,9 +35,10 @@ from dcos_tensorflow.core.operator.rulings import (
 )
 from dcos_tensorflow.core.plans.elements import Phase, Plan, Status, Step
 from dcos_tensorflow.core.plans.plan import shows_update, work
-from dcos_tensorflow.core.recovery import update_order
-from dcos_tensorflow.core.recovery.gang_queries import has_container
-from dcos_tensorflow.core.recovery.membership import can_do_without
+from dcos_tensorflow.core.restarts import update_order
+from dcos_tensorflow.core.restarts.gang_queries import has_container
+from dcos_tensorflow.core.restarts.membership import can_do_without
+from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, split_task_name
 from dcos_tensorflow.records import dataclass
 
 __all__ = ["Answer", "Effects", "Ruling", "rule"]

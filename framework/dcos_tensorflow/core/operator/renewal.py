@@ -12,9 +12,9 @@ from dataclasses import replace
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec, split_task_name
 from dcos_tensorflow.core.model.units import UnitTable
 from dcos_tensorflow.core.operator.requests import clash_with_what_is_owned, remembered
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, split_task_name
 
 
 def refusal(state: ServiceState, spec: ServiceSpec) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields, replace
 from typing import Any
 
+from dcos_tensorflow.core.agents import avoidance
 from dcos_tensorflow.core.cluster.cluster_spec import illegal_mix, rendered_strategy
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.draft import Draft, GangDraft
@@ -20,18 +21,18 @@ from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.job import ENDED_PHASES, JobPhase, Membership, Outcome, Verdict
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import (
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.offers import reservations
+from dcos_tensorflow.core.operator import plan_control, uninstall
+from dcos_tensorflow.core.restarts import planned_changes, sidecars, update_order
+from dcos_tensorflow.core.restarts.launch_options import still_of_use
+from dcos_tensorflow.core.spec.service_spec import (
     GANG_ROLES,
     ServiceSpec,
     Strategy,
     TaskRole,
     UnitKind,
 )
-from dcos_tensorflow.core.model.task import TaskRecord, TaskState
-from dcos_tensorflow.core.offers import reservations
-from dcos_tensorflow.core.operator import plan_control, uninstall
-from dcos_tensorflow.core.recovery import avoidance, planned_changes, sidecars, update_order
-from dcos_tensorflow.core.recovery.launch_options import still_of_use
 
 #: What identifies the service to Mesos and to its peers: another value is another service.
 FIXED_FIELDS = {

@@ -10,8 +10,8 @@ from enum import StrEnum
 
 from dcos_tensorflow.core.model.controls import Controls, deploy_key
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import GANG_ROLES
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import GANG_ROLES
 from dcos_tensorflow.records import dataclass
 
 

@@ -20,9 +20,9 @@ from dcos_tensorflow.core.model.controls import unreserve_key
 from dcos_tensorflow.core.model.events import UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import ServiceState, Uninstall
-from dcos_tensorflow.core.model.volume_spec import Reservation
 from dcos_tensorflow.core.offers import reservations
-from dcos_tensorflow.core.recovery.gang_queries import still_running
+from dcos_tensorflow.core.restarts.gang_queries import still_running
+from dcos_tensorflow.core.spec.volume_spec import Reservation
 
 EXIT_INTERRUPTED = 130
 #: A call that failed is heard of by then (seconds).

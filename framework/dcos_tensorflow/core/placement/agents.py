@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import attrgetter
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.spec.resources import Resources
 
 Key = tuple[str, str]
 

@@ -16,13 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from dcos_tensorflow.core.model.gang import Misfit
-from dcos_tensorflow.core.model.spec import (
-    REGION_FIELD,
-    PlacementConstraint,
-    PlacementSpec,
-    TaskRole,
-    gang_named,
-)
 from dcos_tensorflow.core.placement.agent_table import AgentTable
 from dcos_tensorflow.core.placement.agents import PORTS, amounts
 from dcos_tensorflow.core.placement.columns import BoolArray, allowed_agents
@@ -37,6 +30,13 @@ from dcos_tensorflow.core.placement.place import (
     assigned,
 )
 from dcos_tensorflow.core.placement.search import Packed, Search, Wish
+from dcos_tensorflow.core.spec.service_spec import (
+    REGION_FIELD,
+    PlacementConstraint,
+    PlacementSpec,
+    TaskRole,
+    gang_named,
+)
 
 #: More than any task has placement constraints.
 _BOUND = 1_000_000

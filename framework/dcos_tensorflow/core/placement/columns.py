@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint
 from dcos_tensorflow.core.placement.constraints import (
     NEGATIVE,
     PATTERNS,
@@ -21,6 +20,7 @@ from dcos_tensorflow.core.placement.constraints import (
     refuse_broken,
 )
 from dcos_tensorflow.core.placement.linear_pattern import compiled
+from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint
 from dcos_tensorflow.records import dataclass
 
 IntArray = NDArray[np.int64]

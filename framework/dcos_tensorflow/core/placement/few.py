@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.spec import PlacementSpec
 from dcos_tensorflow.core.placement.agents import (
     GPUS,
     OFFER_ID,
@@ -25,6 +24,7 @@ from dcos_tensorflow.core.placement.agents import (
 )
 from dcos_tensorflow.core.placement.fitness import MAINTENANCE, Preference
 from dcos_tensorflow.core.placement.ports import choose_ports
+from dcos_tensorflow.core.spec.service_spec import PlacementSpec
 
 if TYPE_CHECKING:
     from dcos_tensorflow.core.placement.place import TaskRequest

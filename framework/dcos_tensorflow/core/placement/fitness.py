@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from dcos_tensorflow.core.model.spec import Fitness, PlacementSpec
 from dcos_tensorflow.core.placement.agents import CPUS, GPUS, MEM
+from dcos_tensorflow.core.spec.service_spec import Fitness, PlacementSpec
 
 #: Added for an agent with a maintenance window: more than any share is.
 MAINTENANCE = 1e5

@@ -35,12 +35,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.model.spec import (
-    ConstraintOperator,
-    PlacementConstraint,
-    PlacementSpec,
-    TaskRole,
-)
 from dcos_tensorflow.core.placement.agent_table import MACHINE, AgentTable
 from dcos_tensorflow.core.placement.agents import CPUS, DISK, GPUS, MEM, PORTS, UNAVAILABLE
 from dcos_tensorflow.core.placement.columns import (
@@ -52,6 +46,12 @@ from dcos_tensorflow.core.placement.columns import (
 from dcos_tensorflow.core.placement.constraints import describe, looks_at_one_value, refuse_broken
 from dcos_tensorflow.core.placement.fitness import MAINTENANCE, Preference
 from dcos_tensorflow.core.placement.ports import choose_ports
+from dcos_tensorflow.core.spec.service_spec import (
+    ConstraintOperator,
+    PlacementConstraint,
+    PlacementSpec,
+    TaskRole,
+)
 from dcos_tensorflow.records import dataclass
 
 FloatArray = NDArray[np.float64]

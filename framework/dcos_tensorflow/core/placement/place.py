@@ -19,12 +19,17 @@ from functools import cached_property
 
 from dcos_tensorflow.core.model.gang import Misfit
 from dcos_tensorflow.core.model.offer import AttributeValue, Offer
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import PACKED, PlacementConstraint, PlacementSpec, TaskRole
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.placement.agents import Agent
 from dcos_tensorflow.core.placement.few import place_few
 from dcos_tensorflow.core.placement.offered import Offered
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import (
+    PACKED,
+    PlacementConstraint,
+    PlacementSpec,
+    TaskRole,
+)
 from dcos_tensorflow.records import dataclass
 
 

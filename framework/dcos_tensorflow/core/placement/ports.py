@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
-from dcos_tensorflow.core.model.resources import PortRanges
+from dcos_tensorflow.core.spec.resources import PortRanges
 
 
 def choose_ports(

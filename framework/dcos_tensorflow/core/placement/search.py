@@ -19,10 +19,10 @@ from functools import cached_property
 
 import numpy as np
 
-from dcos_tensorflow.core.model.spec import PACKED, ConstraintOperator, TaskRole
 from dcos_tensorflow.core.placement.agents import GPUS, PORTS
 from dcos_tensorflow.core.placement.columns import BoolArray, IntArray
 from dcos_tensorflow.core.placement.packing import Kind, Packing, Problem
+from dcos_tensorflow.core.spec.service_spec import PACKED, ConstraintOperator, TaskRole
 from dcos_tensorflow.records import dataclass
 
 Anchors = Mapping[tuple[TaskRole, str], int]

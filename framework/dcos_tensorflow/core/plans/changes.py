@@ -11,13 +11,13 @@ from __future__ import annotations
 from dcos_tensorflow.core.model.controls import RECOVERY, UPDATE, step_key, step_name
 from dcos_tensorflow.core.model.job import RESTARTING_PHASES
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import GANG_ROLES, RoleSpec, UpdateStrategy
 from dcos_tensorflow.core.plans import deploy
 from dcos_tensorflow.core.plans.deploy import deployed_standing, phase_of, step_of
 from dcos_tensorflow.core.plans.elements import Plan, PlanStrategy, Status, aggregate
 from dcos_tensorflow.core.plans.standing import Standing, on_its_way, where
-from dcos_tensorflow.core.recovery import update_order
-from dcos_tensorflow.core.recovery.gang_queries import scope
+from dcos_tensorflow.core.restarts import update_order
+from dcos_tensorflow.core.restarts.gang_queries import scope
+from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, RoleSpec, UpdateStrategy
 
 _STRATEGIES = {
     UpdateStrategy.PARALLEL: PlanStrategy.PARALLEL,

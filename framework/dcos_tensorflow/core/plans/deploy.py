@@ -9,7 +9,6 @@ from __future__ import annotations
 from dcos_tensorflow.core.model.controls import DEPLOY, UPDATE, step_name
 from dcos_tensorflow.core.model.job import RESTARTING_PHASES, JobPhase, Outcome
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import GANG_ROLES, MAIN, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.plans.elements import (
     Phase,
@@ -28,6 +27,7 @@ from dcos_tensorflow.core.plans.standing import (
     sidecar,
     where,
 )
+from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, MAIN, split_task_name
 
 _GANG = frozenset(str(role) for role in GANG_ROLES)
 

@@ -23,7 +23,6 @@ from dcos_tensorflow.core.model.controls import (
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
-from dcos_tensorflow.core.model.volume_spec import Reservation
 from dcos_tensorflow.core.plans.deploy import phase_of
 from dcos_tensorflow.core.plans.elements import (
     Phase,
@@ -35,7 +34,8 @@ from dcos_tensorflow.core.plans.elements import (
     identify,
 )
 from dcos_tensorflow.core.plans.standing import Standing
-from dcos_tensorflow.core.recovery.gang_queries import still_running
+from dcos_tensorflow.core.restarts.gang_queries import still_running
+from dcos_tensorflow.core.spec.volume_spec import Reservation
 
 
 def unwanted(view: GangView) -> tuple[TaskRecord, ...]:

@@ -5,13 +5,13 @@ Used by the plan views only. Each function is total: whatever the state, there i
 
 from __future__ import annotations
 
+from dcos_tensorflow.core.failures import causes, sidecar_ends
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.plans.elements import Status
-from dcos_tensorflow.core.recovery import causes, sidecar_ends
-from dcos_tensorflow.core.recovery.gang_queries import has_container
+from dcos_tensorflow.core.restarts.gang_queries import has_container
 
 Standing = tuple[Status, str]
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.local.dcos.app_definition import App, HealthCheck
 from dcos_tensorflow.local.dcos.app_records import TaskRecord
 from dcos_tensorflow.local.dcos.download_cache import DownloadCache, DownloadError

@@ -7,13 +7,13 @@ them unchanged.
 from __future__ import annotations
 
 import getpass
+import re
 from pathlib import Path
 
 from dcos_tensorflow.local.dcos import logs, machine_metrics, mesos_protobuf
 from dcos_tensorflow.local.dcos.http_calls import Answer, Call, Table, json_answer, text_answer
 from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
 from dcos_tensorflow.local.dcos.upstream import forward
-from dcos_tensorflow.patterns import pattern
 
 _MASTER = "/mesos(?:/master)?"
 _AGENT = "/(?:agent|slave)/([^/]+)"
@@ -21,7 +21,7 @@ _METRICS = "/system/v1/agent/([^/]+)/metrics/v0"
 _STREAMED = ("application/x-protobuf", "application/recordio")
 _EVENT_STREAM = "text/event-stream"
 _DEFAULT_LINES = 10
-_CLEAN_PREFIX = pattern(r"^/(?:mesos(?:/master)?|(?:agent|slave)/[^/]+)")
+_CLEAN_PREFIX = re.compile(r"^/(?:mesos(?:/master)?|(?:agent|slave)/[^/]+)")
 
 
 class MesosCalls:

@@ -99,7 +99,7 @@ def main() -> None:
     import zipfile  # noqa: F401
 
     from dcos_tensorflow.local.machine.executor import Executor
-    from dcos_tensorflow.task.shield import keep_memory_private
+    from dcos_tensorflow.task.supervise.shield import keep_memory_private
 
     # So are the executors, which know what their tasks are launched with; the tasks are not.
     keep_memory_private()

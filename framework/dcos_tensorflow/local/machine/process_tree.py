@@ -1,7 +1,8 @@
 """Ends a process and everything it has started, and tells one process from a later one. Linux.
 
 Used by ``executor`` for its task, by ``host`` for an executor that died, and by
-``background_process``. The walk through /proc is the task runner's (``task.process_table``).
+``background_process``. The walk through /proc is the task runner's
+(``task.process_table``).
 """
 
 from __future__ import annotations
@@ -9,7 +10,12 @@ from __future__ import annotations
 import os
 import signal
 
-from dcos_tensorflow.task.process_table import below, kill_all, read_process, read_processes
+from dcos_tensorflow.task.process_table import (
+    below,
+    kill_all,
+    read_process,
+    read_processes,
+)
 
 
 def start_time(pid: int) -> int | None:

@@ -10,7 +10,13 @@ import hashlib
 from typing import Dict, List, Optional, Tuple
 
 from dcos_tensorflow.task.storage import manifest
-from dcos_tensorflow.task.storage.errors import (
+from dcos_tensorflow.task.storage.manifest import (
+    DocumentError,
+    Manifest,
+    Pointer,
+    Published,
+)
+from dcos_tensorflow.task.storage.s3.errors import (
     ConditionFailed,
     DamagedCheckpoint,
     ObjectMissing,
@@ -19,14 +25,8 @@ from dcos_tensorflow.task.storage.errors import (
     WriterLost,
     problem_error,
 )
-from dcos_tensorflow.task.storage.location import Location
-from dcos_tensorflow.task.storage.manifest import (
-    DocumentError,
-    Manifest,
-    Pointer,
-    Published,
-)
-from dcos_tensorflow.task.storage.object_store import ObjectStore
+from dcos_tensorflow.task.storage.s3.location import Location
+from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
 from dcos_tensorflow.task.storage_spec import Writer
 
 #: A conditional put that another writer disturbs is judged anew so often.

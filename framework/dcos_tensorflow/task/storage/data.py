@@ -18,19 +18,19 @@ import posixpath
 from typing import List, Optional, Sequence, Tuple
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.shared_copies import (
+from dcos_tensorflow.task.python.shared_copies import (
     Copies,
     CopyHeld,
     UnsafeFolder,
     own_folder,
     users_folder,
 )
-from dcos_tensorflow.task.storage.connection import Connection
-from dcos_tensorflow.task.storage.errors import problem_error, storage_error
-from dcos_tensorflow.task.storage.location import Location, parse_uri
 from dcos_tensorflow.task.storage.manifest import safe_path
-from dcos_tensorflow.task.storage.object_store import ObjectStore
-from dcos_tensorflow.task.storage.objects import ObjectFetch, WantedObject
+from dcos_tensorflow.task.storage.s3.connection import Connection
+from dcos_tensorflow.task.storage.s3.errors import problem_error, storage_error
+from dcos_tensorflow.task.storage.s3.location import Location, parse_uri
+from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
+from dcos_tensorflow.task.storage.s3.objects import ObjectFetch, WantedObject
 from dcos_tensorflow.task.storage_spec import DataCache, DataItem
 
 

@@ -17,14 +17,14 @@ from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.storage import layout, snapshot, state_file
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer
-from dcos_tensorflow.task.storage.connection import Connection
-from dcos_tensorflow.task.storage.disk import write_text
-from dcos_tensorflow.task.storage.download import Download
-from dcos_tensorflow.task.storage.errors import DamagedCheckpoint, StorageError, problem_error
 from dcos_tensorflow.task.storage.layout import Choice, FileFacts, Listing, Patience
-from dcos_tensorflow.task.storage.location import Location, parse_uri
-from dcos_tensorflow.task.storage.object_store import Listed, ObjectStore
-from dcos_tensorflow.task.storage.objects import ObjectFetch, WantedObject
+from dcos_tensorflow.task.storage.s3.connection import Connection
+from dcos_tensorflow.task.storage.s3.disk import write_text
+from dcos_tensorflow.task.storage.s3.download import Download
+from dcos_tensorflow.task.storage.s3.errors import DamagedCheckpoint, StorageError, problem_error
+from dcos_tensorflow.task.storage.s3.location import Location, parse_uri
+from dcos_tensorflow.task.storage.s3.object_store import Listed, ObjectStore
+from dcos_tensorflow.task.storage.s3.objects import ObjectFetch, WantedObject
 
 _MAX_STATE = 1 << 20
 #: Where the files were written is not known: no absolute name in a state file lies below this.

@@ -11,13 +11,13 @@ of a sweep has told goes along with a checkpoint, and is none by itself.
 from __future__ import annotations
 
 import posixpath
+import re
 from dataclasses import field
 from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple, Union
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.checkpoints import STATE_FILE, step_of
-from dcos_tensorflow.task.measured import FILE_NAME as MEASURED
+from dcos_tensorflow.task.output.measured import FILE_NAME as MEASURED
 from dcos_tensorflow.task.storage import state_file
 
 #: Names of our own working folders inside the directory; no job's file begins like this.
@@ -33,10 +33,10 @@ KIND_KERAS = "keras"
 KIND_SAVED_MODEL = "saved_model"
 KIND_FILES = "files"
 
-_SHARD = pattern(r"(?P<prefix>.+)\.data-(?P<index>\d{5})-of-(?P<count>\d{5})\Z")
-_EVENTS = pattern(r"events\.out\.tfevents\.")
-_TEMPORARY = pattern(r"(\.tempstate\d+|\.tmp[0-9a-zA-Z_]*|~|\.swp)\Z")
-_KERAS_STEP = pattern(r"(\d+)(?=\D*\Z)")
+_SHARD = re.compile(r"(?P<prefix>.+)\.data-(?P<index>\d{5})-of-(?P<count>\d{5})\Z")
+_EVENTS = re.compile(r"events\.out\.tfevents\.")
+_TEMPORARY = re.compile(r"(\.tempstate\d+|\.tmp[0-9a-zA-Z_]*|~|\.swp)\Z")
+_KERAS_STEP = re.compile(r"(\d+)(?=\D*\Z)")
 _KERAS_ENDS = (".weights.h5", ".keras", ".h5", ".hdf5")
 
 

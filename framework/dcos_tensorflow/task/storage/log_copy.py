@@ -15,18 +15,18 @@ import time
 from typing import Dict, Iterator, List, Tuple
 
 from dcos_tensorflow.task.storage import layout, status
-from dcos_tensorflow.task.storage.connection import Connection
-from dcos_tensorflow.task.storage.errors import (
+from dcos_tensorflow.task.storage.manifest import safe_path
+from dcos_tensorflow.task.storage.rounds import Rounds
+from dcos_tensorflow.task.storage.s3.connection import Connection
+from dcos_tensorflow.task.storage.s3.errors import (
     Cancelled,
     ConditionFailed,
     ObjectChanged,
     ObjectMissing,
 )
-from dcos_tensorflow.task.storage.location import Location
-from dcos_tensorflow.task.storage.manifest import safe_path
-from dcos_tensorflow.task.storage.object_store import Listed, ObjectStore
-from dcos_tensorflow.task.storage.rounds import Rounds
-from dcos_tensorflow.task.storage.workers import run_all
+from dcos_tensorflow.task.storage.s3.location import Location
+from dcos_tensorflow.task.storage.s3.object_store import Listed, ObjectStore
+from dcos_tensorflow.task.storage.s3.workers import run_all
 
 #: So much of the end of a file is compared before it is appended to.
 OVERLAP = 64 << 10

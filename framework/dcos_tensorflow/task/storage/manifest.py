@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import replace
 from typing import Any, Dict, FrozenSet, Iterable, Mapping, Optional, Sequence, Tuple
 
-from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.storage.location import MEBIBYTE
+from dcos_tensorflow.task.storage.s3.location import MEBIBYTE
 from dcos_tensorflow.task.storage_spec import Writer
 
 VERSION = 1
@@ -34,8 +34,8 @@ MAX_PARTS = 9_000
 #: Earlier services that wrote here are remembered so far back.
 MAX_SUPERSEDED = 20
 
-_ID = pattern(r"(?P<lineage>[0-9a-f]{8})-(?P<generation>\d{8})-\d{6}-(?P<token>[0-9a-f]{8})\Z")
-_DIGEST = pattern(r"[0-9a-f]{64}\Z")
+_ID = re.compile(r"(?P<lineage>[0-9a-f]{8})-(?P<generation>\d{8})-\d{6}-(?P<token>[0-9a-f]{8})\Z")
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class DocumentError(ValueError):

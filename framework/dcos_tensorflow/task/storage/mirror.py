@@ -15,14 +15,14 @@ import time
 from dataclasses import replace
 from typing import Callable, Dict, FrozenSet, Iterator, List, Set, Tuple
 
-from dcos_tensorflow.task.storage import layout, snapshot, status
-from dcos_tensorflow.task.storage.connection import Connection
-from dcos_tensorflow.task.storage.errors import Cancelled, StorageError
+from dcos_tensorflow.task.storage import layout, status
 from dcos_tensorflow.task.storage.layout import FileFacts
-from dcos_tensorflow.task.storage.location import Location
 from dcos_tensorflow.task.storage.rounds import Uploading
-from dcos_tensorflow.task.storage.upload import CheckpointUpload, SourceChanged
-from dcos_tensorflow.task.storage.workers import run_all
+from dcos_tensorflow.task.storage.s3.connection import Connection
+from dcos_tensorflow.task.storage.s3.errors import Cancelled, StorageError
+from dcos_tensorflow.task.storage.s3.location import Location
+from dcos_tensorflow.task.storage.s3.upload import CheckpointUpload, SourceChanged
+from dcos_tensorflow.task.storage.s3.workers import run_all
 
 #: These make a model visible to its readers, so they go up after its other files.
 _LAST = ("saved_model.pb", "fingerprint.pb", "keras_metadata.pb")
@@ -83,7 +83,7 @@ class Mirror(Uploading):
     _round = copy_once
 
     def _due(self, ended: bool) -> List[FileFacts]:
-        listing = snapshot.look(self._directory)
+        listing = self._looked_at(self._directory)
         checkpoints = {posixpath.dirname(path) for path in listing.states}
         others = self._others()
         now = time.monotonic()

@@ -15,8 +15,11 @@ from typing import Dict, Optional, Tuple
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage import layout, manifest, snapshot, status
 from dcos_tensorflow.task.storage.checkpoint_store import OwnedPointer
-from dcos_tensorflow.task.storage.connection import Connection
-from dcos_tensorflow.task.storage.errors import (
+from dcos_tensorflow.task.storage.layout import Choice, FileFacts, Patience
+from dcos_tensorflow.task.storage.manifest import FileEntry, Manifest, Published
+from dcos_tensorflow.task.storage.rounds import Uploading
+from dcos_tensorflow.task.storage.s3.connection import Connection
+from dcos_tensorflow.task.storage.s3.errors import (
     Cancelled,
     DamagedCheckpoint,
     Problem,
@@ -24,13 +27,10 @@ from dcos_tensorflow.task.storage.errors import (
     WriterLost,
     storage_error,
 )
-from dcos_tensorflow.task.storage.layout import Choice, FileFacts, Patience
-from dcos_tensorflow.task.storage.location import Location
-from dcos_tensorflow.task.storage.manifest import FileEntry, Manifest, Published
-from dcos_tensorflow.task.storage.object_store import ObjectStore
-from dcos_tensorflow.task.storage.rounds import Uploading
+from dcos_tensorflow.task.storage.s3.location import Location
+from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
+from dcos_tensorflow.task.storage.s3.upload import CheckpointUpload, SourceChanged
 from dcos_tensorflow.task.storage.snapshot import SetAside
-from dcos_tensorflow.task.storage.upload import CheckpointUpload, SourceChanged
 from dcos_tensorflow.task.storage_spec import Writer
 
 #: A checkpoint that changed while it was set aside is looked at again so often, at once.
@@ -188,12 +188,12 @@ class Publisher(Uploading):
 
     def _look(self, patience: Patience) -> Choice:
         """Return what ``layout`` chooses; a listing that was torn by a save is made again."""
-        listing = snapshot.look(self._plan.directory, self._looked)
+        listing = self._looked_at(self._plan.directory, self._looked)
         choice = layout.choose(listing, patience)
         for _ in range(_LOOKS):
             if not choice.torn:
                 break
-            again = snapshot.look(self._plan.directory, self._looked)
+            again = self._looked_at(self._plan.directory, self._looked)
             if again.files == listing.files:
                 break
             listing, choice = again, layout.choose(again, patience)

@@ -16,19 +16,20 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.checkpoints import STATE_FILE
-from dcos_tensorflow.task.storage import download, layout, snapshot
+from dcos_tensorflow.task.storage import layout, snapshot
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer
-from dcos_tensorflow.task.storage.connection import Connection
-from dcos_tensorflow.task.storage.disk import write_text
-from dcos_tensorflow.task.storage.download import Download
-from dcos_tensorflow.task.storage.errors import (
+from dcos_tensorflow.task.storage.initial import InitialState
+from dcos_tensorflow.task.storage.manifest import Manifest, Published
+from dcos_tensorflow.task.storage.s3 import download
+from dcos_tensorflow.task.storage.s3.connection import Connection
+from dcos_tensorflow.task.storage.s3.disk import write_text
+from dcos_tensorflow.task.storage.s3.download import Download
+from dcos_tensorflow.task.storage.s3.errors import (
     DamagedCheckpoint,
     Problem,
     storage_error,
 )
-from dcos_tensorflow.task.storage.initial import InitialState
-from dcos_tensorflow.task.storage.location import Location
-from dcos_tensorflow.task.storage.manifest import Manifest, Published
+from dcos_tensorflow.task.storage.s3.location import Location
 
 RESTORE_PREFIX = f"{layout.STAGING_PREFIX}restore-"
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
-from typing import Optional
+from typing import FrozenSet, Optional
 
-from dcos_tensorflow.task.storage import status
-from dcos_tensorflow.task.storage.connection import Connection
-from dcos_tensorflow.task.storage.errors import Cancelled, storage_error
+from dcos_tensorflow.task.storage import layout, snapshot, status
+from dcos_tensorflow.task.storage.s3.connection import Connection
+from dcos_tensorflow.task.storage.s3.errors import Cancelled, storage_error
 
 
 class Rounds:
@@ -84,6 +84,14 @@ class Rounds:
             self._board.change(state=status.STATE_STOPPED)
 
 
+def _is_utf_8(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Uploading(Rounds):
     """Rounds that bring something up, and one more for what is left at the end.
 
@@ -92,6 +100,23 @@ class Uploading(Rounds):
 
     _finishing = False
     _saw_end = False
+    _nameless: FrozenSet[str] = frozenset()
+
+    def _looked_at(
+        self, directory: str, looked: Optional[snapshot.Looked] = None
+    ) -> layout.Listing:
+        """Return what a directory holds, less the files that no key of S3 can name.
+
+        A key is UTF-8, a file's name is bytes. Each such file is logged once.
+        """
+        listing = snapshot.look(directory, looked)
+        nameless = {fact.path for fact in listing.files if not _is_utf_8(fact.path)}
+        for path in sorted(nameless - self._nameless):
+            shown = path.encode("utf-8", "backslashreplace").decode()
+            self._connection.log(f"{shown}: is not kept in S3: its name is not UTF-8")
+        self._nameless = frozenset(nameless)
+        files = tuple(fact for fact in listing.files if fact.path not in nameless)
+        return replace(listing, files=files)
 
     def _round(self, ended: bool = False) -> object:
         """Look, and bring up what is new. ``ended``: the user's process has ended."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Dict, Optional
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.storage.errors import Problem
+from dcos_tensorflow.task.storage.s3.errors import Problem
 
 #: Data or a checkpoint are brought before a start.
 STATE_FETCHING = "fetching"

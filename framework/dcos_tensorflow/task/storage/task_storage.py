@@ -12,12 +12,18 @@ from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.environment import Directories, is_url
 from dcos_tensorflow.task.storage import layout, snapshot, status
 from dcos_tensorflow.task.storage.checkpoint_store import OwnedPointer, read_pointer
-from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.data import FetchedData, fetch_data
-from dcos_tensorflow.task.storage.errors import (
+from dcos_tensorflow.task.storage.follower import CheckpointFollower
+from dcos_tensorflow.task.storage.initial import InitialState
+from dcos_tensorflow.task.storage.log_copy import LogCopy
+from dcos_tensorflow.task.storage.manifest import Published
+from dcos_tensorflow.task.storage.mirror import Mirror
+from dcos_tensorflow.task.storage.publisher import Publisher, PublishPlan
+from dcos_tensorflow.task.storage.restorer import Restored, Restorer, local_state
+from dcos_tensorflow.task.storage.s3.connection import Connection
+from dcos_tensorflow.task.storage.s3.errors import (
     Cancelled,
     Problem,
     StorageError,
@@ -25,16 +31,10 @@ from dcos_tensorflow.task.storage.errors import (
     problem_error,
     storage_error,
 )
-from dcos_tensorflow.task.storage.follower import CheckpointFollower
-from dcos_tensorflow.task.storage.initial import InitialState
-from dcos_tensorflow.task.storage.location import Location, S3Settings, parse_uri
-from dcos_tensorflow.task.storage.log_copy import LogCopy
-from dcos_tensorflow.task.storage.manifest import Published
-from dcos_tensorflow.task.storage.mirror import Mirror
-from dcos_tensorflow.task.storage.publisher import Publisher, PublishPlan
-from dcos_tensorflow.task.storage.restorer import Restored, Restorer, local_state
-from dcos_tensorflow.task.storage.retry import Gate
+from dcos_tensorflow.task.storage.s3.location import Location, S3Settings, parse_uri
+from dcos_tensorflow.task.storage.s3.retry import Gate
 from dcos_tensorflow.task.storage_spec import CheckpointPlace, Storage
+from dcos_tensorflow.task.supervise.environment import Directories, is_url
 
 #: What the last checkpoint may take of the time at the end, where directories are copied as well.
 _CHECKPOINT_SHARE = 0.8

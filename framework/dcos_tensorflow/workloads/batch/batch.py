@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.model.workload_spec import (
+from dcos_tensorflow.core.spec.workload_spec import (
     MAX_PAYLOAD,
     MOST_UNITS,
     BatchSpec,

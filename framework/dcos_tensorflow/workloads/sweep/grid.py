@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 
-from dcos_tensorflow.core.model.workload_spec import ParameterValue, SweepSpec
+from dcos_tensorflow.core.spec.workload_spec import ParameterValue, SweepSpec
 
 
 def combinations(spec: SweepSpec) -> list[dict[str, ParameterValue]]:

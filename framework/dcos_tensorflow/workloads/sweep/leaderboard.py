@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from dcos_tensorflow.core.model.workload_spec import Goal, ParameterValue
+from dcos_tensorflow.core.spec.workload_spec import Goal, ParameterValue
 from dcos_tensorflow.records import dataclass
 
 Document = Mapping[str, Any]

@@ -9,7 +9,7 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 
-from dcos_tensorflow.core.model.workload_spec import ParameterValue
+from dcos_tensorflow.core.spec.workload_spec import ParameterValue
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.svg import BLUE, ORANGE, framed, words
 from dcos_tensorflow.workloads.sweep.leaderboard import Board, Row

@@ -6,7 +6,8 @@ and draws from a seed of its own. So it depends on no order of events, and on no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import heapq
+from collections.abc import Callable, Iterable, Sequence
 
 import optuna
 from optuna.distributions import (
@@ -17,7 +18,8 @@ from optuna.distributions import (
 )
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from dcos_tensorflow.core.model.workload_spec import (
+from dcos_tensorflow.core.spec.workload_spec import (
+    Goal,
     Parameter,
     ParameterKind,
     ParameterValue,
@@ -27,22 +29,27 @@ from dcos_tensorflow.core.model.workload_spec import (
 from dcos_tensorflow.workloads.sweep.grid import seed_of
 from dcos_tensorflow.workloads.sweep.trial import FACTOR, Trial
 
+#: A suggestion looks at so many trials, the best and the newest, of all that it may know: what it
+#: costs does not grow with the sweep. TPE tells at most 25 good ones from the rest.
+BEST, NEWEST = 100, 400
+
 # It tells of each study that is made, and of each way to sample that its own user may not expect.
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def suggested(
-    spec: SweepSpec, number: int, known: Iterable[Trial], running: Iterable[Trial]
+    spec: SweepSpec, number: int, known: Sequence[Trial], running: Iterable[Trial]
 ) -> dict[str, ParameterValue]:
     """Return the parameters of trial ``number``.
 
-    ``known`` are trials that have ended, ``running`` those between them and this one, of which the
+    ``known`` are trials that have ended, by their numbers; ``running`` are those of which the
     parameters count and nothing else.
     """
     seed = seed_of(spec, number)
     if spec.method is SearchMethod.TPE:
         sampler: optuna.samplers.BaseSampler = optuna.samplers.TPESampler(seed=seed)
-        told = [*((finished, t) for t in known), *((_running, t) for t in running)]
+        ended = ((finished, trial) for trial in _looked_at(spec, known))
+        told = (*ended, *((_running, trial) for trial in running))
         shown = [seen for see, trial in told if (seen := _if_possible(see, spec, trial))]
     else:
         sampler, shown = optuna.samplers.RandomSampler(seed=seed), []
@@ -50,6 +57,15 @@ def suggested(
     study.add_trials(shown)
     found: dict[str, ParameterValue] = study.ask(_space(spec)).params
     return found
+
+
+def _looked_at(spec: SweepSpec, known: Sequence[Trial]) -> list[Trial]:
+    """Return the best and the newest, in the order of their numbers."""
+    older, newest = known[:-NEWEST], known[-NEWEST:]
+    sign = -1 if spec.goal is Goal.MAXIMIZE else 1
+    valued = [(sign * trial.value, trial.number) for trial in older if trial.value is not None]
+    best = {number for _, number in heapq.nsmallest(BEST, valued)}
+    return [*(trial for trial in older if trial.number in best), *newest]
 
 
 def finished(spec: SweepSpec, trial: Trial) -> FrozenTrial:

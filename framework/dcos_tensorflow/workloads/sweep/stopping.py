@@ -11,7 +11,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from dcos_tensorflow.core.model.workload_spec import EarlyStopping, Goal, SweepSpec
+from dcos_tensorflow.core.spec.workload_spec import EarlyStopping, Goal, SweepSpec
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.workloads.sweep.trial import FACTOR, Point, Trial
 

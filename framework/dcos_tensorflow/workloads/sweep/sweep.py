@@ -1,9 +1,10 @@
 """The producer of a sweep: one trial after the other, each by what those before it have shown.
 
-Trial n knows the trials up to n - lag, and no others, whatever has ended meanwhile; it is suggested
-only when all of these have. So neither the order in which trials end, nor how many run at once, nor
-a crash changes a suggestion or which trials are stopped. How many a trial knows is kept with it: a
-sweep goes on as it began when its options change.
+Trial n knows the trials up to n - lag, and no others, whatever has ended meanwhile. So neither the
+order in which trials end, nor how many run at once, nor a crash changes a suggestion or which
+trials are stopped. A straggler, a trial that does not end while as many as the lag begin after it,
+holds up no other: those know all before them but the straggler. What a trial knows is kept with it:
+a sweep goes on as it began when its options change.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.core.job_parameters import shape_of, variables
 from dcos_tensorflow.core.model.units import number_told
-from dcos_tensorflow.core.model.workload_spec import (
+from dcos_tensorflow.core.spec.workload_spec import (
     EarlyStopping,
     ParameterValue,
     SearchMethod,
@@ -71,7 +72,10 @@ class Sweep(Producer):
         """Take a trial as it was given, and its verdict once it has ended."""
         if unit.number == len(self._trials):
             payload = unit.payload
-            self._trials.append(Trial(unit.number, payload["context"], payload["known"]))
+            without = frozenset(payload.get("without", ()))
+            self._trials.append(
+                Trial(unit.number, payload["context"], payload["known"], without=without)
+            )
         if unit.outcome is not None:
             self.ended(unit.number, unit.outcome, unit.result)
 
@@ -87,11 +91,14 @@ class Sweep(Producer):
         if trial.ended:
             return None
         trial = self._trials[number] = trial.with_points(self._spec, points)
-        stop = stopped(self._spec, trial, self._trials[: trial.known])
+        stop = stopped(self._spec, trial, self._known_by(trial))
         return Stop(stop.why, {"measured": trial.measured()}) if stop else None
 
     def shown(self, number: int) -> Mapping[str, Any]:
-        """Return the parameters, the value or the last one measured, and why there is none."""
+        """Return the parameters, the value or the last one measured, and why there is none.
+
+        ``without`` are the stragglers that its suggestion did not wait for.
+        """
         trial = self._trials[number]
         points = trial.in_order
         last = points[-1] if points else None
@@ -100,25 +107,38 @@ class Sweep(Producer):
             "value": trial.value,
             "measured": last and {"step": last.step, "value": last.value},
             "stopped_at": trial.stopped_at,
+            "without": sorted(trial.without),
             "why": trial.why,
         }
 
     def _suggested(self) -> Trial | None:
-        """Return the next trial; None while others must end before it can be said."""
-        number, known = len(self._trials), 0
-        if self._spec.learns:
-            before = self._trials[-1].known if self._trials else 0
-            known = max(before, number - self._spec.lag + 1)
-            if not all(trial.ended for trial in self._trials[:known]):
-                return None
-        return Trial(number, self._parameters(number, known), known)
+        """Return the next trial; None while ``lag`` trials are under way."""
+        number = len(self._trials)
+        if not self._spec.learns:
+            return Trial(number, self._parameters(number, (), ()), known=0)
+        under_way = [trial for trial in self._trials if not trial.ended]
+        if len(under_way) >= self._spec.lag:
+            return None
+        before = self._trials[-1].known if self._trials else 0
+        count = max(before, number - self._spec.lag + 1)
+        without = frozenset(trial.number for trial in under_way if trial.number < count)
+        known = [trial for trial in self._trials[:count] if trial.number not in without]
+        # Those between the known and this one are not looked at, whether they have ended or not.
+        running = [trial for trial in under_way if trial.number in without]
+        running += self._trials[count:]
+        return Trial(number, self._parameters(number, known, running), count, without=without)
 
-    def _parameters(self, number: int, known: int) -> Mapping[str, ParameterValue]:
+    def _known_by(self, trial: Trial) -> Sequence[Trial]:
+        return [t for t in self._trials[: trial.known] if t.number not in trial.without]
+
+    def _parameters(
+        self, number: int, known: Sequence[Trial], running: Sequence[Trial]
+    ) -> Mapping[str, ParameterValue]:
         if self._spec.method is SearchMethod.GRID:
             return self._grid[number]
         from dcos_tensorflow.workloads.sweep.search import suggested
 
-        return suggested(self._spec, number, self._trials[:known], self._trials[known:])
+        return suggested(self._spec, number, known, running)
 
     @functools.cached_property
     def _grid(self) -> list[dict[str, ParameterValue]]:
@@ -133,6 +153,8 @@ class Sweep(Producer):
             "directory": self._directory(trial),
             "known": trial.known,
         }
+        if trial.without:
+            payload["without"] = sorted(trial.without)
         if shape := shape_of(trial.parameters):
             payload["shape"] = [[str(role), option, value] for role, option, value in shape]
         judged = self._spec.early_stopping is not EarlyStopping.NONE
@@ -154,7 +176,7 @@ class Sweep(Producer):
             return replace(trial, why="it failed")
         trial = trial.with_points(self._spec, result.get("measured"))
         points = trial.in_order
-        stop = stopped(self._spec, trial, self._trials[: trial.known])
+        stop = stopped(self._spec, trial, self._known_by(trial))
         if stop is not None:
             # It may have gone on before it was told: what came of that must not count.
             told = dict(sorted(trial.points.items())[: stop.turn + 1])

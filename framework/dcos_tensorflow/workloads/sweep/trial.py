@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
-from dcos_tensorflow.core.model.workload_spec import ParameterValue, SweepSpec
+from dcos_tensorflow.core.spec.workload_spec import ParameterValue, SweepSpec
 from dcos_tensorflow.records import dataclass
 
 #: A trial is judged once in each span of steps, each so many times as long as the one before.
@@ -28,7 +28,8 @@ class Point:
 class Trial:
     """A trial of a sweep.
 
-    ``known`` is how many trials, those of the lowest numbers, it was suggested and is judged by.
+    ``known`` is how many trials, those of the lowest numbers, it was suggested and is judged by;
+    ``without`` are the numbers of those among them that had not ended then, and do not count.
     ``points`` are by the number of their span. ``ended`` says that its outcome is known: then
     ``value`` is what it counts with, None where it has none, and ``stopped_at`` the step at which
     it counts as stopped early, whether it was stopped in time or had reached its end meanwhile.
@@ -43,6 +44,7 @@ class Trial:
     value: float | None = None
     stopped_at: int | None = None
     why: str = ""
+    without: frozenset[int] = frozenset()
 
     def with_points(self, spec: SweepSpec, told: object) -> Trial:
         """Return the trial with these measured values (``Points``); what is none is passed over."""

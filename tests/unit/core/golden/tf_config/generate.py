@@ -24,8 +24,8 @@ from dcos_tensorflow.core.cluster.cluster_spec import (
     runner_cluster,
 )
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, Strategy, TaskRole
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec, Strategy, TaskRole
 
 HERE = Path(__file__).resolve().parent
 PORTS = {

@@ -1,1 +1,0 @@
-"""A service as this machine knows it: its scheduler, what that answers, how a job ended."""

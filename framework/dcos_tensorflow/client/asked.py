@@ -1,0 +1,80 @@
+"""Of which service something is asked. Made by ``flags`` of what a command line names.
+
+The same for every command: a service of this machine, by its name or because it is the only one, or
+the one whose API is at an address. Commands need not know which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dcos_tensorflow.client import ending, registry
+from dcos_tensorflow.client.api_address import API_VARIABLE, ApiAddress
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.records import dataclass
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.client.api_client import SchedulerClient
+    from dcos_tensorflow.client.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Service:
+    """The service that is meant."""
+
+    name: str
+    #: What this machine keeps of it; None for one whose API was named: that may be anywhere.
+    directory: ServiceDirectory | None
+    #: Returns a client of the present scheduler. Raises SchedulerAway.
+    connect: Callable[[], SchedulerClient]
+
+    def snapshot(self) -> Snapshot:
+        """Return where its job stands. Raises SchedulerAway, and CliError for another service's."""
+        found = self.connect().snapshot()
+        if not _same(found.service, self.name):
+            # A scheduler of another service has taken the port.
+            raise UsageError(f"The API that was asked is that of {found.service} now.")
+        return found
+
+    def last_end(self) -> dict[str, Any] | None:
+        """Return how its last job ended; None when nothing is known of that."""
+        return ending.last(self.directory) if self.directory is not None else None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Of which service something is asked, and how the answer is wanted."""
+
+    #: Where services are looked for.
+    work: WorkDirectory
+    #: None: the only one there is.
+    name: str | None
+    as_json: bool = False
+    #: Where to ask; None: the scheduler on this machine.
+    api: ApiAddress | None = None
+
+    def service(self) -> Service:
+        """Return the service that is meant. Raises UsageError, and SchedulerAway of an address."""
+        from dcos_tensorflow.client.api_client import SchedulerClient, connect
+
+        if self.api is None:
+            name, directory = registry.choose(self.work, self.name)
+            return Service(name, directory, partial(connect, directory, name))
+        served = str(SchedulerClient(self.name or "", self.api).get("/v1/job")["service"])
+        if self.name is not None and not _same(self.name, served):
+            raise UsageError(
+                f"The API at {self.api.url} (--api, {API_VARIABLE}) is that of {served}, not of"
+                f" {self.name}."
+            )
+        return Service(served, None, partial(SchedulerClient, served, self.api))
+
+    def client(self) -> SchedulerClient:
+        """Return a client of its scheduler. Raises SchedulerAway."""
+        return self.service().connect()
+
+
+def _same(one: str, other: str) -> bool:
+    return one.strip("/") == other.strip("/")

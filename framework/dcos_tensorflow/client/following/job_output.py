@@ -1,0 +1,141 @@
+"""What the tasks of a service have printed, wherever that lies by now.
+
+Used by ``logs`` and by jobs that were begun in Python. A running scheduler is asked for it, which
+reads the sandboxes through Mesos' files API. Of a local job that has ended the sandboxes lie in the
+service's folder, and are read there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from dcos_tensorflow.client.api_client import SchedulerAway
+from dcos_tensorflow.client.asked import Service
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.following.logs import Standing
+from dcos_tensorflow.client.following.task_output import (
+    ApiOutput,
+    Attempt,
+    FolderOutput,
+    Lines,
+    Lost,
+    NotThere,
+    Output,
+    Unreadable,
+    last_lines,
+)
+from dcos_tensorflow.records import dataclass
+
+_READERS = 8
+
+
+@dataclass(frozen=True)
+class JobOutput:
+    """Whose output there is, and where it is read."""
+
+    output: Output
+    #: The tasks that are meant, in the order of the roles.
+    chosen: Sequence[str]
+    #: The newest attempt of each of them that has one.
+    attempts: Sequence[Attempt]
+
+    def last(self, file: str, lines: int) -> Iterator[tuple[Attempt, list[str] | Exception]]:
+        """Yield the last lines of each attempt's file, or why they cannot be read."""
+
+        def read(attempt: Attempt) -> list[str] | Exception:
+            try:
+                part = last_lines(self.output, attempt, file, lines)
+            except (NotThere, Unreadable, Lost) as error:
+                return error
+            cut = Lines()
+            found = [*cut.whole(part.text), *cut.rest()]
+            return found[max(0, len(found) - lines) :]
+
+        with ThreadPoolExecutor(_READERS, thread_name_prefix="logs") as pool:
+            yield from zip(self.attempts, pool.map(read, self.attempts), strict=True)
+
+
+def served_output(service: Service, tasks: Sequence[str]) -> JobOutput:
+    """Return the output of a job whose scheduler runs. No tasks are all tasks.
+
+    Raises SchedulerAway, and CliError for a task that is not there.
+    """
+    job = service.connect().get("/v1/job")
+    chosen = _chosen(list(job["tasks"]), tasks)
+    attempts = _attempts(job, chosen)
+    return JobOutput(ApiOutput(service.connect), chosen, tuple(attempts.values()))
+
+
+def left_output(service: Service, tasks: Sequence[str], away: SchedulerAway) -> JobOutput:
+    """Return the output of a job that has ended, whose scheduler is ``away``.
+
+    Raises CliError for a task that is not there, and where nothing lies on this machine.
+    """
+    last = service.last_end()
+    if last is None or service.directory is None:
+        # What lies in the folder then is the output of the job before.
+        raise away
+    output = FolderOutput(service.directory)
+    here = output.tasks()
+    if not here:
+        where = last.get("places", {}).get("task logs", "")
+        raise CliError(f"{away} Its output is {where}." if where else str(away))
+    chosen = _chosen(here, tasks)
+    attempts = [found for task in chosen if (found := output.attempt(task)) is not None]
+    return JobOutput(output, chosen, tuple(attempts))
+
+
+class FollowedOutput:
+    """A service's job (``following.logs.Job``), wherever its scheduler is by now."""
+
+    def __init__(self, service: Service, tasks: Sequence[str]) -> None:
+        self._service = service
+        self._tasks = tasks
+        self._gone = False
+
+    def look(self) -> Standing:
+        """Return how things stand. Raises CliError when the scheduler answers what it must not."""
+        try:
+            answer = self._service.connect().ask("GET", "/v1/job")
+        except SchedulerAway as away:
+            self._gone = self._service.last_end() is not None
+            if self._gone:
+                return Standing(done=True)
+            return Standing(away=f"{away} Waiting for it to come back.")
+        if answer.status == 503:
+            return Standing()
+        job = answer.expected()
+        self._gone = False
+        chosen = _meant(list(job["tasks"]), self._tasks)
+        return Standing(_attempts(job, chosen), done=job["phase"] == "done")
+
+    def output(self) -> Output:
+        """Return where files can be read now."""
+        if self._gone and self._service.directory is not None:
+            return FolderOutput(self._service.directory)
+        return ApiOutput(self._service.connect)
+
+
+def _attempts(job: Mapping[str, Any], chosen: Sequence[str]) -> dict[str, Attempt]:
+    """Return the newest attempt of each task that has one."""
+    return {
+        name: Attempt(name, task["task_id"], task["agent_id"])
+        for name, task in job["tasks"].items()
+        if name in chosen and task.get("task_id") and task.get("agent_id")
+    }
+
+
+def _meant(known: Sequence[str], asked: Sequence[str]) -> list[str]:
+    """Return the tasks that are meant: by name, or all of a role."""
+    return [n for n in known if not asked or n in asked or n.rpartition("-")[0] in asked]
+
+
+def _chosen(known: Sequence[str], asked: Sequence[str]) -> list[str]:
+    """Return the tasks that are meant. Raises CliError for a name that none has."""
+    unknown = [name for name in asked if not _meant(known, [name])]
+    if unknown:
+        there = ", ".join(known) or "none"
+        raise CliError(f"There is no task {', '.join(unknown)}; there are {there}.")
+    return _meant(known, asked)

@@ -1,0 +1,1 @@
+"""Agents to be left: which, why, and until when."""

@@ -1,0 +1,191 @@
+"""Who waits for whom while the job runs, since when, and what ends it. Pure.
+
+Shown by ``why`` and beside the progress of a job; ``core.failures.incidents`` asks for the
+standstill, which it ends. What keeps members from being placed or started is no part of this: the
+job's phase and the plan say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.cluster.launch import COMMAND_WAIT_SECONDS, WAIT_SECONDS
+from dcos_tensorflow.core.counted import listed
+from dcos_tensorflow.core.failures.clean_ends import IDLE_SECONDS, EndedServer, ended_servers
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.report import idle_since, waited_for
+from dcos_tensorflow.core.model.service_state import GangView
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.task_table import Fact
+from dcos_tensorflow.core.restarts.gang_queries import knows_strategy, strategy_of
+from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, Strategy
+from dcos_tensorflow.records import dataclass
+
+#: No start takes longer: importing TensorFlow and reaching the peers does not (measured, seconds).
+START_SECONDS = 30.0
+_RUNS = frozenset({JobPhase.STARTING, JobPhase.RUNNING})
+_WORDS_OF_ALL = "no step, no output and hardly any CPU time"
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A task waits, for longer than a start takes."""
+
+    #: The tasks that wait ...
+    tasks: tuple[str, ...]
+    #: ... and those that they wait for, as far as that is known.
+    waits_for: tuple[str, ...]
+    #: Unix seconds.
+    since: float
+    #: What is so, in a sentence that stays the same as long as it is.
+    why: str
+    #: What ends it, in half a sentence.
+    ends: str
+
+    def told(self, now: float) -> str:
+        """Return all of it as a sentence. ``now`` is unix seconds."""
+        seconds = max(round(now - self.since), 0)
+        time = f"{seconds} s" if seconds < 120 else f"{seconds // 60} min"
+        return f"{self.why} (for {time}; {self.ends})"
+
+
+@dataclass(frozen=True)
+class Standstill:
+    """A gang in which no task does anything, and none is known to wait for us."""
+
+    idle: tuple[str, ...]
+    #: Unix seconds.
+    since: float
+
+    @property
+    def summary(self) -> str:
+        """Return what is so, in one sentence."""
+        return f"no task does anything ({_WORDS_OF_ALL}): {listed(self.idle)}"
+
+
+def standstill(view: GangView) -> Standstill | None:
+    """Return since when no task of the gang does anything; None while one does, or may.
+
+    A task that has ended, or waits for a peer's port, does nothing either. Of a task whose runner
+    says nothing, it is not known.
+    """
+    idle = view.tasks.having(Fact.IDLE) & view.roster.members
+    if not idle or view.job.phase is not JobPhase.RUNNING:
+        return None
+    rest = view.roster.members - idle
+    having = view.tasks.having
+    if rest and not having(Fact.FINISHED) | having(Fact.DONE) | having(Fact.WAITS) >= rest:
+        return None
+    records = view.tasks.records_of(idle)
+    times = [idle_since(view.report_of(record)) or 0.0 for record in records]
+    since = max(*times, view.job.phase_since)
+    return Standstill(tuple(record.name for record in records), since)
+
+
+def is_a_failure(view: GangView) -> bool:
+    """Say whether a standstill of this gang, if it lasts, is one that a new start may mend.
+
+    A single task, or independent ones, may wait for anything in the world; and of code that was not
+    recognised it is not known that its tasks wait for each other.
+    """
+    together = strategy_of(view) is not Strategy.INDEPENDENT and len(view.roster) > 1
+    return together and knows_strategy(view) and view.spec.idle_seconds > 0
+
+
+def waits(view: GangView, now: float) -> tuple[Wait, ...]:
+    """Return who waits for whom at ``now`` (unix seconds) for longer than a start takes."""
+    if view.job.is_over or view.job.phase not in _RUNS:
+        return ()
+    servers = [s for s in ended_servers(view) if now - s.record.changed_at >= _grace(view)]
+    told = {name for server in servers for name in server.waiting}
+    return (
+        *(_for_a_server(view, server) for server in servers),
+        *_for_peers(view, now, told),
+        *_for_files(view, now),
+        *_idle(view, decided=bool(servers)),
+    )
+
+
+def _grace(view: GangView) -> float:
+    return view.spec.outcome_grace_seconds
+
+
+def _for_a_server(view: GangView, server: EndedServer) -> Wait:
+    name, whom = server.record.name, server.waiting or server.undecided
+    ended = f"{name} has ended by itself with exit code 0"
+    if server.waiting:
+        why, ends = f"{listed(whom)} waits for {name}: {ended}", "the job ends with that"
+    else:
+        why = f"{ended}, before {listed(whom)} has"
+        ends = f"the job ends with that once {listed(whom)} does nothing for {IDLE_SECONDS:g} s"
+    return Wait(whom, (name,), server.record.changed_at, why, ends)
+
+
+def _for_peers(view: GangView, now: float, told: set[str]) -> Iterator[Wait]:
+    """Yield who waits for a port; ``told`` are those of whom something truer is said."""
+    names = {address: name for name, address in _addresses(view).items()}
+    for record in view.tasks.records_of(view.tasks.having(Fact.WAITS)):
+        if record.name in told or now - record.began_at < START_SECONDS:
+            continue
+        addresses = waited_for(view.report_of(record))
+        peers = tuple(names[a] for a in addresses if a in names)
+        where = ", ".join(f"{names[a]} ({a})" if a in names else a for a in addresses)
+        limit = COMMAND_WAIT_SECONDS if view.spec.job.command else WAIT_SECONDS
+        yield Wait(
+            (record.name,),
+            peers,
+            record.began_at,
+            f"{record.name} waits for {where or 'its peers'} to listen",
+            f"it starts without after {limit} s",
+        )
+
+
+def _addresses(view: GangView) -> dict[str, str]:
+    return dict(view.epoch.addresses) if view.epoch is not None else {}
+
+
+def _for_files(view: GangView, now: float) -> Iterator[Wait]:
+    """Yield members whose process is not started yet: data and checkpoint are brought first."""
+    for record in _running(view):
+        report = view.report_of(record)
+        if report.get("state") != contract.RUNNER_PREPARING:
+            continue
+        if now - record.began_at >= START_SECONDS:
+            doing = str(report.get("summary") or "prepares its start")
+            why = f"{record.name} has not begun: {doing[:1].lower()}{doing[1:]}"
+            yield Wait((record.name,), (), record.began_at, why, "it begins when that is done")
+
+
+def _idle(view: GangView, *, decided: bool) -> Iterator[Wait]:
+    """Yield who does nothing: everybody, or those who can only wait for the others."""
+    found = standstill(view)
+    if found is not None:
+        limit = view.spec.idle_seconds
+        if decided:
+            # Of that the end of a task was said to be the cause.
+            return
+        if is_a_failure(view):
+            ends = f"after {limit:g} s of that (service.idle_seconds) all tasks start again"
+        else:
+            ends = "nothing ends that by itself: the tasks' logs may say what they wait for"
+        yield Wait(found.idle, (), found.since, found.summary, ends)
+        return
+    if strategy_of(view) is not Strategy.MULTI_WORKER or view.job.phase is not JobPhase.RUNNING:
+        return
+    idle = [r for r in _running(view) if view.tasks.has(r.name, Fact.IDLE)]
+    busy = tuple(r.name for r in _running(view) if not view.tasks.has(r.name, Fact.IDLE))
+    if idle:
+        names = tuple(record.name for record in idle)
+        since = max(idle_since(view.report_of(record)) or 0.0 for record in idle)
+        why = f"{listed(names)} can only wait for {listed(busy)}: {_WORDS_OF_ALL}"
+        yield Wait(names, busy, since, why, "every step takes all of them")
+
+
+def _running(view: GangView) -> tuple[TaskRecord, ...]:
+    """Return the members whose containers run."""
+    return tuple(
+        record
+        for record in view.tasks.live
+        if record.state is TaskState.RUNNING and record.role in GANG_ROLES
+    )

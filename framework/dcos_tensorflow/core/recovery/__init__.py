@@ -1,1 +1,0 @@
-"""What becomes of a gang when something happens to it: causes, incidents, restarts, sidecars."""

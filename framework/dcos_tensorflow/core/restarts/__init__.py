@@ -1,0 +1,1 @@
+"""Who restarts when a member is lost or changed, and the way of a restart."""

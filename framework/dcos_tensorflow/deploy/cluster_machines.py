@@ -1,0 +1,250 @@
+"""The machines of an operator's whole cluster, as the command ``capacity`` buys and ends them.
+
+No scheduler serves them: a command leads their store while it runs. What follows is
+``scheduler.standing_machines``'s.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+from dcos_tensorflow.capacity.reconcile import Round
+from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError, UsageError
+from dcos_tensorflow.client.wording import sentence
+from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
+from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.kept.codec import RecordError
+from dcos_tensorflow.core.model.agents import KnownAgent
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
+from dcos_tensorflow.deploy.embedded import cluster as embedded
+from dcos_tensorflow.deploy.settings import Settings, collect_for_run
+from dcos_tensorflow.mesos.agent_files import AgentFilesError, AgentUnreachable, HttpAccess
+from dcos_tensorflow.mesos.gateway import MesosConfig
+from dcos_tensorflow.options import load, service_spec
+from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.scheduler import standing_machines
+from dcos_tensorflow.scheduler.former_life import leading_masters
+from dcos_tensorflow.scheduler.master_watch import AGENTS, agents_in
+from dcos_tensorflow.scheduler.standing_machines import StandingMachines
+from dcos_tensorflow.state.errors import LeadershipTaken, StateError
+from dcos_tensorflow.state.store import StateStore, open_store
+
+LOOK_SECONDS = 5.0
+#: So long a master is looked for.
+_MASTER_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """An operator's cluster: its machines are bought by an options file."""
+
+    #: As the options file calls it.
+    name: str
+    spec: CapacitySpec
+    settings: Settings
+    work: WorkDirectory
+
+    @staticmethod
+    def of(options: Path, flags: Mapping[str, Any], work: WorkDirectory) -> Cluster:
+        """Return what an options file and flags say. Raises CliError."""
+        name, spec = read(options)
+        if spec.deadline_at or spec.deadline_seconds:
+            raise UsageError("capacity.deadline is for a job: a cluster has no work that ends.")
+        return Cluster(name, spec, collect_for_run(os.environ, flags), work)
+
+    @property
+    def state(self) -> str:
+        """Return where their ledger is."""
+        if given := self.settings["state"]:
+            return str(given)
+        make_folder(self.work.path)
+        return f"sqlite:///{self.work.path / 'machines.db'}"
+
+
+def read(options: Path) -> tuple[str, CapacitySpec]:
+    """Return name and section of an options file; no job needs to be in it. Raises CliError."""
+    try:
+        document = json.loads(options.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{options}: {error}.") from error
+    if isinstance(document, dict) and isinstance(document.get("service", {}), dict):
+        service = document.setdefault("service", {})
+        if not {"job_cmd", "job_name"} & service.keys():
+            service["job_cmd"] = "true"
+    spec = service_spec(load(document, folder=options.parent))
+    if spec.capacity is None:
+        raise UsageError(f"{options} has no section capacity: no machines are bought by it.")
+    return spec.name, spec.capacity
+
+
+def up(
+    asked: Cluster, machines: int, *, wait: float, stay: bool, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Buy machines until so many are agents, and return how they stand.
+
+    ``stay`` goes on: what is taken back is replaced, until the budget is spent. Raises CliError.
+    """
+    with _led(asked) as found:
+        began, told = time.monotonic(), ""
+        # An earlier command ended some, and was cut short.
+        found.offer_agents(True)
+        while True:
+            waited = time.monotonic() - began
+            done = found.look(machines, waited)
+            _tell(done, say)
+            why = "; ".join(why for _, why in done.waits)
+            if why and why != told:
+                say(why)
+            told = why
+            if done.stop:
+                return _ended(found, say, f"{done.stop}, all go")
+            if not stay and found.there >= machines:
+                break
+            if not stay and waited >= wait:
+                there = f"{found.there} of {counted(machines, 'machine')} are there"
+                raise CliError(f"After {wait:.0f} s {there}{': ' if why else ''}{why}.")
+            sleep(0.0 if done.orders else LOOK_SECONDS)
+        return standing_machines.document(found.ledger, asked.spec, {}, time.time())
+
+
+def down(asked: Cluster, *, wait: float, force: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    """End all machines, each when no task runs there any more, and return how they stand.
+
+    Their agents are offered to no framework meanwhile. ``force``: whatever runs. Raises CliError.
+    """
+    with _led(asked) as found:
+        began = time.monotonic()
+        refused = ""
+        while found.ledger.left:
+            refused = refused or found.offer_agents(False)
+            # A machine that is no agent yet goes when nothing runs on the others.
+            done = found.look(release=True, end=force or not found.busy)
+            _tell(done, say)
+            if found.ledger.left and time.monotonic() - began >= wait:
+                left = counted(found.ledger.left, "machine")
+                busy = f", tasks run on {found.busy} of them" if found.busy else ""
+                more = f" ({refused})" if refused else ""
+                raise CliError(f"After {wait:.0f} s {left} are left{busy}{more}.")
+            sleep(LOOK_SECONDS if found.ledger.left else 0.0)
+        return standing_machines.document(found.ledger, asked.spec, {}, time.time())
+
+
+def released(asked: Cluster, say: Callable[[str], None]) -> dict[str, Any]:
+    """Give back the machines on which nothing runs now. Raises CliError."""
+    with _led(asked) as found:
+        _tell(found.look(release=True), say)
+        # What leaves is written first, and ended in the next round.
+        _tell(found.look(release=True), say)
+        return standing_machines.document(found.ledger, asked.spec, {}, time.time())
+
+
+def standing(asked: Cluster) -> dict[str, Any]:
+    """Return how they stand, as the last command has left it. Raises CliError."""
+    with _opened(asked) as store:
+        try:
+            ledger = standing_machines.kept_ledger(store.load())
+        except RecordError as error:
+            raise CliError(f"The ledger cannot be read: {sentence(str(error))}") from error
+    return standing_machines.document(ledger, asked.spec, {}, time.time())
+
+
+def _ended(found: StandingMachines, say: Callable[[str], None], why: str) -> dict[str, Any]:
+    say(why)
+    while found.ledger.left:
+        _tell(found.look(end=True), say)
+        sleep(LOOK_SECONDS)
+    raise CliError(f"{sentence(why)}")
+
+
+def _tell(done: Round, say: Callable[[str], None]) -> None:
+    for each in done.why:
+        say(each)
+
+
+@contextmanager
+def _led(asked: Cluster) -> Iterator[StandingMachines]:
+    """Open the store and lead it: no other command buys or ends these machines meanwhile."""
+    agents, offer = _master(asked)
+    with _opened(asked) as store:
+        try:
+            leadership = store.lead(f"capacity, pid {os.getpid()}", 0.0, lambda _: None)
+        except LeadershipTaken as error:
+            raise CliError(sentence(str(error)), EXIT_LOCKED) from error
+        with leadership:
+            try:
+                yield StandingMachines(store, asked.name, asked.spec, agents, offer)
+            except RecordError as error:
+                raise CliError(f"The ledger cannot be read: {sentence(str(error))}") from error
+
+
+@contextmanager
+def _opened(asked: Cluster) -> Iterator[StateStore]:
+    try:
+        with closing(open_store(asked.state, f"{asked.name.strip('/')}/machines")) as store:
+            yield store
+    except StateError as error:
+        raise CliError(f"The state store: {sentence(str(error))}", EXIT_LOCKED) from error
+
+
+def _master(
+    asked: Cluster,
+) -> tuple[Callable[[], Sequence[KnownAgent] | None], Callable[[str, bool], None]]:
+    """Return how the master is asked for its agents, and told to offer one to no framework."""
+    settings, masters = asked.settings, asked.settings["master"]
+    principal, secret = settings["principal"], settings.secret("secret")
+    if settings["local"]:
+        status = embedded.running(asked.work.local)
+        if status is None:
+            raise CliError(f"No embedded cluster runs in {asked.work.local}.")
+        who = embedded.Cluster.at(asked.work.local, status, own=False).credentials
+        masters, principal, secret = status.master, who.principal, who.secret
+    if not masters:
+        raise UsageError("Which cluster? Name its masters with --master, or say --local.")
+    config = MesosConfig(
+        masters=masters,
+        principal=principal,
+        secret=secret,
+        ca_file=settings["ca_file"],
+        client_cert=settings["client_cert"],
+        client_key=settings["client_key"],
+        verify=settings["verify"],
+    )
+    tls = config.tls()
+    access = HttpAccess(config.authentication(tls), tls, config.timeout_seconds)
+
+    def at_the_master(act: Callable[[Any], Any]) -> Any:
+        trouble: AgentFilesError = AgentUnreachable(f"no master of {masters} answers")
+        deadline = time.monotonic() + _MASTER_SECONDS
+
+        def goes_on(seconds: float) -> bool:
+            time.sleep(seconds)
+            return time.monotonic() < deadline
+
+        for address in leading_masters(masters, False, goes_on):
+            if address is None:
+                continue
+            try:
+                return act(address)
+            except AgentFilesError as error:
+                trouble = error
+        raise trouble
+
+    def agents() -> Sequence[KnownAgent] | None:
+        try:
+            return tuple(agents_in(at_the_master(lambda m: access.get(m, AGENTS.path))))
+        except (AgentFilesError, KeyError, TypeError, ValueError, AttributeError):
+            return None
+
+    def offer(agent_id: str, is_offered: bool) -> None:
+        kind = "REACTIVATE_AGENT" if is_offered else "DEACTIVATE_AGENT"
+        call = {"type": kind, kind.lower(): {"agent_id": {"value": agent_id}}}
+        at_the_master(lambda m: access.post(m, "/api/v1", call))
+
+    return agents, offer

@@ -1,0 +1,142 @@
+"""The best trial of a sweep as a job of its own, which trains in full: ``sweep best NAME --run``.
+
+Its options are those that the sweep runs with, as its scheduler or its state tells them, without
+the search and with the trial's parameters where a job's own stand: in JOB_CONTEXT and as PARAM_*
+variables. Its code is what the trials ran, as it was packed for them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.client import registry, stored
+from dcos_tensorflow.client.asked import Service
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.core.job_parameters import option_of_role, variables
+from dcos_tensorflow.deploy.job.given_options import GivenOptions
+from dcos_tensorflow.deploy.job.preparation import packed_job
+from dcos_tensorflow.options import as_given
+from dcos_tensorflow.scheduler.overheard import REDACTED
+from dcos_tensorflow.workloads.sweep.leaderboard import Row
+
+
+def given_options(
+    service: Service, best: Row, overrides: tuple[str, ...], work: WorkDirectory, *, fresh: bool
+) -> GivenOptions:
+    """Return the options of the job that trains with the parameters of a trial.
+
+    ``fresh`` says that earlier checkpoints of it are removed. Raises CliError and OptionsError.
+    """
+    known, directory = _options_of(service), service.directory
+    if not known:
+        raise CliError(
+            f"The options of {service.name} are not known: its scheduler was started without them."
+        )
+    source, folder = with_parameters(known, best), Path.cwd()
+    if directory is not None:
+        served = registry.read(directory)
+        folder = Path(served.folder) if served is not None and served.folder else folder
+        code = packed_job(directory, source["service"]["job_url"])
+        source["service"]["job_url"] = str(code or source["service"]["job_url"])
+    given = GivenOptions(source, overrides, folder)
+    _check(given, service, work, fresh=fresh)
+    return given
+
+
+def master_of(service: Service, *, is_said: bool) -> str:
+    """Return the masters that the sweep's cluster has; empty for the embedded one.
+
+    ``is_said``: a flag names another place. Raises UsageError where it is not known.
+    """
+    if is_said:
+        return ""
+    if service.directory is None:
+        raise UsageError(
+            "Where is it to be trained? The API does not tell: name the cluster with --master, or"
+            " say --local."
+        )
+    served = registry.read(service.directory)
+    return served.master if served is not None and not served.local else ""
+
+
+def _options_of(service: Service) -> Mapping[str, Any]:
+    """Return the options in force, or those of the last job; secrets are hidden in them.
+
+    On this machine they are read from the state: the API hides places of secrets, too.
+    """
+    if service.directory is not None:
+        return stored.stored_options(stored.state_url(service.directory), service.name)
+    found: Mapping[str, Any] = service.connect().get("/v1/configurations/target")["options"]
+    return _without_idle(found) if found else found
+
+
+def _without_idle(known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return options that the API has told without places of secrets that nothing is read from.
+
+    It hides these, too, and they have defaults.
+    """
+    service = dict(known["service"])
+    kerberos = dict(service["security"]["kerberos"])
+    if not service["use_gcs_key_secret"]:
+        service.pop("gcs_key_secret", None)
+    if not kerberos["enabled"]:
+        kerberos.pop("keytab_secret", None)
+    return {**known, "service": {**service, "security": {"kerberos": kerberos}}}
+
+
+def with_parameters(known: Mapping[str, Any], best: Row) -> dict[str, Any]:
+    """Return the options of one training in place of those of a sweep."""
+    service = dict(known["service"])
+    context = {**json.loads(service.get("job_context") or "{}"), **best.parameters}
+    service |= {
+        "name": f"{service['name']}-best",
+        "job_context": json.dumps(context),
+        "env": {**service["env"], **variables(best.parameters)},
+    }
+    found = {**known, "service": service}
+    del found["sweep"]
+    for name, value in best.parameters.items():
+        if option_of_role(name) is not None:
+            group, _, option = name.partition(".")
+            found[group] = {**found.get(group, {}), option: value}
+    # Beside the trials' own folders, and never on from the checkpoints of another best one.
+    below = f"best-{best.number}"
+    if service.get("shared_filesystem"):
+        service["shared_filesystem"] = f"{service['shared_filesystem'].rstrip('/')}/{below}"
+    if known["checkpoints"].get("uri"):
+        uri = f"{known['checkpoints']['uri'].rstrip('/')}/{below}"
+        found["checkpoints"] = {**known["checkpoints"], "uri": uri}
+    return found
+
+
+def _check(given: GivenOptions, service: Service, work: WorkDirectory, *, fresh: bool) -> None:
+    """Refuse what is not told whole, code that is not here, and checkpoints of another training."""
+    options = given.load()
+    if REDACTED in json.dumps(as_given(options)):
+        raise CliError(
+            f"The options of {service.name} hold secrets that are not told: run it with an options"
+            " file, and the parameters that sweep best shows as service.job_context."
+        )
+    url = options.service.job_url
+    if service.directory is None and url and "://" not in url and not Path(url).is_absolute():
+        raise CliError(
+            f"The code of {service.name}, {url}, lies with its scheduler: run this on that machine,"
+            " or name the code with --set service.job_url=..."
+        )
+    directory = work.service(options.service.name)
+    if not fresh and _has_checkpoints(directory):
+        before = stored.stored_state(stored.state_url(directory), options.service.name)
+        if before is not None and before.spec.job.context != options.service.job_context:
+            raise UsageError(
+                f"{options.service.name} has trained with other parameters before: remove its"
+                f" checkpoints in {directory.checkpoints} with --fresh, or give this one a name of"
+                " its own with --set service.name=..."
+            )
+
+
+def _has_checkpoints(directory: ServiceDirectory) -> bool:
+    return directory.checkpoints.is_dir() and any(directory.checkpoints.iterdir())

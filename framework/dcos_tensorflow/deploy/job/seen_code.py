@@ -1,0 +1,106 @@
+"""What is seen of a job's code before its start, where it lies on this machine.
+
+Called by ``preparation``. What the task runner would refuse in its sandbox is refused here, by the
+same rules (``job_code.agreement``), and what those rules doubt is told.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.wording import sentence
+from dcos_tensorflow.core.spec.service_spec import TRAINING_ROLES, ServiceSpec, Strategy, TaskRole
+from dcos_tensorflow.deploy.job.deployment import SeenCode
+from dcos_tensorflow.deploy.job.job_archive import unpack
+from dcos_tensorflow.deploy.job.requirements import named_tensorflow
+from dcos_tensorflow.job_code import agreement
+from dcos_tensorflow.job_code.agreement import Tasks
+from dcos_tensorflow.job_code.archives import is_archive
+from dcos_tensorflow.job_code.facts import job_strategy, read_facts
+from dcos_tensorflow.job_code.modules import JobUnusable
+from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE
+from dcos_tensorflow.task import trees
+from dcos_tensorflow.task.python.contracts import find_contract
+from dcos_tensorflow.task.spec import Job
+
+
+def look(spec: ServiceSpec, source: Path | None) -> SeenCode:
+    """Return what is seen of the code in ``source``. Raises UsageError when it cannot run."""
+    if source is None:
+        return SeenCode(spec.job.contract)
+    job = Job(
+        contract=spec.job.contract,
+        name=spec.job.name,
+        path=spec.job.path,
+        command=spec.job.command,
+        context=spec.job.context,
+    )
+    tasks = tasks_of(spec)
+    with _unpacked(source) as root:
+        try:
+            found = find_contract(job, str(root))
+            facts = read_facts(found, str(root))
+            agreement.check(found.contract, facts, tasks)
+            named = named_tensorflow(spec, found, str(root))
+        except JobUnusable as error:
+            text = f"{error}; {error.hint}" if error.hint else str(error)
+            raise UsageError(sentence(f"the job in {source} cannot run: {text}")) from error
+    told = agreement.doubts(found.contract, facts, tasks)
+    return SeenCode(found.contract, job_strategy(found, facts), facts, told, named)
+
+
+def keras_notes(
+    spec: ServiceSpec, code: SeenCode, versions: Mapping[TaskRole, str]
+) -> tuple[str, ...]:
+    """Return what to say of Keras in the TensorFlow that the training tasks run with."""
+    legacy = (role.env.get(LEGACY_KERAS_VARIABLE, "0") for role in spec.roles)
+    if spec.job.legacy_keras or any(value not in ("", "0", "False", "false") for value in legacy):
+        return ()
+    # Where a version is installed for the tasks, they get the Keras that the code needs, too.
+    brought = {role.role for role in spec.roles if role.packages.tensorflow}
+    roles = {*TRAINING_ROLES, TaskRole.PS} - brought
+    trains = {versions.get(role, "") for role in roles}
+    told = (
+        agreement.keras_doubt(code.facts, tasks_of(spec), version) for version in sorted(trains)
+    )
+    return tuple(filter(None, told))
+
+
+def tasks_of(spec: ServiceSpec) -> Tasks:
+    """Return the tasks that run the job's code."""
+    running = [role for role in spec.roles if role.role is not TaskRole.TENSORBOARD]
+    given = [
+        {**r.env, **r.sandbox_env, **{s.env: s.source for s in r.secrets if s.env}} for r in running
+    ]
+    names = {name for variables in given for name in variables}
+    counts = {role.role: role.count for role in running}
+    return Tasks(
+        servers=counts.get(TaskRole.PS, 0),
+        chiefs=counts.get(TaskRole.CHIEF, 0),
+        workers=counts.get(TaskRole.WORKER, 0) + counts.get(TaskRole.GPU_WORKER, 0),
+        evaluators=counts.get(TaskRole.EVALUATOR, 0),
+        variables=frozenset(n for n in names if len({v.get(n) for v in given}) > 1),
+        independent=spec.strategy is Strategy.INDEPENDENT,
+    )
+
+
+@contextmanager
+def _unpacked(source: Path) -> Iterator[Path]:
+    """Give the folder that a task would find of ``source``."""
+    if source.is_dir():
+        yield source
+        return
+    root = Path(tempfile.mkdtemp(prefix="dcos-tensorflow-"))
+    try:
+        if is_archive(source.name):
+            unpack(source, root)
+        else:
+            shutil.copy(source, root)
+        yield root
+    finally:
+        trees.remove(root)

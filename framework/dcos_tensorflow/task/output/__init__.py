@@ -1,0 +1,1 @@
+"""What the user's process tells: its lines, its progress, its event files."""

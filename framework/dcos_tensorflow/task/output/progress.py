@@ -1,0 +1,321 @@
+"""How far the training is: read from the lines a job prints and from its progress file.
+
+``runner`` feeds it every line of the user's output and the new lines of ``PROGRESS_FILE``; what
+came last wins. The steps of event files count where a job tells none itself. Pure: the time is
+given. What is understood is listed in docs/job-contract.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import field, replace
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.records import dataclass
+
+#: Longer lines are data, not progress.
+MAX_LINE = 4000
+#: A result is passed on by several programs: deeper ones are none, and larger numbers no counts.
+MAX_DEPTH = 20
+MAX_COUNT = 2**63 - 1
+#: More metrics, and longer names, are passed over: each report carries all of them.
+MAX_METRICS = contract.MOST_METRICS
+MAX_NAME = contract.METRIC_NAME_LENGTH
+
+_NUMBER = r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf))"
+_IS = r"""["']?\s*[:=]?\s*"""
+#: "Step 5 cancelled" is TensorFlow's own, and none of the training (``contract.MOST_STEPS``).
+_STEP = re.compile(
+    rf"(?<![\w/.])(?:global[_ ])?steps?{_IS}#?\s*(\d+)(?![\d.]*\s*%)\b(?!\.\d|\s+cancel)",
+    re.IGNORECASE,
+)
+_LOSS = re.compile(rf"(?<![\w/.])(?:train(?:ing)?[_ ])?loss{_IS}{_NUMBER}", re.IGNORECASE)
+_ACCURACY = re.compile(
+    rf"(?<![\w/.])(?:train(?:ing)?[_ ])?(?:sparse_)?(?:categorical_|binary_)?acc(?:uracy)?{_IS}"
+    rf"{_NUMBER}(\s*%)?",
+    re.IGNORECASE,
+)
+_EPOCH = re.compile(r"^\s*Epoch\s+(\d+)\s*/\s*(\d+)\b")
+_BATCH = re.compile(r"^\s*(\d+)/(\d+)\b.*\b(?:loss|step)\b")
+_RESULT = re.compile(r"(?:^|\s)result:?\s*(\{.*\})\s*$", re.IGNORECASE)
+#: What a line has in it that tells anything, in small letters: most lines of most jobs have none.
+_TELLING = (
+    *(b"step", b"loss", b"acc", b"epoch", b"result", b"val_", b"auc", b"score", b"error"),
+    *(b"mae", b"mse", b"metric", b"reward", b"perplexity"),
+)
+_WORTH_A_LOOK = re.compile(b"|".join(_TELLING).decode(), re.IGNORECASE)
+#: Of more lines than may be looked at, so many that have each word.
+_NEWEST = 2
+#: What of a record has a place of its own.
+_NAMED = frozenset({"step", "global_step", "loss", "accuracy", "epoch", "epochs"})
+#: A number with its name: "val_loss: 0.3", "auc=0.9". What stands before a place in code or a time
+#: is none.
+_PAIR = re.compile(
+    rf"(?:^|(?<=[\s,(\[|]))([A-Za-z_][\w/.-]{{0,{MAX_NAME - 1}}})(?:: |\s?=\s?){_NUMBER}"
+    r"(?=$|[\s,)\]|])"
+)
+#: A line of nothing but such pairs may have blanks alone between them: "step 3 loss 0.2 auc 0.9".
+_PLAIN_PAIR = re.compile(rf"([A-Za-z_][\w/.-]{{0,{MAX_NAME - 1}}})[:=]? {_NUMBER}(?:[,;] ?| |$)")
+_BLANKS = re.compile(r"\s+")
+_TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The newest known numbers; None where the job has not said any. ``at`` is unix seconds.
+
+    ``start_step`` is the newest step of the present start alone, ``start_steps`` how often it was
+    another one than before; ``told`` says that the job itself tells its steps.
+    """
+
+    step: Optional[int] = None
+    loss: Optional[float] = None
+    accuracy: Optional[float] = None
+    epoch: Optional[int] = None
+    epochs: Optional[int] = None
+    at: Optional[float] = None
+    result: Optional[Mapping[str, Any]] = None
+    start_step: Optional[int] = None
+    start_steps: int = 0
+    told: bool = False
+    #: What else the job has told by name, in its progress file or in a line with other numbers.
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    #: The metrics of the newest line that has told any, loss and accuracy among them.
+    newest: Mapping[str, float] = field(default_factory=dict)
+    #: Names of the metrics that the job itself has told: its event files' are passed over.
+    named: FrozenSet[str] = frozenset()
+
+    def as_json(self) -> Mapping[str, Any]:
+        """Return what ``GET /v1/status`` shows under ``progress``."""
+        return {
+            "step": self.step,
+            "loss": self.loss,
+            "accuracy": self.accuracy,
+            "epoch": self.epoch,
+            "epochs": self.epochs,
+            "metrics": dict(self.metrics),
+            "at": self.at,
+        }
+
+
+def begin_start(progress: Progress) -> Progress:
+    """Return the progress as another start begins: what is known stays until it says more."""
+    return replace(progress, start_step=None, start_steps=0, told=False)
+
+
+def told_before(metrics: object, result: object) -> Progress:
+    """Return the progress as another attempt begins of what has told these; none is passed over."""
+    told = metrics if isinstance(metrics, dict) else {}
+    numbers = {name: value for name, given in told.items() if (value := _finite(given)) is not None}
+    known = Progress(
+        loss=numbers.pop("loss", None), accuracy=numbers.pop("accuracy", None), metrics=numbers
+    )
+    return _with_result(known, result, None) if isinstance(result, dict) and result else known
+
+
+def numbers_of(progress: Progress) -> Dict[str, float]:
+    """Return all metrics by their names, loss and accuracy among them."""
+    told = {"loss": progress.loss, "accuracy": progress.accuracy}
+    known = {name: value for name, value in told.items() if value is not None}
+    return {**known, **progress.metrics}
+
+
+def read_event_step(progress: Progress, step: Optional[int], now: float) -> Progress:
+    """Return the progress after a look at the event files, whose newest step is ``step``."""
+    step = _steps(step)
+    if step is None or progress.told or step == progress.start_step:
+        return progress
+    return replace(_with_step(progress, step), at=now)
+
+
+def read_scalar(progress: Progress, name: str, value: float, now: float) -> Progress:
+    """Return the progress after a scalar of the event files."""
+    number, known = _finite(value), progress.metrics
+    if number is None or name in progress.named or len(name) > MAX_NAME:
+        return progress
+    if name == "loss":
+        return replace(progress, loss=number, at=now)
+    if name == "accuracy":
+        return replace(progress, accuracy=number, at=now)
+    if name not in known and len(known) >= MAX_METRICS:
+        return progress
+    return replace(progress, metrics={**known, name: number}, at=now)
+
+
+def telling_lines(block: bytes, most: int) -> List[str]:
+    """Return the lines of a block that may tell something, oldest first.
+
+    Of more than ``most`` the newest, so that the newest of each kind of number is among them. A
+    block's lines all end with a line break; those without such a word cost next to nothing.
+    """
+    small = block.lower()
+    counts = {word: number for word in _TELLING if (number := small.count(word))}
+    each = max(most if sum(counts.values()) <= most else 0, _NEWEST)
+    begins = set()
+    for word in counts:
+        end = len(small)
+        for _ in range(each):
+            at = small.rfind(word, 0, end)
+            if at < 0:
+                break
+            end = small.rfind(b"\n", 0, at) + 1
+            begins.add(end)
+    return [
+        block[begin : block.index(b"\n", begin)].decode("utf-8", "replace")
+        for begin in sorted(begins)
+    ]
+
+
+def read_line(progress: Progress, line: str, now: float) -> Progress:
+    """Return the progress after a line of the job's output; the same when it tells nothing."""
+    if len(line) > MAX_LINE or not _WORTH_A_LOOK.search(line):
+        return progress
+    line = _TERMINAL_CODES.sub("", line)
+    result = _RESULT.search(line)
+    if result:
+        return _with_result(progress, _json_object(result.group(1)), now)
+    # Long runs of blanks would cost the patterns a time that grows with their cube.
+    line = _BLANKS.sub(" ", line)
+    epoch = _EPOCH.match(line)
+    if epoch:
+        counts = {"epoch": _whole(int(epoch.group(1))), "epochs": _whole(int(epoch.group(2)))}
+        return _with_numbers(progress, counts, now)
+    found = {
+        "step": _step(progress, line),
+        "loss": _number(_LOSS.search(line)),
+        "accuracy": _share(_ACCURACY.search(line)),
+    }
+    return _with_metrics(_with_numbers(progress, found, now), found, _pairs(line), now)
+
+
+def read_record(progress: Progress, line: str, now: float) -> Progress:
+    """Return the progress after one line of the progress file, a JSON object.
+
+    A line that is none is passed over: the job may be in the middle of writing it.
+    """
+    record = _json_object(line)
+    if record is None:
+        return progress
+    found = {
+        "step": _steps(record.get("step", record.get("global_step"))),
+        "loss": _finite(record.get("loss")),
+        "accuracy": _finite(record.get("accuracy")),
+        "epoch": _whole(record.get("epoch")),
+        "epochs": _whole(record.get("epochs")),
+    }
+    progress = _with_metrics(_with_numbers(progress, found, now), found, record, now)
+    result = record.get("result")
+    return _with_result(progress, result, now) if isinstance(result, dict) else progress
+
+
+def _with_numbers(progress: Progress, found: Mapping[str, Optional[float]], now: float) -> Progress:
+    known: Dict[str, Any] = {name: value for name, value in found.items() if value is not None}
+    if "step" in known:
+        progress = replace(_with_step(progress, known["step"]), told=True)
+    return replace(progress, at=now, **known) if known else progress
+
+
+def _with_metrics(
+    progress: Progress,
+    found: Mapping[str, Optional[float]],
+    record: Mapping[str, Any],
+    now: float,
+) -> Progress:
+    """Add what ``record`` names beside ``found``, which has a place of its own."""
+    numbers = {k: _finite(v) for k, v in record.items() if k not in _NAMED and len(k) <= MAX_NAME}
+    told = {name: value for name, value in numbers.items() if value is not None}
+    newest = {k: v for k in ("loss", "accuracy") if (v := found.get(k)) is not None}
+    newest.update(told)
+    if not newest:
+        return progress
+    known = dict(progress.metrics)
+    for name, value in told.items():
+        if name in known or len(known) < MAX_METRICS:
+            known[name] = value
+    named = progress.named.union(newest)
+    return replace(progress, metrics=known, newest=newest, named=named, at=now)
+
+
+def _pairs(line: str) -> Dict[str, float]:
+    """Return the numbers that a line names, one by one."""
+    line = line.strip()
+    plain = _PLAIN_PAIR.findall(line)
+    if len(plain) < 2 or _PLAIN_PAIR.sub("", line).strip():
+        plain = _PAIR.findall(line)
+    return {name: float(number) for name, number in plain}
+
+
+def _with_step(progress: Progress, step: int) -> Progress:
+    moved = step != progress.start_step
+    return replace(progress, step=step, start_step=step, start_steps=progress.start_steps + moved)
+
+
+def _with_result(
+    progress: Progress, result: Optional[Mapping[str, Any]], now: Optional[float]
+) -> Progress:
+    if result is None or not _is_shallow(result, MAX_DEPTH):
+        return progress
+    return replace(progress, result=result, at=now)
+
+
+def _is_shallow(value: object, depth: int) -> bool:
+    if not isinstance(value, (dict, list)):
+        return True
+    parts = value.values() if isinstance(value, dict) else value
+    return depth > 0 and all(_is_shallow(part, depth - 1) for part in parts)
+
+
+def _step(progress: Progress, line: str) -> Optional[int]:
+    batch = _BATCH.match(line)
+    if batch:
+        # Keras counts batches within an epoch; the whole run's count is what can be compared.
+        done, per_epoch = int(batch.group(1)), int(batch.group(2))
+        return _steps((max(progress.epoch or 1, 1) - 1) * per_epoch + done)
+    step = _STEP.search(line)
+    return _steps(int(step.group(1))) if step else None
+
+
+def _steps(value: object) -> Optional[int]:
+    number = _whole(value)
+    return None if number is None or abs(number) > contract.MOST_STEPS else number
+
+
+def _number(match: "Optional[re.Match[str]]") -> Optional[float]:
+    return _finite(float(match.group(1))) if match else None
+
+
+def _share(match: "Optional[re.Match[str]]") -> Optional[float]:
+    value = _number(match)
+    if value is None or match is None:
+        return None
+    return value / 100 if match.group(2) else value
+
+
+def _finite(value: object) -> Optional[float]:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def _whole(value: object) -> Optional[int]:
+    number = _finite(value)
+    return None if number is None or abs(number) > MAX_COUNT else int(number)
+
+
+def _json_float(text: str) -> Optional[float]:
+    # 1e999 is JSON, but what it becomes would not be.
+    return _finite(float(text))
+
+
+def _json_object(text: str) -> Optional[Mapping[str, Any]]:
+    try:
+        document = json.loads(text, parse_constant=lambda _: None, parse_float=_json_float)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None

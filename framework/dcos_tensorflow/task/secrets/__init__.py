@@ -1,0 +1,1 @@
+"""Secrets of a task: as files that its user alone reads, and as Kerberos tickets."""

@@ -1,0 +1,63 @@
+"""The command line of the user's process, as a pure function of the spec and what was found.
+
+``runner`` calls it before each start. What the three contracts promise is docs/job-contract.md.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Tuple
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.task.spec import Cluster, RunnerSpec
+from dcos_tensorflow.task.supervise.environment import Directories
+
+
+def user_command(
+    spec: RunnerSpec,
+    found: Found,
+    cluster: Cluster,
+    *,
+    where: Directories,
+    python: str,
+    wrapper_command: List[str],
+) -> Tuple[List[str], Dict[str, str]]:
+    """Return the command line of the user's process, and the variables that its wrapper reads.
+
+    ``python`` is the interpreter that runs the task; ``wrapper_command`` starts our wrapper.
+    """
+    unbuffered = [python, "-u"]
+    if found.contract == contract.CONTRACT_COMMAND:
+        return ["sh", "-c", found.command], {}
+    if found.contract == contract.CONTRACT_TENSORBOARD or found.module is None:
+        return [*unbuffered, "-m", "tensorboard.main", *_tensorboard(spec, where)], {}
+    as_script = found.contract == contract.CONTRACT_SCRIPT
+    if as_script and not spec.job.tf1_compat:
+        package = found.module.is_package
+        started = ["-m", found.module.name] if package else [found.module.file]
+        return [*unbuffered, *started, *spec.job.arguments], {}
+    # Only here: most of what it imports is for the process that it is part of.
+    from dcos_tensorflow.task.python import wrapper
+
+    server = cluster.server
+    call = wrapper.Call(
+        module=found.module.name,
+        file=found.module.file,
+        root=found.module.root,
+        as_script=as_script,
+        arguments=list(spec.job.arguments),
+        log_dir=where.job_log_dir,
+        cluster={k: list(v) for k, v in server.cluster.items()} if server else None,
+        job_name=server.job_name if server else "",
+        task_index=server.task_index if server else 0,
+        gpus=spec.gpus,
+        tf1_compat=spec.job.tf1_compat,
+        pin_checkpoints=not spec.shared_filesystem,
+        takes_shards=found.contract == contract.CONTRACT_SHARDS,
+    )
+    return wrapper_command, {wrapper.VARIABLE: call.as_text()}
+
+
+def _tensorboard(spec: RunnerSpec, where: Directories) -> List[str]:
+    address = ["--host", "0.0.0.0", "--port", str(spec.grpc_port)]
+    return ["--logdir", where.log_dir, *address]

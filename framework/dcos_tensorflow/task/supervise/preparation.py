@@ -1,0 +1,128 @@
+"""What a start of the user's process needs to know first: its command, and whether it may begin.
+
+``runner`` makes one ``Preparation`` and asks it before each start. It reads the checkpoint
+directory, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import replace
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task import checkpoints
+from dcos_tensorflow.task.exits.exit_analysis import (
+    Ending,
+    ExitReport,
+    analyse,
+    checkpoint_mismatch,
+    job_unusable,
+    runner_failed,
+)
+from dcos_tensorflow.task.python.python_packages import Base
+from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
+from dcos_tensorflow.task.supervise import command_line, environment
+from dcos_tensorflow.task.supervise.environment import Directories
+
+#: What command line and the wrapper's own variable may have of all that Linux passes to a process.
+COMMAND_BYTES = 3 * contract.VARIABLE_BYTES
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """All that stays the same from start to start.
+
+    ``wrapper_command`` starts our wrapper; ``mark`` identifies this attempt's processes. ``base``
+    is the Python that the user's code runs with.
+    """
+
+    spec: RunnerSpec
+    found: Found
+    where: Directories
+    inherited: Mapping[str, str]
+    wrapper_command: Tuple[str, ...]
+    mark: str
+    base: Base
+
+    def command(
+        self, cluster: Cluster, where: Directories, own: Mapping[str, str]
+    ) -> Tuple[List[str], Dict[str, str], List[str]]:
+        """Return command line and environment of a start that works in ``where``; log lines, too.
+
+        ``own`` are the variables of its unit of work.
+        """
+        variables, notes = environment.user_environment(
+            self.spec,
+            cluster,
+            inherited=self.inherited,
+            where=where,
+            own=own,
+            python_path=self.found.python_path,
+            python=self.base.python,
+            mark=self.mark,
+            room=os.sysconf("SC_ARG_MAX") - COMMAND_BYTES,
+        )
+        command, more = command_line.user_command(
+            self.spec,
+            self.found,
+            cluster,
+            where=where,
+            python=self.base.python,
+            wrapper_command=[self.base.python, *self.wrapper_command],
+        )
+        return command, {**variables, **more}, notes
+
+    def checkpoint(self) -> Optional[checkpoints.Checkpoint]:
+        """Return what a start would restore now; None where there is nothing, or only a URL."""
+        directory = self.where.checkpoint_dir
+        return None if environment.is_url(directory) else checkpoints.restorable(directory)
+
+    def refusal(self, order: Order) -> Optional[ExitReport]:
+        """Return why ``order`` must not start: it would restore another checkpoint than wanted.
+
+        What lies behind a URL is the same for all tasks, and is not compared; nor is what was
+        brought from S3, by its id.
+        """
+        directory = self.where.checkpoint_dir
+        brought = self.spec.storage.checkpoints is not None
+        if not order.expects_restore_step or brought or environment.is_url(directory):
+            return None
+        found = self.checkpoint()
+        step = found.step if found else None
+        if step == order.restore_step:
+            return None
+        return checkpoint_mismatch(order.restore_step, step, directory)
+
+    def cannot_start(
+        self, program: str, variables: Mapping[str, str], error: OSError
+    ) -> ExitReport:
+        """Return the report of a start that the system has refused."""
+        if error.errno == errno.E2BIG:
+            sizes = {name: len(os.fsencode(f"{name}={variables[name]}")) + 1 for name in variables}
+            longest = max(sizes, key=lambda name: sizes[name])
+            return job_unusable(
+                f"Environment and command line are too long for {program}: {longest} alone has "
+                f"{sizes[longest]} bytes, and all variables {sum(sizes.values())}",
+                f"Linux passes {contract.VARIABLE_BYTES} bytes in one variable, and in all of them "
+                "a quarter of the stack's limit; TF_CONFIG holds the address of every member",
+            )
+        theirs = isinstance(error, (FileNotFoundError, PermissionError))
+        if theirs and os.path.isdir(self.where.sandbox):
+            return job_unusable(f"{program} cannot be started: {error.strerror}")
+        return runner_failed(f"The task runner cannot start {program}: {error}")
+
+    def report(self, ending: Ending, lines: Sequence[str]) -> ExitReport:
+        """Return the report of ``ending``, in which the job's own names are filled in."""
+        known = replace(
+            ending,
+            contract=self.found.contract,
+            grpc_port=self.spec.grpc_port,
+            sandbox=self.where.sandbox,
+            python=self.base.python,
+            tensorflow=self.base.tensorflow()[1] if ending.return_code else "",
+        )
+        return analyse(known, lines)
