@@ -14,7 +14,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec
 from dcos_tensorflow.options import Options, OptionsError, service_spec
 from dcos_tensorflow.options.asked import lost, unnamed
-from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
+from dcos_tensorflow.options.sections.section import GROUP_OF_ROLE
 
 
 def runs_as_published(

@@ -18,7 +18,7 @@ from dcos_tensorflow.deploy.settings import Settings
 from dcos_tensorflow.options import Options, OptionsError, as_given, effective, load
 from dcos_tensorflow.options.document import json_value, parse, read_file
 from dcos_tensorflow.options.identity import identity
-from dcos_tensorflow.options.images import with_images
+from dcos_tensorflow.options.sections.images import with_images
 from dcos_tensorflow.package import variables
 from dcos_tensorflow.records import dataclass
 

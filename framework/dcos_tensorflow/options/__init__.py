@@ -14,11 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.options.environment import task_environment
     from dcos_tensorflow.options.errors import HIDDEN, OptionProblem, OptionsError
     from dcos_tensorflow.options.loading import given_part, load
     from dcos_tensorflow.options.models import Options
-    from dcos_tensorflow.options.schema_documents import json_schema
+    from dcos_tensorflow.options.schema import json_schema
+    from dcos_tensorflow.options.sections.environment import task_environment
     from dcos_tensorflow.options.service import (
         as_given,
         effective,
@@ -49,8 +49,8 @@ _PLACES = {
     **dict.fromkeys(("given_part", "load"), "loading"),
     **dict.fromkeys(("as_given", "effective", "notes", "service_spec"), "service"),
     "Options": "models",
-    "json_schema": "schema_documents",
-    "task_environment": "environment",
+    "json_schema": "schema",
+    "task_environment": "sections.environment",
     "with_task_environment": "service",
 }
 

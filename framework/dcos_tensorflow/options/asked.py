@@ -14,8 +14,8 @@ from typing import Any
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.options.errors import OptionProblem
 from dcos_tensorflow.options.models import Options
-from dcos_tensorflow.options.role_models import GROUP_OF_ROLE, TensorBoard
-from dcos_tensorflow.options.section import Section
+from dcos_tensorflow.options.sections.role_models import TensorBoard
+from dcos_tensorflow.options.sections.section import GROUP_OF_ROLE, Section
 
 _SECTIONS: Mapping[str, type[Section]] = {
     group: annotation

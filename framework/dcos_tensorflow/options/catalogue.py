@@ -14,8 +14,8 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from dcos_tensorflow.options.models import Options
-from dcos_tensorflow.options.section import Section
-from dcos_tensorflow.options.values import Allowed, HiddenWhenWrong, Secret
+from dcos_tensorflow.options.sections.section import Section
+from dcos_tensorflow.options.sections.values import Allowed, HiddenWhenWrong, Secret
 from dcos_tensorflow.records import dataclass
 
 #: Names that other systems and older files have for an option of ours.

@@ -1,32 +1,87 @@
-"""Rules that span several options, and published options that cannot be honoured yet.
-
-Pure: each rule is a function of the options that yields findings. A finding names the options that
-it looked at, so that ``loading`` can drop it when one of them was wrong in itself.
-"""
+"""Rules that span several options, options that are refused, and limits of the kernel. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from dcos_tensorflow.core.spec.service_spec import JobSpec
-from dcos_tensorflow.options.capacity import capacity_findings
-from dcos_tensorflow.options.containers import container_findings
-from dcos_tensorflow.options.document import shown
-from dcos_tensorflow.options.environment_checks import environment_findings
-from dcos_tensorflow.options.errors import Finding
-from dcos_tensorflow.options.images import tensorflow_image
-from dcos_tensorflow.options.models import Options
-from dcos_tensorflow.options.role_models import (
-    ROLE_GROUPS,
-    Chief,
-    Evaluator,
-    GpuWorker,
-    RoleOptions,
-    TensorBoard,
-    Worker,
+from dcos_tensorflow.core.cluster import kernel_limits
+from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.spec.service_spec import (
+    GANG_ROLES,
+    Addressing,
+    JobSpec,
+    ServiceSpec,
+    TaskRole,
 )
-from dcos_tensorflow.options.storage_checks import storage_findings
-from dcos_tensorflow.options.workload_checks import shapes, workload_findings
+from dcos_tensorflow.options.document import shown
+from dcos_tensorflow.options.errors import Finding, OptionProblem
+from dcos_tensorflow.options.models import Options
+from dcos_tensorflow.options.sections.capacity import capacity_findings
+from dcos_tensorflow.options.sections.containers import container_findings
+from dcos_tensorflow.options.sections.environment import environment_findings
+from dcos_tensorflow.options.sections.images import tensorflow_image
+from dcos_tensorflow.options.sections.role_models import (
+    GpuWorker,
+    Worker,
+    count_of,
+    gpus_of,
+    role_options,
+)
+from dcos_tensorflow.options.sections.section import ROLE_GROUPS
+from dcos_tensorflow.options.sections.storage import storage_findings
+from dcos_tensorflow.options.sections.workloads import shapes, workload_findings
+
+
+def problems(
+    spec: ServiceSpec, groups: Mapping[TaskRole, str], variable: Callable[[TaskRole, str], str]
+) -> Iterator[OptionProblem]:
+    """Yield what is too large in ``spec``.
+
+    ``groups`` are the groups of options by role; ``variable`` says where one of a role's variables
+    was given.
+    """
+    largest = max((r for r in spec.roles if r.role in GANG_ROLES), key=lambda r: r.count)
+    count = f"{groups[largest.role]}.count"
+    by_name = spec.addressing is Addressing.DNS
+    fitting = kernel_limits.members_that_fit(spec)
+    if fitting is not None:
+        members = sum(role.count for role in spec.roles if role.role in GANG_ROLES)
+        yield OptionProblem(
+            count,
+            f"the addresses of {members} members do not fit TF_CONFIG: Linux passes at most "
+            f"{kernel_limits.VARIABLE_BYTES} bytes in one variable",
+            str(largest.count),
+            f"at most {counted(fitting, 'member')} in all"
+            + (", or a shorter service.name, which is in each" if by_name else ""),
+        )
+        return
+    for role, launch in kernel_limits.launches(spec):
+        if launch.fits:
+            continue
+        parts = {
+            "service.job_context": len(spec.job.context.encode()),
+            "service.job_args": sum(len(each.encode()) for each in spec.job.arguments),
+            "service.job_cmd": len(spec.job.command.encode()),
+            count: launch.addresses,
+            **{variable(role.role, n): len(n) + len(v.encode()) for n, v in role.env.items()},
+        }
+        path = max(parts, key=lambda part: parts[part])
+        too_much = (
+            f"{launch.size} bytes, and {launch.most} can be passed on"
+            if launch.size > launch.most
+            else f"{launch.variable_size} bytes in one variable, and Linux passes at most "
+            f"{kernel_limits.VARIABLE_BYTES}"
+        )
+        yield OptionProblem(
+            path,
+            f"environment and command of a {role.role} would have {too_much}; this has the most "
+            f"of it, {parts[path]} bytes",
+            "",
+            "less; what is long can come as a file, by service.job_uris or in the job itself",
+        )
+        # The other roles have the same trouble, or are told of next time.
+        return
+
 
 #: The groups of the roles that are members of the ClusterSpec.
 GANG_GROUPS = ("parameter_server", "chief", "worker", "gpu_worker")
@@ -67,26 +122,6 @@ def _shapes(options: Options) -> Iterator[Finding]:
                 looked_at = ("sweep.parameters", *finding.looked_at)
                 yield Finding("sweep.parameters", told, finding.allowed, looked_at)
                 return
-
-
-def role_options(options: Options, group: str) -> RoleOptions:
-    """Return the options of one of ROLE_GROUPS."""
-    role: RoleOptions = getattr(options, group)
-    return role
-
-
-def count_of(options: Options, group: str) -> int:
-    """Return how many tasks of a role are wanted."""
-    role = role_options(options, group)
-    if isinstance(role, TensorBoard):
-        return int(options.service.use_tensorboard)
-    return role.count
-
-
-def gpus_of(options: Options, group: str) -> int:
-    """Return how many GPUs each task of a role gets."""
-    role = role_options(options, group)
-    return role.gpus if isinstance(role, Chief | GpuWorker | Evaluator) else 0
 
 
 def port_of(options: Options, group: str) -> int:

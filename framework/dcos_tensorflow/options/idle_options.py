@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dcos_tensorflow.options.capacity import idle_capacity
-from dcos_tensorflow.options.cross_checks import count_of, gpus_of, image_of, role_options
+from dcos_tensorflow.options.cross_checks import image_of
 from dcos_tensorflow.options.models import Options
-from dcos_tensorflow.options.role_models import ROLE_GROUPS, TensorBoard
-from dcos_tensorflow.options.section import differing
-from dcos_tensorflow.options.storage import storage_spec
+from dcos_tensorflow.options.sections.capacity import idle_capacity
+from dcos_tensorflow.options.sections.role_models import (
+    TensorBoard,
+    count_of,
+    gpus_of,
+    role_options,
+)
+from dcos_tensorflow.options.sections.section import ROLE_GROUPS, differing
+from dcos_tensorflow.options.sections.storage import storage_spec
 
 _KERBEROS = "service.security.kerberos"
 _PROXY = "gRPC between the tasks would go through the proxy, so it is unset"

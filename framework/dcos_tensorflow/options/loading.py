@@ -17,14 +17,14 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from dcos_tensorflow.core.spec.service_spec import TaskRole
-from dcos_tensorflow.options import asked, catalogue, document, kernel_checks
-from dcos_tensorflow.options.cross_checks import findings, role_options
+from dcos_tensorflow.options import asked, catalogue, cross_checks, document
+from dcos_tensorflow.options.cross_checks import findings
 from dcos_tensorflow.options.errors import OptionProblem, OptionsError, is_secret
 from dcos_tensorflow.options.models import Options
-from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
+from dcos_tensorflow.options.sections.role_models import role_options
+from dcos_tensorflow.options.sections.section import GROUP_OF_ROLE
+from dcos_tensorflow.options.sections.storage import KEY_REFUSED, STORAGE_GROUPS, looks_like_key
 from dcos_tensorflow.options.service import service_spec
-from dcos_tensorflow.options.storage_checks import KEY_REFUSED, STORAGE_GROUPS
-from dcos_tensorflow.options.storage_values import looks_like_key
 
 _Path = tuple[str, ...]
 
@@ -127,7 +127,7 @@ def _too_large(options: Options) -> Iterator[OptionProblem]:
         own = name in role_options(options, group).env
         return f"{group if own else 'service'}.env.{name}"
 
-    return kernel_checks.problems(service_spec(options), GROUP_OF_ROLE, variable)
+    return cross_checks.problems(service_spec(options), GROUP_OF_ROLE, variable)
 
 
 def _plain(value: Any) -> Any:

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr
 
-from dcos_tensorflow.options.capacity_models import Capacity
-from dcos_tensorflow.options.role_models import (
+from dcos_tensorflow.options.sections.capacity import Capacity
+from dcos_tensorflow.options.sections.role_models import (
     Chief,
     Evaluator,
     GpuWorker,
@@ -22,10 +22,10 @@ from dcos_tensorflow.options.role_models import (
     TensorBoard,
     Worker,
 )
-from dcos_tensorflow.options.section import Section, group
-from dcos_tensorflow.options.service_models import Service
-from dcos_tensorflow.options.storage_models import S3, Checkpoints, DataCache, DataSource, Logs
-from dcos_tensorflow.options.values import (
+from dcos_tensorflow.options.sections.section import Section, group
+from dcos_tensorflow.options.sections.service_models import Service
+from dcos_tensorflow.options.sections.storage import S3, Checkpoints, DataCache, DataSource, Logs
+from dcos_tensorflow.options.sections.values import (
     Allowed,
     BackoffFactor,
     DnsDomain,
@@ -37,7 +37,7 @@ from dcos_tensorflow.options.values import (
     list_from_text,
     text_schema,
 )
-from dcos_tensorflow.options.workload_models import Batch, Sweep
+from dcos_tensorflow.options.sections.workload_models import Batch, Sweep
 
 
 class Gang(Section):

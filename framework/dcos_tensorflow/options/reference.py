@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from dcos_tensorflow.options import catalogue
 from dcos_tensorflow.options.models import Options
-from dcos_tensorflow.options.role_models import RoleSection, described
+from dcos_tensorflow.options.sections.role_models import RoleSection, described
 
 #: What stands above it in the page is written by hand.
 MARK = "<!-- From here on written by python -m dcos_tensorflow.options.schema, from the models. -->"

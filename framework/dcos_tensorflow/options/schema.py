@@ -1,19 +1,119 @@
-"""The descriptions of options that are checked in, all made from the models.
+"""The schemas of an options file, and the descriptions of options that are checked in.
 
-``config-schemas/options.schema.json`` (JSON Schema 2020-12) for editors and programs,
-``universe/config.json`` (draft 4, as DC/OS wants it) and the table in ``docs/options.md``.
-``python -m dcos_tensorflow.options.schema`` writes them, with ``--check`` it only says whether they
-are up to date. ``deploy.settings_schema`` does the same for the scheduler's settings.
+All are made from the models. ``python -m dcos_tensorflow.options.schema`` writes them.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from dcos_tensorflow.options.schema_documents import generated_files
+from dcos_tensorflow.options import catalogue
+from dcos_tensorflow.options.document import COMMENT
+from dcos_tensorflow.options.reference import with_tables
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+#: What the published package's schema requires, as far as it still is: the DC/OS UI marks these.
+_UNIVERSE_REQUIRED = {
+    ("service",): ("name", "user"),
+    ("parameter_server",): ("count", "cpus", "mem", "port", "disk", "disk_type"),
+    ("worker",): ("count", "cpus", "mem", "disk", "disk_type"),
+    ("gpu_worker",): ("count", "gpus", "cpus", "mem", "disk", "disk_type"),
+    ("tensorboard",): ("port", "cpus", "mem"),
+}
+
+#: Where the package says more than the models: it brings images, so it can choose one of them.
+_UNIVERSE_DEFAULTS = {("service", "tensorflow_version"): "2.21.0"}
+
+
+#: In each group, comments beside the options.
+_COMMENTS: Mapping[str, Any] = {"patternProperties": {f"^{COMMENT}": {}}}
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of an options file, without references."""
+    head = {
+        "$schema": _DIALECT,
+        "title": "Options of dcos-tensorflow",
+        "description": "One service: the job, its tasks and the rules it runs by.",
+    }
+    body = _plain_group(catalogue.resolved_schema())
+    return {**head, **{key: value for key, value in body.items() if key not in head}}
+
+
+def universe_config() -> dict[str, Any]:
+    """Return ``config.json`` of the DC/OS package: JSON Schema draft 4."""
+    return _universe_group(catalogue.resolved_schema(), ())
+
+
+def generated_files() -> dict[str, str | Callable[[str], str]]:
+    """Return the text of each generated file by its path in the repository.
+
+    Of a page that is written by hand in part: what makes of it the page with the rest.
+    """
+    return {
+        "config-schemas/options.schema.json": _text(json_schema()),
+        "universe/config.json": _text(universe_config()),
+        "docs/options.md": with_tables,
+    }
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    # Universe's validator wants ASCII without \u escapes: descriptions hold nothing else.
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _plain_group(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a group without the titles and empty defaults that only the models have."""
+    if "properties" not in schema:
+        return dict(schema)
+    return {
+        "type": "object",
+        **({"description": schema["description"]} if "description" in schema else {}),
+        "properties": {name: _plain_group(below) for name, below in schema["properties"].items()},
+        **_COMMENTS,
+        "additionalProperties": False,
+    }
+
+
+def _universe_group(schema: Mapping[str, Any], path: catalogue.Path) -> dict[str, Any]:
+    if "properties" not in schema:
+        default = {"default": _UNIVERSE_DEFAULTS[path]} if path in _UNIVERSE_DEFAULTS else {}
+        return _universe_option({**schema, **default})
+    group: dict[str, Any] = {"type": "object"}
+    if path:
+        group["description"] = schema["description"]
+    group["properties"] = {
+        name: _universe_group(below, (*path, name)) for name, below in schema["properties"].items()
+    }
+    if path in _UNIVERSE_REQUIRED:
+        group["required"] = list(_UNIVERSE_REQUIRED[path])
+    group.update(_COMMENTS)
+    group["additionalProperties"] = False
+    return group
+
+
+def _universe_option(schema: Mapping[str, Any]) -> dict[str, Any]:
+    option = dict(schema)
+    if "anyOf" in option:
+        # A package template can pass text only: structures are written as JSON text there.
+        del option["anyOf"]
+        option["type"] = "string"
+        if not isinstance(schema["default"], str):
+            option["default"] = json.dumps(schema["default"])
+            option["description"] += " Written as JSON text."
+    if "exclusiveMinimum" in option:
+        option["minimum"], option["exclusiveMinimum"] = option["exclusiveMinimum"], True
+    order = ("title", "description", "type", "enum", "default")
+    return {
+        **{key: option[key] for key in order if key in option},
+        **{key: option[key] for key in option if key not in order},
+    }
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -34,39 +34,35 @@ from dcos_tensorflow.core.spec.service_spec import (
     VirtualNetwork,
 )
 from dcos_tensorflow.core.spec.volume_spec import VolumeSpec, VolumeType
-from dcos_tensorflow.options import catalogue, data_access, kernel_checks
-from dcos_tensorflow.options.capacity import capacity_spec
-from dcos_tensorflow.options.containers import limits_of, secrets_of, shared_memory_of
-from dcos_tensorflow.options.cross_checks import (
-    GANG_GROUPS,
-    count_of,
-    gpus_of,
-    image_of,
-    needs_a_worker,
-    port_of,
-    role_options,
-)
+from dcos_tensorflow.options import catalogue, cross_checks
+from dcos_tensorflow.options.cross_checks import GANG_GROUPS, image_of, needs_a_worker, port_of
 from dcos_tensorflow.options.errors import HIDDEN, OptionsError, is_secret
 from dcos_tensorflow.options.idle_options import idle_notes
-from dcos_tensorflow.options.images import is_too_old
 from dcos_tensorflow.options.models import Options
-from dcos_tensorflow.options.network_values import network_labels
-from dcos_tensorflow.options.placement import parse_placement
-from dcos_tensorflow.options.role_models import (
-    GROUP_OF_ROLE,
+from dcos_tensorflow.options.sections import data_access
+from dcos_tensorflow.options.sections.capacity import capacity_spec
+from dcos_tensorflow.options.sections.containers import limits_of, secrets_of, shared_memory_of
+from dcos_tensorflow.options.sections.images import is_too_old
+from dcos_tensorflow.options.sections.placement import parse_placement
+from dcos_tensorflow.options.sections.role_models import (
     GpuWorker,
     RoleOptions,
     TensorBoard,
     Worker,
+    count_of,
+    gpus_of,
+    role_options,
 )
-from dcos_tensorflow.options.storage import (
+from dcos_tensorflow.options.sections.section import GROUP_OF_ROLE
+from dcos_tensorflow.options.sections.service_models import network_labels
+from dcos_tensorflow.options.sections.storage import (
     linked_data,
     shared_directories,
     shared_directory,
     storage_notes,
     storage_spec,
 )
-from dcos_tensorflow.options.workloads import (
+from dcos_tensorflow.options.sections.workloads import (
     units_spec,
     with_largest_shape,
     workload_notes,
@@ -385,7 +381,7 @@ def with_task_environment(
             given = name in environments.get(role, {})
             return f"TASKCFG_*_{name}" if given else f"{GROUP_OF_ROLE[role]}.env.{name}"
 
-        too_large = tuple(kernel_checks.problems(joined, GROUP_OF_ROLE, variable))
+        too_large = tuple(cross_checks.problems(joined, GROUP_OF_ROLE, variable))
         if too_large:
             raise OptionsError(too_large, "the environment")
     return joined

@@ -15,7 +15,7 @@ from typing import Any
 from dcos_tensorflow.options import OptionProblem, Options, OptionsError
 from dcos_tensorflow.options.catalogue import Option, Path, find, options
 from dcos_tensorflow.options.document import json_value
-from dcos_tensorflow.options.images import TensorFlowImages
+from dcos_tensorflow.options.sections.images import TensorFlowImages
 
 PREFIX = "OPTION__"
 #: JSON text of the images in the package's resource.json: {"<TensorFlow version>": [CPU, GPU]}.

@@ -11,7 +11,7 @@ import pytest
 
 from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.options import load, service_spec
-from dcos_tensorflow.options.schema_documents import json_schema, universe_config
+from dcos_tensorflow.options.schema import json_schema, universe_config
 from dcos_tensorflow.package.cosmos import violations
 from dcos_tensorflow.plugin.update_check import defaults, merge
 

@@ -55,8 +55,8 @@ _ALWAYS_SEVERAL = {
     "core/offers/launching.py": "tasks",
     "job_code/archives.py": "files",  # more than {limit} files
     "job_code/agreement.py": "tasks",  # each of the {count} tasks does all of the work
-    "options/kernel_checks.py": "members",  # the addresses of {members} members do not fit
-    "options/cross_checks.py": "workers",  # {why} workers
+    # {why} workers; the addresses of {members} members do not fit
+    "options/cross_checks.py": ("workers", "members"),
     "core/operator/requests.py": "tasks",  # {role} tasks cannot be changed
     "core/agents/avoidance.py": "tasks",  # {hostname} failed tasks of this job
 }

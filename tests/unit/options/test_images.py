@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.options import OptionsError, load, notes, service_spec
-from dcos_tensorflow.options.images import PUBLISHED, TensorFlowImages, with_images
+from dcos_tensorflow.options.sections.images import PUBLISHED, TensorFlowImages, with_images
 
 TABLE = {
     "2.15.1": TensorFlowImages("mirror/tf:2.15.1", "mirror/tf:2.15.1-gpu"),

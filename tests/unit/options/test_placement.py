@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dcos_tensorflow.core.placement.constraints import describe
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint
-from dcos_tensorflow.options.placement import PlacementError, parse_placement
+from dcos_tensorflow.options.sections.placement import PlacementError, parse_placement
 
 UNIQUE_HOST = PlacementConstraint("hostname", ConstraintOperator.UNIQUE)
 RACKS = PlacementConstraint("rack", ConstraintOperator.LIKE, "r[12]")

@@ -10,7 +10,7 @@ import pytest
 
 from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.options import load, service_spec
-from dcos_tensorflow.options.schema_documents import json_schema, universe_config
+from dcos_tensorflow.options.schema import json_schema, universe_config
 
 ROLE = {"cpus": 1, "mem": 4096, "disk": 4096, "disk_type": "ROOT"}
 PS = {**ROLE, "port": 2223}

@@ -16,8 +16,7 @@ from dcos_tensorflow.core.spec.service_spec import (
 )
 from dcos_tensorflow.options import json_schema
 from dcos_tensorflow.options.catalogue import options
-from dcos_tensorflow.options.schema import main
-from dcos_tensorflow.options.schema_documents import universe_config
+from dcos_tensorflow.options.schema import main, universe_config
 
 
 def test_the_generated_files_are_up_to_date(repository: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from dcos_tensorflow.local.dcos import rendering, repositories
 from dcos_tensorflow.options import OptionsError, load
 from dcos_tensorflow.options.catalogue import options
-from dcos_tensorflow.options.images import with_images
+from dcos_tensorflow.options.sections.images import with_images
 from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.package.repository import repository_document

@@ -82,7 +82,7 @@ def render(
 ) -> int:
     """Print the package's Marathon app for these options, always as JSON."""
     from dcos_tensorflow.options import load
-    from dcos_tensorflow.options.images import with_images
+    from dcos_tensorflow.options.sections.images import with_images
     from dcos_tensorflow.package.cosmos import RenderError, marathon_app
     from dcos_tensorflow.package.definition import PackageError
     from dcos_tensorflow.package.variables import as_package_options, images_in, options_in

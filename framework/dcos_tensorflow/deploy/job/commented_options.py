@@ -17,7 +17,7 @@ from dcos_tensorflow.deploy.job.script_job import Script, ScriptFlags, options_o
 from dcos_tensorflow.deploy.job.unseen_paths import unseen_paths
 from dcos_tensorflow.job_code.names import INDEPENDENT, MULTI_WORKER, PARAMETER_SERVER
 from dcos_tensorflow.options import load, service_spec
-from dcos_tensorflow.options.role_models import ParameterServer
+from dcos_tensorflow.options.sections.role_models import ParameterServer
 
 _CLUSTER = frozenset((PARAMETER_SERVER, MULTI_WORKER))
 #: With which Keras ``fit`` under these strategies needs that of before.

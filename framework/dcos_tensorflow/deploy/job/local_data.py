@@ -37,7 +37,7 @@ def with_local_data(
 
 def _on_this_machine(options: Options, *, local: bool) -> list[LocalData]:
     # Where there are options they have been imported; who knows what was found needs none.
-    from dcos_tensorflow.options.storage import linked_data
+    from dcos_tensorflow.options.sections.storage import linked_data
 
     found = []
     names = {one.path: f"data.{number}.uri" for number, one in enumerate(options.data)}

@@ -53,10 +53,10 @@ from dcos_tensorflow.options import (
     task_environment,
     with_task_environment,
 )
-from dcos_tensorflow.options.cross_checks import role_options
-from dcos_tensorflow.options.images import version_of_image
-from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
-from dcos_tensorflow.options.service_models import Service
+from dcos_tensorflow.options.sections.images import version_of_image
+from dcos_tensorflow.options.sections.role_models import role_options
+from dcos_tensorflow.options.sections.section import GROUP_OF_ROLE
+from dcos_tensorflow.options.sections.service_models import Service
 
 if TYPE_CHECKING:
     from dcos_tensorflow.mesos.service_account import ServiceAccount

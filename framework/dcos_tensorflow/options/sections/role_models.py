@@ -6,19 +6,23 @@ The parts below stand in the order in which their options are shown; a role take
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.options.models import Options
+
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, GetJsonSchemaHandler
 from pydantic.config import JsonDict
 
-from dcos_tensorflow.core.spec.service_spec import TaskRole
-from dcos_tensorflow.options.container_values import (
+from dcos_tensorflow.options.sections.containers import (
     ProcessLimits,
     Secrets,
     SharedMemoryIfGiven,
 )
-from dcos_tensorflow.options.section import Section
-from dcos_tensorflow.options.values import (
+from dcos_tensorflow.options.sections.section import Section
+from dcos_tensorflow.options.sections.values import (
     Count,
     CountIfGiven,
     Cpus,
@@ -268,13 +272,22 @@ class TensorBoard(_Contained, _KeepsRunning, _BesideTheGang, _Sized, _Placed):
 
 RoleOptions = ParameterServer | Chief | Worker | GpuWorker | Evaluator | TensorBoard
 
-#: The groups of options that describe a kind of task, in the order of ServiceSpec.roles.
-GROUP_OF_ROLE = {
-    TaskRole.PS: "parameter_server",
-    TaskRole.CHIEF: "chief",
-    TaskRole.WORKER: "worker",
-    TaskRole.GPU_WORKER: "gpu_worker",
-    TaskRole.EVALUATOR: "evaluator",
-    TaskRole.TENSORBOARD: "tensorboard",
-}
-ROLE_GROUPS = tuple(GROUP_OF_ROLE.values())
+
+def role_options(options: Options, group: str) -> RoleOptions:
+    """Return the options of one of ROLE_GROUPS."""
+    role: RoleOptions = getattr(options, group)
+    return role
+
+
+def count_of(options: Options, group: str) -> int:
+    """Return how many tasks of a role are wanted."""
+    role = role_options(options, group)
+    if isinstance(role, TensorBoard):
+        return int(options.service.use_tensorboard)
+    return role.count
+
+
+def gpus_of(options: Options, group: str) -> int:
+    """Return how many GPUs each task of a role gets."""
+    role = role_options(options, group)
+    return role.gpus if isinstance(role, Chief | GpuWorker | Evaluator) else 0

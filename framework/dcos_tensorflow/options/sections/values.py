@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 from dcos_tensorflow.core.spec.workload_spec import MOST_UNITS
 from dcos_tensorflow.options import document
 from dcos_tensorflow.options.errors import HIDDEN
-from dcos_tensorflow.options.placement import EXAMPLE, PlacementError, parse_placement
+from dcos_tensorflow.options.sections.placement import EXAMPLE, PlacementError, parse_placement
 from dcos_tensorflow.records import dataclass
 
 #: What the Mesos fetcher can bring (Mesos docs, "Fetcher": built in, and through a Hadoop client).

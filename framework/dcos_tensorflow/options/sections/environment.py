@@ -1,17 +1,15 @@
-"""What an environment for tasks may hold.
-
-Used by ``cross_checks`` for the options and by ``environment`` for the TASKCFG_* variables. Pure;
-values are never shown: they may be secrets.
-"""
+"""The environment of tasks: what it may hold, and TASKCFG_* variables of the scheduler."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.options.document import text_flaw
-from dcos_tensorflow.options.errors import HIDDEN, Finding
+from dcos_tensorflow.options.errors import HIDDEN, Finding, OptionProblem, OptionsError
 
 #: Set for every task by the service; an own value would break the cluster or the job contract.
 RESERVED_VARIABLES = {
@@ -77,3 +75,58 @@ def environment_findings(path: str, env: dict[str, str]) -> Iterator[Finding]:
             yield Finding(where, mask, "", looked_at, "")
         elif flaw := text_flaw(value):
             yield Finding(where, flaw, "", looked_at, "")
+
+
+_PREFIX = "TASKCFG_"
+_ALL = "ALL"
+
+#: How a role is written in a variable's name: ours, and the published package's pod types.
+_ROLE_NAMES = {
+    **{role.upper().replace("-", "_"): role for role in TaskRole},
+    "PARAMETER_SERVER": TaskRole.PS,
+    "GPUWORKER": TaskRole.GPU_WORKER,
+}
+
+
+def task_environment(environ: Mapping[str, str]) -> dict[TaskRole, dict[str, str]]:
+    """Return each role's environment as the TASKCFG_* variables in ``environ`` give it.
+
+    Raises OptionsError for a role that does not exist and for a variable that the service sets
+    itself.
+    """
+    everywhere: dict[str, str] = {}
+    by_role: dict[TaskRole, dict[str, str]] = {role: {} for role in TaskRole}
+    problems = []
+    for name in sorted(environ):
+        if not name.startswith(_PREFIX):
+            continue
+        word, variable = _split(name)
+        if not word or not variable:
+            problems.append(_unknown(name))
+            continue
+        problems += [
+            OptionProblem(name, finding.message, "", finding.allowed)
+            for finding in environment_findings("", {variable: environ[name]})
+        ]
+        (everywhere if word == _ALL else by_role[_ROLE_NAMES[word]])[variable] = environ[name]
+    if problems:
+        raise OptionsError(problems, "the environment")
+    return {role: {**everywhere, **own} for role, own in by_role.items()}
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Return the role's word and the variable's name; both empty when no role is named."""
+    rest = name.removeprefix(_PREFIX)
+    for word in (_ALL, *_ROLE_NAMES):
+        if rest.startswith(word + "_"):
+            return word, rest.removeprefix(word + "_")
+    return "", ""
+
+
+def _unknown(name: str) -> OptionProblem:
+    rest = name.removeprefix(_PREFIX)
+    word = rest.partition("_")[0]
+    near = get_close_matches(word, [_ALL, *_ROLE_NAMES], n=1)
+    suggestion = f"{_PREFIX}{near[0]}_{rest.partition('_')[2]}" if near else ""
+    allowed = ", ".join(f"{_PREFIX}{word}_*" for word in (_ALL, *_ROLE_NAMES))
+    return OptionProblem(name, "names no role of tasks and no variable", "", allowed, suggestion)

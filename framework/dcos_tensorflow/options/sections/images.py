@@ -8,12 +8,16 @@ scheduler's command. Pure.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.options.models import Options
+
 import re
 from collections.abc import Mapping
 
 from dcos_tensorflow.options.errors import OptionProblem, OptionsError
-from dcos_tensorflow.options.models import Options
-from dcos_tensorflow.options.service_models import Service
+from dcos_tensorflow.options.sections.service_models import Service
 from dcos_tensorflow.records import dataclass
 
 

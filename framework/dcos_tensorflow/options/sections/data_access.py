@@ -6,6 +6,11 @@ As the published package does it: environment, fetched files, secrets. Called by
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.options.models import Options
+
 from dcos_tensorflow.core.contract import (
     KERBEROS_KEYTAB_FILE,
     KERBEROS_KEYTAB_VARIABLE,
@@ -13,7 +18,6 @@ from dcos_tensorflow.core.contract import (
 )
 from dcos_tensorflow.core.spec.container_spec import TaskSecret
 from dcos_tensorflow.core.spec.service_spec import Uri
-from dcos_tensorflow.options.models import Options
 
 #: Below the sandbox.
 _GCS_KEY_FILE = ".secrets/gcs_key.json"

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from dcos_tensorflow.options.container_values import (
+from dcos_tensorflow.options.sections.containers import (
     ProcessLimits,
     Secrets,
     SharedMemory,
     Source,
     SourceIfGiven,
 )
-from dcos_tensorflow.options.network_values import NetworkLabels
-from dcos_tensorflow.options.section import Section, group
-from dcos_tensorflow.options.values import (
+from dcos_tensorflow.options.sections.section import Section, group
+from dcos_tensorflow.options.sections.values import (
+    Allowed,
     Checksum,
     Command,
     Environment,
@@ -35,7 +35,35 @@ from dcos_tensorflow.options.values import (
     TensorFlowVersion,
     TextList,
     UriList,
+    problem,
 )
+
+#: The published package says: k_0:v_0,k_1:v_1,...,k_n:v_n; values may be empty, keys not.
+_EXAMPLE = "labels such as k_0:v_0,k_1:v_1, or empty text"
+
+
+def network_labels(text: str) -> dict[str, str]:
+    """Return the labels in ``text``. Raises ValueError that says what is wrong."""
+    labels: dict[str, str] = {}
+    for part in text.split(",") if text.strip() else ():
+        key, colon, value = (piece.strip() for piece in part.partition(":"))
+        if not key or not colon:
+            raise ValueError(f"{part.strip()!r} is not of the form key:value")
+        if key in labels:
+            raise ValueError(f"the label {key} stands there more than once")
+        labels[key] = value
+    return labels
+
+
+def _network_labels(value: str) -> str:
+    try:
+        network_labels(value)
+    except ValueError as error:
+        raise problem(str(error)) from None
+    return value
+
+
+NetworkLabels = Annotated[str, AfterValidator(_network_labels), Allowed(_EXAMPLE)]
 
 
 class KeyDistributionCenter(Section):

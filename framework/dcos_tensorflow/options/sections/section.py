@@ -1,10 +1,12 @@
-"""The base of all option models: what holds for every group of options."""
+"""The base of all option models, what holds for every group of options; and the groups of roles."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 
 
 class Section(BaseModel):
@@ -35,3 +37,15 @@ def group(model: type[Section], description: str) -> Any:
     Defaults are not looked at, as those of single options: no group needs a validator of its own.
     """
     return Field(default_factory=model.model_construct, description=description)
+
+
+#: The groups of options that describe a kind of task, in the order of ServiceSpec.roles.
+GROUP_OF_ROLE = {
+    TaskRole.PS: "parameter_server",
+    TaskRole.CHIEF: "chief",
+    TaskRole.WORKER: "worker",
+    TaskRole.GPU_WORKER: "gpu_worker",
+    TaskRole.EVALUATOR: "evaluator",
+    TaskRole.TENSORBOARD: "tensorboard",
+}
+ROLE_GROUPS = tuple(GROUP_OF_ROLE.values())

@@ -1,0 +1,354 @@
+"""Machines that may be bought for a service: the section ``capacity``.
+
+Its fields and their types, and what becomes of them in the ServiceSpec. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.options.models import Options
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from dcos_tensorflow.core.spec.capacity_spec import (
+    Billing,
+    CapacitySpec,
+    CommandSpec,
+    Ec2Spec,
+)
+from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.options.errors import Finding
+from dcos_tensorflow.options.sections.section import Section, differing, group
+from dcos_tensorflow.options.sections.storage import EndpointUrl
+from dcos_tensorflow.options.sections.values import (
+    MAXIMUM_COUNT,
+    MAXIMUM_SECONDS,
+    Allowed,
+    Count,
+    Gpus,
+    Line,
+    Seconds,
+    SomeSeconds,
+    TextList,
+    given,
+    object_from_text,
+    problem,
+    text_schema,
+    whole,
+)
+from dcos_tensorflow.options.sections.workload_models import AUTO, given_inputs
+
+_MAXIMUM_MONEY = 1_000_000_000.0
+
+
+def deadline_of(text: str) -> tuple[float, float]:
+    """Return a deadline as seconds from the beginning and as a moment; one of the two is 0.
+
+    Raises ValueError.
+    """
+    if not text.strip():
+        return 0.0, 0.0
+    try:
+        seconds = float(text)
+    except ValueError:
+        moment = datetime.fromisoformat(text.strip())
+        if moment.tzinfo is None:
+            raise ValueError("it names no time zone") from None
+        return 0.0, moment.timestamp()
+    if not 0 < seconds <= MAXIMUM_SECONDS:
+        raise ValueError(f"{text} is no number of seconds from 1 to {MAXIMUM_SECONDS:.0f}")
+    return seconds, 0.0
+
+
+def _as_text(value: object) -> object:
+    """Take a number of seconds for its text."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:g}" if is_number else value
+
+
+def _deadline(value: str) -> str:
+    try:
+        deadline_of(value)
+    except ValueError as error:
+        raise problem(f"is no deadline: {error}") from None
+    return value
+
+
+Money = Annotated[float, Field(gt=0, le=_MAXIMUM_MONEY, allow_inf_nan=False)]
+MoneyIfGiven = Annotated[Money | None, BeforeValidator(given)]
+MachineCount = Annotated[int, Field(ge=0, le=MAXIMUM_COUNT), BeforeValidator(whole)]
+MachineCountIfGiven = Annotated[
+    Annotated[int, Field(ge=1, le=MAXIMUM_COUNT), BeforeValidator(whole)] | None,
+    BeforeValidator(given),
+]
+DiskGigabytes = Annotated[int, Field(ge=8, le=16_384), BeforeValidator(whole)]
+Deadline = Annotated[
+    str,
+    BeforeValidator(_as_text),
+    AfterValidator(_deadline),
+    Allowed("a number of seconds, a moment such as 2027-01-31T18:00:00Z, or empty text"),
+]
+Prices = Annotated[
+    dict[str, Money],
+    BeforeValidator(object_from_text),
+    Field(json_schema_extra=text_schema),
+    Allowed("an object of prices by instance type, or JSON text of one"),
+]
+
+
+class AtLeast(Section):
+    """What each machine must have."""
+
+    cpus: Count = Field(0, title="CPUs", description="Least number of CPUs.")
+    mem: Count = Field(0, title="Memory (MB)", description="Least memory.")
+    gpus: Gpus = Field(0, title="GPUs", description="Least number of GPUs.")
+
+
+class Ec2(Section):
+    """Machines of Amazon EC2."""
+
+    region: Line = Field("", title="Region", description="The region, such as eu-central-1.")
+    endpoint_url: EndpointUrl = Field(
+        "", title="Endpoint", description="Another address than the region's own."
+    )
+    launch_template: Line = Field(
+        "",
+        title="Launch template",
+        description="Id or name of a launch template, used as it is: its machines must become "
+        "agents by themselves. Empty: one is made of the options below.",
+    )
+    image_id: Line = Field("", title="Image", description="Id of the image (AMI) of the machines.")
+    instance_profile: Line = Field(
+        "", title="Instance profile", description="Name of what the machine itself may do."
+    )
+    key_name: Line = Field("", title="Key", description="Name of the key pair for SSH.")
+    security_groups: TextList = Field(
+        default=[], title="Security groups", description="Ids of the machines' security groups."
+    )
+    subnets: TextList = Field(
+        default=[],
+        title="Subnets",
+        description="Ids; machines are bought in their zones alone. Empty: the default ones.",
+    )
+    disk_gb: DiskGigabytes = Field(50, title="Disk (GB)", description="Size of the root volume.")
+    master: Line = Field(
+        "",
+        title="Master",
+        description="Where a new machine's agent finds its master: zk://... or host:port.",
+    )
+    install: str = Field(
+        "",
+        title="Install",
+        description="Commands of a shell that install Mesos on a new machine, where its image has "
+        "none.",
+    )
+    agent_flags: Line = Field(
+        "", title="Agent flags", description="More flags of that agent, as mesos-agent has them."
+    )
+    prices: Prices = Field(
+        default={},
+        title="Prices",
+        description="What an on-demand machine costs an hour, by instance type. A type that is not "
+        "there is bought on the spot market alone.",
+    )
+
+
+class MachinesCommand(Section):
+    """Machines that an operator's own program starts and ends."""
+
+    cmd: TextList = Field(
+        default=[],
+        title="Command",
+        description="The program on the scheduler's machine and its first arguments; it is called "
+        "with list, up or down behind them (docs/machines.md).",
+    )
+    timeout_seconds: SomeSeconds = Field(
+        300.0, title="Timeout (seconds)", description="Longest time that one call may take."
+    )
+
+
+class Capacity(Section):
+    """Machines that are bought when the job waits for them, and given back when it does not."""
+
+    provider: Literal["", "ec2", "command"] = Field(
+        "",
+        title="Provider",
+        description="Where machines come from: ec2, or a command of yours. Empty: none is bought.",
+    )
+    max_instances: MachineCountIfGiven = Field(
+        None, title="Most machines", description="How many there may be at a time."
+    )
+    max_price_per_hour: MoneyIfGiven = Field(
+        None, title="Most an hour", description="What all machines together may cost an hour."
+    )
+    budget: MoneyIfGiven = Field(
+        None,
+        title="Budget",
+        description="What all machines of the service may cost in all. The job is ended in order "
+        "before it is used up.",
+    )
+    max_spot_price: MoneyIfGiven = Field(
+        None,
+        title="Highest spot price",
+        description="What one spot machine may cost an hour. Left out: the price on demand.",
+    )
+    zones: TextList = Field(
+        default=[], title="Zones", description="Where machines may be. Empty: anywhere."
+    )
+    instance_types: TextList = Field(
+        default=[],
+        title="Instance types",
+        description="Which machines may be bought. Empty: all that have what is needed.",
+    )
+    at_least: AtLeast = group(AtLeast, "What each machine must have.")
+    one_zone: bool = Field(
+        True,
+        title="One zone",
+        description="All machines of a gang are in one zone: traffic between zones is slow, and "
+        "is paid.",
+    )
+    on_demand_base: MachineCount = Field(
+        0,
+        title="On-demand base",
+        description="So many machines are on-demand ones whatever the market has.",
+    )
+    spot_wait_seconds: Seconds = Field(
+        300.0,
+        title="Wait for spot (seconds)",
+        description="A gang that has waited for so long takes on-demand machines where the market "
+        "has too few spot ones.",
+    )
+    deadline: Deadline = Field(
+        "",
+        title="Deadline",
+        description="When the job must have ended: a number of seconds from its first wish for a "
+        "machine, or a moment such as 2027-01-31T18:00:00Z. Spot machines are used as far as it "
+        "stays safe (docs/capacity.md). Empty: none.",
+    )
+    total_steps: Count = Field(
+        0,
+        title="Steps in all",
+        description="How many steps the job makes: with a deadline the work that is left is "
+        "reckoned by it and by the measured pace. 0: by the epochs that the job tells, if it does.",
+    )
+    idle_seconds: Seconds = Field(
+        300.0,
+        title="Idle (seconds)",
+        description="A machine on which no task has run for so long is given back.",
+    )
+    register_seconds: SomeSeconds = Field(
+        600.0,
+        title="Register (seconds)",
+        description="A machine whose agent has not come within this time is given back.",
+    )
+    billing: Literal["second", "hour"] = Field(
+        "second",
+        title="Billing",
+        description="Which piece of a machine's time is paid whole. By the hour an idle machine "
+        "stays until shortly before the next one.",
+    )
+    ec2: Ec2 = group(Ec2, "Machines of Amazon EC2.")
+    command: MachinesCommand = group(MachinesCommand, "Machines by a program of yours.")
+
+
+def capacity_spec(options: Options) -> CapacitySpec | None:
+    """Return what may be bought; None where nothing is."""
+    given = options.capacity
+    if not given.provider:
+        return None
+    seconds, moment = deadline_of(given.deadline)
+    least = given.at_least
+    return CapacitySpec(
+        provider=_ec2(options) if given.provider == "ec2" else _command(options),
+        max_instances=given.max_instances,
+        max_price_per_hour=given.max_price_per_hour,
+        budget=given.budget,
+        zones=tuple(given.zones),
+        instance_types=tuple(given.instance_types),
+        at_least=Resources(cpus=least.cpus, mem=least.mem, gpus=least.gpus),
+        one_zone=given.one_zone,
+        on_demand_base=given.on_demand_base,
+        max_spot_price=given.max_spot_price,
+        spot_wait_seconds=given.spot_wait_seconds,
+        deadline_seconds=seconds,
+        deadline_at=moment,
+        total_steps=given.total_steps,
+        idle_seconds=given.idle_seconds,
+        register_seconds=given.register_seconds,
+        billing=Billing(given.billing),
+    )
+
+
+def _ec2(options: Options) -> Ec2Spec:
+    """Return the spec: its fields are the options of the same names."""
+    given: dict[str, Any] = options.capacity.ec2.model_dump()
+    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return Ec2Spec(**{**given, **lists})
+
+
+def _command(options: Options) -> CommandSpec:
+    given = options.capacity.command
+    return CommandSpec(tuple(given.cmd), given.timeout_seconds)
+
+
+def capacity_findings(options: Options) -> Iterator[Finding]:
+    """Yield what is wrong with options about machines each of which is right in itself."""
+    given = options.capacity
+    if given.provider == "command" and not given.command.cmd:
+        path = "capacity.command.cmd"
+        yield Finding(path, "the provider command needs it", "a list of texts", ("capacity",))
+    if given.provider == "ec2":
+        yield from _ec2_findings(options)
+    if not given.provider:
+        return
+    most = given.max_instances
+    if most is not None and given.on_demand_base > most:
+        path = "capacity.on_demand_base"
+        yield Finding(path, f"is more than capacity.max_instances, {most}", looked_at=("capacity",))
+    units = options.sweep if options.sweep.parameters else options.batch
+    is_many = bool(options.sweep.parameters) or given_inputs(options)
+    if is_many and given.deadline:
+        told = "is for one job: the work left of a sweep or a batch is not known"
+        yield Finding("capacity.deadline", told, looked_at=("capacity", "sweep", "batch"))
+    limits = (most, given.max_price_per_hour, given.budget)
+    if is_many and units.parallelism == AUTO and all(limit is None for limit in limits):
+        group = "sweep" if options.sweep.parameters else "batch"
+        yield Finding(
+            "capacity.max_instances",
+            f"with {group}.parallelism auto machines would be bought for all units at once: set it,"
+            " capacity.max_price_per_hour, or capacity.budget",
+            looked_at=("capacity", group),
+        )
+
+
+def _ec2_findings(options: Options) -> Iterator[Finding]:
+    given = options.capacity.ec2
+    missing = {"region": not given.region}
+    if not given.launch_template:
+        missing |= {"image_id": not given.image_id, "master": not given.master}
+    for name, is_missing in missing.items():
+        if is_missing:
+            without = " without capacity.ec2.launch_template" if name != "region" else ""
+            told = f"the provider ec2 needs it{without}"
+            yield Finding(f"capacity.ec2.{name}", told, looked_at=("capacity",))
+
+
+def idle_capacity(options: Options) -> Iterator[tuple[str, bool, str]]:
+    """Yield the options about machines that may be idle: (path, is idle, why)."""
+    given = options.capacity
+    for name in differing(given) - {"provider", "ec2", "command", "total_steps"}:
+        yield f"capacity.{name}", not given.provider, " without capacity.provider"
+    yield "capacity.total_steps", not given.deadline, " without capacity.deadline"
+    for name in ("ec2", "command"):
+        idle = given.provider != name
+        yield f"capacity.{name}", idle, f" unless capacity.provider is {name}"
+    made = {"image_id", "instance_profile", "key_name", "security_groups", "disk_gb"}
+    for name in sorted(made | {"master", "install", "agent_flags"}):
+        why = " with capacity.ec2.launch_template"
+        yield f"capacity.ec2.{name}", bool(given.ec2.launch_template), why
