@@ -44,7 +44,7 @@ def keep_output(
         }
         link(directory.task_logs, found)
     except OSError as error:
-        log.warning("what the tasks have told is not kept: %s", error)
+        log.warning("the output of the tasks is not kept: %s", error)
 
 
 def _told(task: Mapping[str, Any], tail: Tail) -> dict[str, Sequence[str]]:

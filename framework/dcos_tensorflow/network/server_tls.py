@@ -43,7 +43,7 @@ class ServerTls:
             self._loaded()
             self._load_into(self.context)
         except CertificateUnusable as error:
-            log.error("the certificate of before is shown still: %s", error)
+            log.error("the old certificate stays in use: %s", error)
         else:
             log.info("the certificate in %s is shown from now on", self.certificate)
 

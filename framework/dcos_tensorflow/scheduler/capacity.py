@@ -238,7 +238,7 @@ class Capacity:
                 self._pools = tuple(self._opened(state, spec).pools())
                 self._pools_at = now
             except ProviderError as error:
-                self._fail("what can be bought is not known", error)
+                self._fail("the machines for sale are not known", error)
         return self._pools
 
     def _fail(self, what: str, error: ProviderError) -> None:

@@ -40,7 +40,7 @@ _FIRST_RETRY_SECONDS = 0.2
 _MAX_RETRY_SECONDS = 5.0
 #: So long it is told that something could not be stored, from the last time on (seconds).
 _REFUSED_SECONDS = 60.0
-_WAITING = "what runs goes on, nothing else happens until the state can be stored again: {}"
+_WAITING = "the tasks run on, nothing else happens until the state can be stored again: {}"
 _REFUSED = (
     "what runs goes on, but {} leads to more than can be stored, and is not done: {}; nothing is"
     " bought, launched or ended because of it"

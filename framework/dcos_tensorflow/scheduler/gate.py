@@ -49,13 +49,13 @@ DOORS = (
         "a file of the scheduler's machine, for tasks",
         "`file:` of a secret, `s3.credentials.file`",
         "the scheduler's user",
-        "`--task-secrets-dir`; what is the kernel's, nothing",
+        "`--task-secrets-dir`; never files of the kernel",
     ),
     Door(
         "a variable of the scheduler, for tasks",
         "`env:` of a secret, each variable of `s3.credentials.env`",
         "the scheduler's environment",
-        "`--task-secret-env`, by its whole name; what is the scheduler's own, nothing",
+        "`--task-secret-env`, by its whole name; never the scheduler's own variables",
     ),
     Door(
         "a path of the secret store, for tasks",

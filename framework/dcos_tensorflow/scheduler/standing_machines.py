@@ -107,7 +107,7 @@ class StandingMachines:
                 try:
                     self._offer(agent.agent_id, is_offered)
                 except AgentFilesError as error:
-                    return f"the master does not change what it offers: {error}"
+                    return f"the master does not change its offers: {error}"
         return ""
 
     def look(

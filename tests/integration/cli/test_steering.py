@@ -242,7 +242,7 @@ class TestUpdate:
 
     def test_nothing_to_change_is_a_wrong_command_line(self, service: Service, capsys: Any) -> None:
         assert run_command_line(["update", "start"]) == 2
-        assert "What is to change?" in capsys.readouterr().err
+        assert "Nothing to change" in capsys.readouterr().err
 
     def test_a_wrong_option_is_told_and_nothing_is_ordered(
         self, service: Service, capsys: Any, options_file: Path

@@ -20,7 +20,7 @@ _LOOK_SECONDS = 0.5
 #: How long a scheduler that was asked to uninstall has to begin with that.
 _HEARD_SECONDS = 2.0
 
-_UNFINISHED = "What it left is removed by dcos-tensorflow scheduler OPTIONS.json --uninstall."
+_UNFINISHED = "Run dcos-tensorflow scheduler OPTIONS.json --uninstall to remove the rest."
 
 
 @click.command()

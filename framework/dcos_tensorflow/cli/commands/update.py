@@ -58,7 +58,7 @@ def update_start(
     from dcos_tensorflow.options import as_given, given_part, load
 
     if options_file is None and (replace or not overrides):
-        raise UsageError("What is to change? Give --options, or --set for single options.")
+        raise UsageError("Nothing to change: give --options, or --set for single options.")
     source: Path | str = options_file or "{}"
     if str(options_file) == "-":
         source = sys.stdin.read()

@@ -201,7 +201,7 @@ def _stop(view: GangView, target: _Target) -> Ruling:
 
 def _force_restart(view: GangView, target: _Target) -> Ruling:
     if view.service.uninstall.asked or target.plan.name == DECOMMISSION:
-        raise Refused("what is being removed is not started again")
+        raise Refused("a task that is being removed does not start again")
     check_goes_on(view)
     keys = [step_key(target.plan.name, phase.name, step.name) for phase, step in target.steps]
     keys += deploy_keys(step.task for _, step in target.steps)

@@ -111,7 +111,7 @@ def why_no_more(draft: Draft) -> str:
     slots, quota = f"{counted(most, 'slot')} {agreeing(most, 'are')} allowed", state.told.quota
     if most == state.told.slots_left and quota is not None:
         return f"{slots}: more of {quota.mesos_role} is used than its quota allows"
-    return f"{slots} by max_share {spec.max_share:g} of what is offered"
+    return f"{slots} by max_share {spec.max_share:g} of the offers"
 
 
 def _is_counted(state: ServiceState) -> bool:

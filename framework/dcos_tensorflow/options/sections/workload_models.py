@@ -362,7 +362,7 @@ class Sweep(Section):
         description="How the next trial is chosen: tpe near good trials, random anywhere, grid "
         "by all combinations.",
     )
-    objective: Objective = group(Objective, "What the sweep looks for.")
+    objective: Objective = group(Objective, "The objective of the search.")
     max_trials: TrialsIfGiven = Field(
         None,
         title="Trials",
@@ -435,7 +435,7 @@ class BatchInputs(Section):
 class Batch(Section):
     """Many pieces of input, each worked on by one task, once."""
 
-    inputs: BatchInputs = group(BatchInputs, "What is worked on. Nothing in it: no batch.")
+    inputs: BatchInputs = group(BatchInputs, "The input. Empty: no batch.")
     output: Output = Field(
         "",
         title="Output",

@@ -54,7 +54,7 @@ def read_manifest(store: ObjectStore, line: Published) -> Manifest:
     try:
         content, _ = store.get(line.key)
         if hashlib.sha256(content).hexdigest() != line.sha256:
-            raise DocumentError("its content is not what was published")
+            raise DocumentError("its content differs from the published one")
         return manifest.decode_manifest(content)
     except (ObjectMissing, DocumentError) as error:
         said = f"the manifest of checkpoint {line.id} is damaged: {error}"

@@ -90,7 +90,7 @@ class NoticeWatch:
                 failures += 1
                 if not answered and failures == _TRIES:
                     where = f"{self._service.endpoint}: {error}"
-                    self._log(f"nothing is told of the end of this spot machine at {where}")
+                    self._log(f"no notice of this spot machine can be read at {where}")
                     return
             if self.notice is not None and self.notice.kind == contract.NOTICE_INTERRUPTION:
                 return
