@@ -23,8 +23,8 @@ from typing import Any
 import figures
 from large_service import AGENTS, running_service, settled
 
-from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.app import create_app
+from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.capacity.ledger import Entry, Ledger, OwnedMachine, Stage
 from dcos_tensorflow.capacity.market import Market, Pool
@@ -37,7 +37,7 @@ from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
-from dcos_tensorflow.scheduler.capacity_records import changes_between
+from dcos_tensorflow.scheduler.machines.ledger_records import changes_between
 from dcos_tensorflow.workloads import producer_of
 from sample_states import NOW
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.app import create_app
+from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState

@@ -7,7 +7,7 @@ from typing import Any
 
 from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.spec.resources import Resources
-from dcos_tensorflow.mesos.convert import launch_operations
+from dcos_tensorflow.mesos.wire.convert import launch_operations
 
 
 def a_launch(**fields: Any) -> LaunchTask:

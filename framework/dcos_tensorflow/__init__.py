@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dcos_tensorflow.client.errors import CliError
     from dcos_tensorflow.estimator.job import Job, JobFailed
     from dcos_tensorflow.estimator.tensorflow import TensorFlow
-    from dcos_tensorflow.estimator.units import Batch, Sweep
+    from dcos_tensorflow.estimator.unit_jobs import Batch, Sweep
     from dcos_tensorflow.options.errors import OptionsError
     from dcos_tensorflow.task.output.reporting import report
 

@@ -41,13 +41,13 @@ from dcos_tensorflow.history.record import joined, record_of, with_points
 from dcos_tensorflow.job_code.archives import ArchiveRefused, Limits, unpack
 from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
 from dcos_tensorflow.mesos.callbacks import Callbacks
-from dcos_tensorflow.mesos.convert import update_from_json
-from dcos_tensorflow.mesos.offered_resources import ConversionError
 from dcos_tensorflow.mesos.outstanding import OutstandingOffers
 from dcos_tensorflow.mesos.stream import StreamEnded, SubscribeRefused, SubscriptionStream
+from dcos_tensorflow.mesos.wire.convert import update_from_json
+from dcos_tensorflow.mesos.wire.offered_resources import ConversionError
 from dcos_tensorflow.options import OptionsError, effective, load, service_spec
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.scheduler import runner_request
+from dcos_tensorflow.scheduler.runners import runner_request
 from dcos_tensorflow.task.output.event_files import EventFiles
 from dcos_tensorflow.task.output.progress import Progress, read_line, read_record
 from dcos_tensorflow.task.report.server import RequestError, _grace_seconds, _text

@@ -1,7 +1,7 @@
 """The way between scheduler and task runners: orders and reports are lost, late and doubled.
 
-One request is under way to each runner at a time, as in ``scheduler.runner_client``; so orders to
-one runner never overtake each other. What a killed scheduler has sent may still arrive.
+One request is under way to each runner at a time, as in ``scheduler.runners.runner_client``; so
+orders to one runner never overtake each other. What a killed scheduler has sent may still arrive.
 """
 
 from __future__ import annotations

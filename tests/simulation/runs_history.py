@@ -23,9 +23,9 @@ from history_rules import RuleBroken
 from volume_history import VolumeHistory
 
 from dcos_tensorflow.core.model.actions import Write
-from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.events import CapacityNoted, Event, StopRequested
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.scheduler.beginning import begin
 from simulated_scheduler import Crash, Scheduler
 

@@ -47,7 +47,8 @@ from dcos_tensorflow.core.operator import renewal
 from dcos_tensorflow.core.restarts import gang_queries, restarts
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import RoleSpec, Strategy, TaskRole, UnitKind, UnitsSpec
-from dcos_tensorflow.core.work import shares, slots, units
+from dcos_tensorflow.core.work import assignment as units
+from dcos_tensorflow.core.work import shares, slots
 from dcos_tensorflow.scheduler import beginning
 from simulated_mesos import Cluster
 

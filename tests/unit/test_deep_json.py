@@ -28,9 +28,10 @@ from dcos_tensorflow.mesos import service_account
 from dcos_tensorflow.mesos.detector import master_address
 from dcos_tensorflow.options import OptionsError, load
 from dcos_tensorflow.plugin.main import run
-from dcos_tensorflow.scheduler import evidence, runner_request
-from dcos_tensorflow.scheduler.credentials import _from_json
 from dcos_tensorflow.scheduler.gate import GateError
+from dcos_tensorflow.scheduler.runners import evidence_reading as evidence
+from dcos_tensorflow.scheduler.runners import runner_request
+from dcos_tensorflow.scheduler.secrets.s3_credentials import _from_json
 from dcos_tensorflow.state.leadership import UNKNOWN_HOLDER, Holder
 from dcos_tensorflow.task.python.contracts import parse_context
 from dcos_tensorflow.task.report.server import RequestError, _grace_seconds

@@ -16,7 +16,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from dcos_tensorflow.api.access import Access, Caller, Refusal, Refused, Right, is_foreign
 from dcos_tensorflow.api.answers import (
     json_answer,
     message_answer,
@@ -25,6 +24,7 @@ from dcos_tensorflow.api.answers import (
     refused_answer,
 )
 from dcos_tensorflow.api.audit import AuditLog, Entry, changed
+from dcos_tensorflow.api.callers.access import Access, Caller, Refusal, Refused, Right, is_foreign
 from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
 from dcos_tensorflow.api.live import TooManyViewers
 from dcos_tensorflow.api.redaction import redact_text, secret_values

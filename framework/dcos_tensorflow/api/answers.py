@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.responses import PlainTextResponse, Response
 
-from dcos_tensorflow.api.access import Refusal
+from dcos_tensorflow.api.callers.access import Refusal
 from dcos_tensorflow.api.redaction import redact
 from dcos_tensorflow.options import OptionsError
 

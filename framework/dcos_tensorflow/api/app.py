@@ -19,10 +19,10 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from dcos_tensorflow.api import openapi, pages, schemas, task_files, verbs
-from dcos_tensorflow.api.access import Access, Right
 from dcos_tensorflow.api.answering import Answering, Endpoint, Verb, View
 from dcos_tensorflow.api.answers import json_answer
 from dcos_tensorflow.api.audit import AuditLog
+from dcos_tensorflow.api.callers.access import Access, Right
 from dcos_tensorflow.api.errors import ElementNotFound
 from dcos_tensorflow.api.live import Live
 from dcos_tensorflow.api.metrics import Metrics, dropwizard_body, prometheus_text
@@ -31,7 +31,6 @@ from dcos_tensorflow.api.redaction import redact, redact_text
 from dcos_tensorflow.api.source import StateSource
 from dcos_tensorflow.api.verbs import PLAN_VERBS, POD_VERBS, Reply
 from dcos_tensorflow.api.views import (
-    capacity,
     cluster,
     configurations,
     curves,
@@ -42,8 +41,9 @@ from dcos_tensorflow.api.views import (
     offers,
     plans,
     pods,
-    units,
 )
+from dcos_tensorflow.api.views import machines as capacity
+from dcos_tensorflow.api.views import unit_views as units
 from dcos_tensorflow.core.model.controls import DEPLOY
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec

@@ -3,6 +3,6 @@
 ``planner`` turns what waits into machines to buy, ``deadline`` says how many of a gang's machines
 are spot ones now, ``experience`` keeps what a market has shown so far. ``ledger`` is what was
 bought, and ``reconcile`` says what to do about it; ``bill`` reckons what the machines have cost
-whose ``usage`` is known. Pure: no I/O, no clock, no randomness. ``scheduler.capacity`` asks it,
-``providers`` buy; ``docs/capacity.md`` has the rules and their sources.
+whose ``usage`` is known. Pure: no I/O, no clock, no randomness. ``scheduler.machines.buying`` asks
+it, ``providers`` buy; ``docs/capacity.md`` has the rules and their sources.
 """

@@ -1,7 +1,7 @@
 """Which machines a gang with a deadline is to have: ``deadline``, asked with what is known.
 
-Called by ``scheduler.capacity`` before each round. Pure. How much work is left is measured: steps
-a second while the gang trained, and how many steps there are in all.
+Called by ``scheduler.machines.buying`` before each round. Pure. How much work is left is measured:
+steps a second while the gang trained, and how many steps there are in all.
 """
 
 from __future__ import annotations

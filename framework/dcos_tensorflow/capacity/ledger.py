@@ -1,8 +1,8 @@
 """What was bought: each purchase with its machines, and what it has cost. The nouns of the loop.
 
-Kept by the core as opaque records (``core.model.capacity``), so that a purchase is written before
-the provider is asked. Used by ``mirror``, ``losses``, ``reconcile`` and ``status``. Every time is
-ours unless a field says otherwise: times of two clocks are never compared.
+Kept by the core as opaque records (``core.model.machine_records``), so that a purchase is written
+before the provider is asked. Used by ``mirror``, ``losses``, ``reconcile`` and ``status``. Every
+time is ours unless a field says otherwise: times of two clocks are never compared.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
+from dcos_tensorflow.capacity.billing.usage import BY_THE_SECOND, Moment, Sums, Tariff
 from dcos_tensorflow.capacity.market import Market, Pool, exact
 from dcos_tensorflow.capacity.provider import Machine, Order
-from dcos_tensorflow.capacity.usage import BY_THE_SECOND, Moment, Sums, Tariff
 from dcos_tensorflow.core.model.bounds import NAME_BYTES, cut
 from dcos_tensorflow.records import dataclass
 

@@ -1,8 +1,9 @@
 """One round of the loop that buys: what is there beside what is wanted, and what to do about it.
 
-Called by ``scheduler.capacity`` again and again. Level-triggered: whatever happened before, a crash
-between any two steps included, the next round finds it and does what is due. Pure: what it returns
-is written first; only then are the orders sent, which are the same each time, and machines ended.
+Called by ``scheduler.machines.buying`` again and again. Level-triggered: whatever happened before,
+a crash between any two steps included, the next round finds it and does what is due. Pure: what it
+returns is written first; only then are the orders sent, which are the same each time, and machines
+ended.
 
 1. ``mirror``: the ledger takes what provider and master say;
 2. ``leavers``: machines leave that are of no use, are offered to no framework any more, and go
@@ -18,7 +19,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 
-from dcos_tensorflow.capacity import exchange, mirror, uses
+from dcos_tensorflow.capacity import exchange, mirror
+from dcos_tensorflow.capacity.billing import uses
 from dcos_tensorflow.capacity.leavers import asked_back, closed, with_leavers
 from dcos_tensorflow.capacity.ledger import (
     HOUR,

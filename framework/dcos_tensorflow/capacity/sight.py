@@ -1,6 +1,6 @@
 """What one round of the loop that buys is given: how things stand, and by which rules it goes.
 
-Made by ``scheduler.capacity``; read by ``reconcile`` and ``leavers``. Nothing here decides.
+Made by ``scheduler.machines.buying``; read by ``reconcile`` and ``leavers``. Nothing here decides.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
+from dcos_tensorflow.capacity.billing.usage import BY_THE_HOUR, BY_THE_SECOND, Tariff
 from dcos_tensorflow.capacity.deadline import Fleet
 from dcos_tensorflow.capacity.losses import Pause
 from dcos_tensorflow.capacity.market import Limits, Pool
 from dcos_tensorflow.capacity.mirror import Agents, Answer
 from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.capacity.provider import Machine
-from dcos_tensorflow.capacity.usage import BY_THE_HOUR, BY_THE_SECOND, Tariff
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.records import dataclass
 

@@ -1,6 +1,6 @@
 """How machines stand, for people and programs: what there is, what it costs, why nothing comes.
 
-Called by ``api.views.capacity``. A view of the ledger; decides nothing.
+Called by ``api.views.machines``. A view of the ledger; decides nothing.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dcos_tensorflow.capacity import bill
+from dcos_tensorflow.capacity.billing import bill
+from dcos_tensorflow.capacity.billing.usage import Tariff
+from dcos_tensorflow.capacity.billing.uses import bill_of
 from dcos_tensorflow.capacity.ledger import Entry, Ledger, OwnedMachine, Stage
-from dcos_tensorflow.capacity.usage import Tariff
-from dcos_tensorflow.capacity.uses import bill_of
 
 #: Of machines that have ended the newest are shown, this many.
 ENDED_SHOWN = 100

@@ -1,4 +1,4 @@
-"""A bill as lines for a person, of the document that ``capacity.bill`` makes of it. Pure."""
+"""A bill as lines for a person, of the document that ``capacity.billing.bill`` makes. Pure."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, upgrade
-from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError

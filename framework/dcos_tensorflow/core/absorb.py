@@ -32,7 +32,8 @@ from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskSta
 from dcos_tensorflow.core.offers import reconciliation, reservations
 from dcos_tensorflow.core.operator.uninstall import HEARD_SECONDS
 from dcos_tensorflow.core.spec.service_spec import Strategy
-from dcos_tensorflow.core.work import shares, slots, units
+from dcos_tensorflow.core.work import assignment as units
+from dcos_tensorflow.core.work import shares, slots
 
 EXIT_REFUSED = 6
 #: What Mesos says of a framework that was torn down or whose failover timeout has passed.

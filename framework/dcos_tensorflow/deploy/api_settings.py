@@ -50,7 +50,7 @@ def _check_tokens(settings: Settings) -> None:
 
 
 def _check_keys(settings: Settings) -> None:
-    from dcos_tensorflow.api.dcos_tokens import KeysUnreadable, parse_keys
+    from dcos_tensorflow.api.callers.dcos_tokens import KeysUnreadable, parse_keys
 
     place = settings["api_dcos_keys"]
     if place.startswith("https://"):
@@ -71,7 +71,7 @@ def _check_certificate(settings: Settings) -> None:
 
 
 def _check_binding(settings: Settings) -> None:
-    from dcos_tensorflow.api.access import OpenBinding, check_binding
+    from dcos_tensorflow.api.callers.access import OpenBinding, check_binding
 
     try:
         guarded = bool(settings.secret("api_token") or settings["api_from"])

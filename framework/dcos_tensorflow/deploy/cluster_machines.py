@@ -1,7 +1,7 @@
 """The machines of an operator's whole cluster, as the command ``capacity`` buys and ends them.
 
 No scheduler serves them: a command leads their store while it runs. What follows is
-``scheduler.standing_machines``'s.
+``scheduler.machines.standing_machines``'s.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from dcos_tensorflow.mesos.agent_files import AgentFilesError, AgentUnreachable,
 from dcos_tensorflow.mesos.gateway import MesosConfig
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.scheduler import standing_machines
 from dcos_tensorflow.scheduler.former_life import leading_masters
+from dcos_tensorflow.scheduler.machines import standing_machines
+from dcos_tensorflow.scheduler.machines.standing_machines import StandingMachines
 from dcos_tensorflow.scheduler.master_watch import AGENTS, agents_in
-from dcos_tensorflow.scheduler.standing_machines import StandingMachines
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.store import StateStore, open_store
 

@@ -20,9 +20,9 @@ from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec, slot_name
 from dcos_tensorflow.deploy.cluster_machines import read
 from dcos_tensorflow.options import load, service_spec
-from dcos_tensorflow.scheduler.capacity_sight import demand_of, limits_of, owner_prefix
-from dcos_tensorflow.scheduler.machine_provider import provider_for
-from dcos_tensorflow.scheduler.standing_machines import so_many
+from dcos_tensorflow.scheduler.machines.machine_provider import provider_for
+from dcos_tensorflow.scheduler.machines.market_sight import demand_of, limits_of, owner_prefix
+from dcos_tensorflow.scheduler.machines.standing_machines import so_many
 
 #: So many slots are planned for where all that find a place are wanted.
 _SLOTS = 16

@@ -23,13 +23,13 @@ from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.kept_output import keep_output
 from dcos_tensorflow.client.registry import Registration
 from dcos_tensorflow.client.snapshot import Snapshot, snapshot_of
-from dcos_tensorflow.client.units import came_of
+from dcos_tensorflow.client.told_units import came_of
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
-from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.restarts import sidecars
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy.api_access import access_of, certificate_of
@@ -42,13 +42,13 @@ from dcos_tensorflow.network.listening import ServerNotStarted
 from dcos_tensorflow.options.errors import OptionsError, one_sentence
 from dcos_tensorflow.scheduler.beginning import NothingInForce
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
+from dcos_tensorflow.scheduler.runners.sandbox_files import TaskFiles
 from dcos_tensorflow.scheduler.scheduler import (
     EXIT_API,
     EXIT_INITIALIZATION,
     Scheduler,
     SchedulerError,
 )
-from dcos_tensorflow.scheduler.task_files import TaskFiles
 from dcos_tensorflow.scheduler.tracing import traces_of
 from dcos_tensorflow.state.urls import from_anywhere
 
@@ -312,7 +312,7 @@ class ServedJob:
         state = self.scheduler.state()
         if state is None or state.spec.capacity is None:
             return None
-        from dcos_tensorflow.api.views.capacity import capacity
+        from dcos_tensorflow.api.views.machines import capacity
 
         return dict(capacity(state)["bill"])
 

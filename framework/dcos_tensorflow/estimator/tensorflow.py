@@ -27,7 +27,7 @@ from dcos_tensorflow.deploy.run_request import RunRequest
 from dcos_tensorflow.deploy.settings import collect_for_run
 from dcos_tensorflow.estimator import arguments
 from dcos_tensorflow.estimator.job import Job, kept_spec
-from dcos_tensorflow.estimator.units import Batch, Sweep, kind_of
+from dcos_tensorflow.estimator.unit_jobs import Batch, Sweep, kind_of
 
 
 class TensorFlow:

@@ -22,15 +22,15 @@ from dcos_tensorflow.core.model.events import (
     Registered,
 )
 from dcos_tensorflow.mesos.calls import CallError
-from dcos_tensorflow.mesos.convert import (
+from dcos_tensorflow.mesos.outstanding import OutstandingOffers
+from dcos_tensorflow.mesos.pymesos_import import import_pymesos
+from dcos_tensorflow.mesos.wire.convert import (
     ConversionError,
     inverse_offer_from_json,
     offer_from_json,
     region_of,
     update_from_json,
 )
-from dcos_tensorflow.mesos.outstanding import OutstandingOffers
-from dcos_tensorflow.mesos.pymesos_import import import_pymesos
 
 pymesos = import_pymesos()
 logger = logging.getLogger(__name__)

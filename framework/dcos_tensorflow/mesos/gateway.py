@@ -37,12 +37,12 @@ from dcos_tensorflow.mesos.agent_files import HttpAccess
 from dcos_tensorflow.mesos.callbacks import Callbacks, as_ids, hand_back
 from dcos_tensorflow.mesos.calls import CallError, CallRefused, NotConnected
 from dcos_tensorflow.mesos.connection import Authentication, tls_context
-from dcos_tensorflow.mesos.convert import ConversionError, duration, launch_operations
 from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.mesos.hardened import HardenedSchedulerDriver
 from dcos_tensorflow.mesos.outstanding import OutstandingOffers
-from dcos_tensorflow.mesos.reservations import release_operations
 from dcos_tensorflow.mesos.service_account import ServiceAccount, TokenLogin
+from dcos_tensorflow.mesos.wire.convert import ConversionError, duration, launch_operations
+from dcos_tensorflow.mesos.wire.reservation_calls import release_operations
 from dcos_tensorflow.records import dataclass
 
 logger = logging.getLogger(__name__)

@@ -32,9 +32,9 @@ from dcos_tensorflow.mesos.calls import (
 from dcos_tensorflow.mesos.connection import Authentication, HttpConnection
 from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.mesos.dispatch import Delivery, Json
-from dcos_tensorflow.mesos.scheduler_calls import SchedulerCalls
 from dcos_tensorflow.mesos.stream import SCHEDULER_PATH
 from dcos_tensorflow.mesos.subscriber import Subscriber
+from dcos_tensorflow.mesos.wire.scheduler_calls import SchedulerCalls
 
 logger = logging.getLogger(__name__)
 

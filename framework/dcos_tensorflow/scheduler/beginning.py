@@ -1,6 +1,6 @@
 """What a scheduler begins with: the stored state, that of a new service, or an uninstall.
 
-Called by ``scheduler.Scheduler`` once it leads the service, before anything else happens. It writes
+Called by ``scheduler.scheduler`` once it leads the service, before anything else happens. It writes
 to the state store and decides nothing that the core can decide.
 """
 
@@ -163,7 +163,7 @@ def _renewed(store: StateStore, spec: ServiceSpec, stored: ServiceState) -> Serv
     state = renewal.renewed(stored, spec)
     if state.capacity:
         # Few services buy machines.
-        from dcos_tensorflow.scheduler.capacity_records import for_the_next_run
+        from dcos_tensorflow.scheduler.machines.ledger_records import for_the_next_run
 
         state = replace(state, capacity=for_the_next_run(state.capacity))
     # A commit that is cut short leaves a job with the options that it was begun with.

@@ -1,6 +1,6 @@
 """How one scheduler process is set up: which master, which state store, how tasks fetch from it.
 
-Made by the command line from file, environment and flags; read by ``scheduler.Scheduler``. What is
+Made by the command line from file, environment and flags; read by ``scheduler.scheduler``. What is
 to *run* is not here: that is the ServiceSpec.
 """
 
@@ -31,7 +31,7 @@ class ArtifactDelivery(StrEnum):
 
 @dataclass(frozen=True)
 class DcosUsers:
-    """Who may ask the API with a token of DC/OS (``api.dcos_tokens``)."""
+    """Who may ask the API with a token of DC/OS (``api.callers.dcos_tokens``)."""
 
     #: Where the cluster's keys are: ``https://...``, or a file.
     keys: str

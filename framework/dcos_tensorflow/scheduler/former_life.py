@@ -1,6 +1,6 @@
 """A service whose state was lost: what Mesos still knows of it, so that it is not fought.
 
-Asked by ``scheduler.Scheduler`` before it subscribes for a service of which the state store held
+Asked by ``scheduler.scheduler`` before it subscribes for a service of which the state store held
 nothing, until it is answered: with an answer that is made up two gangs would train side by side.
 Every framework of ours carries a label that stands for its service's name and its place in the
 state store. Only one scheduler leads at that place, so a framework with that label which another

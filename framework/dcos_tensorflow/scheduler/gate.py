@@ -1,6 +1,6 @@
 """The one gate for what the scheduler reads, lends or asks on behalf of options.
 
-Used by ``scheduler.Scheduler`` and what it is made of, and by the command line before the start. In
+Used by ``scheduler.scheduler`` and what it is made of, and by the command line before the start. In
 these rooms nothing else opens a file, a variable, S3 or a provider of machines that options name
 (``tests/unit/scheduler/test_gate.py``). Options may come from an author whom the scheduler's
 operator need not trust with all that this process can read and do: ``Allowed`` is what the operator
@@ -337,7 +337,7 @@ class Gate:
     def provider(self, spec: CapacitySpec, owner: str) -> Provider:
         """Return where machines of this owner come from. Raises ProviderError."""
         from dcos_tensorflow.capacity.provider import ProviderError
-        from dcos_tensorflow.scheduler.machine_provider import provider_for
+        from dcos_tensorflow.scheduler.machines.machine_provider import provider_for
 
         for problem in self._machines(spec):
             raise ProviderError(str(problem))

@@ -1,6 +1,6 @@
 """Asks the master about what no offer says: a quota, and machines that are silent.
 
-Used by ``scheduler.Scheduler``. What is found becomes QuotaSeen and AgentsSeen; that is all that
+Used by ``scheduler.scheduler``. What is found becomes QuotaSeen and AgentsSeen; that is all that
 is done about it (``core.model.quota``, ``core.model.agents``). A master that does not let us look,
 does not answer, or answers with more than we read at once is asked again later.
 """

@@ -45,8 +45,8 @@ from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceStat
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.core.step import Decision
 from dcos_tensorflow.mesos.agent_files import AgentFiles, AgentFilesError, AgentUnreachable
-from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
+from dcos_tensorflow.mesos.wire.convert import framework_info
 from dcos_tensorflow.network.zookeeper_address import is_open
 from dcos_tensorflow.options.errors import OptionsError
 from dcos_tensorflow.scheduler import artifacts, batch_inputs, former_life
@@ -55,17 +55,17 @@ from dcos_tensorflow.scheduler.beginning import Beginning, UninstallGoesOn, begi
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
 from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
-from dcos_tensorflow.scheduler.evidence import EvidenceReader
 from dcos_tensorflow.scheduler.gate import Gate
-from dcos_tensorflow.scheduler.launch_secrets import LaunchSecrets
 from dcos_tensorflow.scheduler.lease import Lease
 from dcos_tensorflow.scheduler.master_watch import AGENTS, QUOTA, MasterWatch, agents_in
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
-from dcos_tensorflow.scheduler.overheard import Overheard
-from dcos_tensorflow.scheduler.runner_client import RunnerClient
+from dcos_tensorflow.scheduler.runners.evidence_reading import EvidenceReader
+from dcos_tensorflow.scheduler.runners.runner_client import RunnerClient
+from dcos_tensorflow.scheduler.secrets.launch_secrets import LaunchSecrets
+from dcos_tensorflow.scheduler.secrets.masking import Overheard
 from dcos_tensorflow.scheduler.subscription import Subscription
 from dcos_tensorflow.scheduler.turn import Turn
-from dcos_tensorflow.scheduler.units import Units
+from dcos_tensorflow.scheduler.unit_producer import Units
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.store import StateStore, open_store
@@ -73,7 +73,7 @@ from dcos_tensorflow.task.bundle import BundleError
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options
-    from dcos_tensorflow.scheduler.capacity import Capacity
+    from dcos_tensorflow.scheduler.machines.buying import Capacity
     from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
 
 log = logging.getLogger(__name__)
@@ -542,7 +542,7 @@ class Scheduler:
         """Begin to buy machines once the options ask for it."""
         if state.spec.capacity is None or self._capacity is not None or self._lease is None:
             return
-        from dcos_tensorflow.scheduler.capacity import Capacity
+        from dcos_tensorflow.scheduler.machines.buying import Capacity
 
         self._capacity = Capacity(
             lambda: self._running_loop().state,

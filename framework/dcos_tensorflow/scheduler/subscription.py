@@ -1,6 +1,6 @@
 """What the master is told of the framework, kept in step with the options of a running service.
 
-Used by ``scheduler.Scheduler``. Mesos offers GPUs, and agents of other regions, only to frameworks
+Used by ``scheduler.scheduler``. Mesos offers GPUs, and agents of other regions, only to frameworks
 that say that they know them (FrameworkInfo.Capability). So the first options that want some need a
 new subscription; without it their tasks would wait for offers that never come.
 """

@@ -23,7 +23,7 @@ from dcos_tensorflow.task.spec_fields import (
     read,
 )
 from dcos_tensorflow.task.storage_spec import Storage, is_below_the_sandbox
-from dcos_tensorflow.task.units import Unit, parse_unit
+from dcos_tensorflow.task.unit_order import Unit, parse_unit
 
 #: The versions of the spec that are read: the first says every address out.
 VERSIONS = (1, contract.RUNNER_SPEC_VERSION)

@@ -20,7 +20,7 @@ from dcos_tensorflow.task.spec import Order, RunnerSpec
 from dcos_tensorflow.task.supervise import environment
 from dcos_tensorflow.task.supervise import lifecycle_events as events
 from dcos_tensorflow.task.supervise.environment import Directories
-from dcos_tensorflow.task.units import Unit, storage_of, storage_without_unit
+from dcos_tensorflow.task.unit_order import Unit, storage_of, storage_without_unit
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.output.shipping.shipper import Shipper

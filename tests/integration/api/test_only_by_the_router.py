@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.app import create_app
+from dcos_tensorflow.api.callers.access import Access
+from dcos_tensorflow.api.callers.trusted_addresses import TrustedAddresses
 from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.api.server import ApiServer
-from dcos_tensorflow.api.trusted_addresses import TrustedAddresses
 
 from .test_server import Source
 

@@ -15,8 +15,8 @@ import pytest
 
 from cluster_faults import FaultyCluster
 from cluster_faults.door import make_server
-from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
+from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.local.cluster import AgentConfig

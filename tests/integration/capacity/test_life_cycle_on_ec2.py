@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cluster_faults import FaultyCluster
-from dcos_tensorflow.api.views.capacity import capacity
-from dcos_tensorflow.core.model.capacity import machines_left
+from dcos_tensorflow.api.views.machines import capacity
 from dcos_tensorflow.core.model.events import StopRequested
+from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, Ec2Spec
 from dcos_tensorflow.core.spec.resources import Resources

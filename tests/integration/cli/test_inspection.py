@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.app import create_app
+from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.client import registry

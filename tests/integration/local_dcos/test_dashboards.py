@@ -25,7 +25,7 @@ sys.path[:0] = {[str(TESTS), str(TESTS.parent / "framework")]!r}
 from dataclasses import replace
 from pathlib import Path
 from answering_service import Service
-from dcos_tensorflow.api.access import Access
+from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
 from sample_states import running

@@ -36,9 +36,9 @@ from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec, TaskRo
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.mesos.agent_files import AgentFiles, FileNotFound
-from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
 from dcos_tensorflow.mesos.stream import Backoff
+from dcos_tensorflow.mesos.wire.convert import framework_info
 from mesos_at import files_at
 
 FAST = Timing(

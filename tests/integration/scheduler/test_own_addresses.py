@@ -24,7 +24,7 @@ from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import VirtualNetwork
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
-from dcos_tensorflow.mesos import convert
+from dcos_tensorflow.mesos.wire import convert
 from scheduled_jobs import command_job, done, running, wait_until
 from waiting import eventually
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.app import create_app
-from dcos_tensorflow.api.failed_logins import SECONDS_A_TRY, TRIES
+from dcos_tensorflow.api.callers.access import Access
+from dcos_tensorflow.api.callers.failed_logins import SECONDS_A_TRY, TRIES
 from dcos_tensorflow.api.server import ApiServer
 
 from ..api.test_server import Source

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.app import create_app
+from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.api.access import OpenBinding, check_binding
+from dcos_tensorflow.api.callers.access import OpenBinding, check_binding
 from dcos_tensorflow.core.model.events import StopRequested
 from dcos_tensorflow.core.model.job import JobPhase
 from sample_states import a_state, running

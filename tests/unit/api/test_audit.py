@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.api import audit
-from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.audit import AuditLog, Entry
-from dcos_tensorflow.api.failed_logins import TRIES
+from dcos_tensorflow.api.callers.access import Access
+from dcos_tensorflow.api.callers.failed_logins import TRIES
 from sample_states import running
 
 OPERATOR = {"authorization": "Bearer operators-token"}

@@ -13,8 +13,8 @@ import pytest
 
 from answering_service import TOKEN, Service
 from browser_page import DESKTOP, PHONE, Page
-from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.app import create_app
+from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.core.model.job import JobPhase
@@ -26,7 +26,7 @@ from dcos_tensorflow.history.keeper import Keeper, Sources
 from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of, with_points
 from dcos_tensorflow.mesos.agent_files import FilePart
-from dcos_tensorflow.scheduler.capacity_records import changes_between
+from dcos_tensorflow.scheduler.machines.ledger_records import changes_between
 from sample_states import TOKEN_KEY, a_state, changed, running
 from unit.api.test_dashboard import told
 from unit.api.test_secrets import CONTEXT_SECRET, SECRETS, SIGNATURE, URL_SECRET, telltale

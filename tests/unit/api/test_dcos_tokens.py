@@ -13,8 +13,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from dcos_tensorflow.api.access import Access, Caller, Right
-from dcos_tensorflow.api.dcos_tokens import (
+from dcos_tensorflow.api.callers.access import Access, Caller, Right
+from dcos_tensorflow.api.callers.dcos_tokens import (
     DcosTokens,
     KeyFile,
     KeyService,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.api import failed_logins
-from dcos_tensorflow.api.access import Access
-from dcos_tensorflow.api.failed_logins import MOST_PEERS, TRIES, FailedLogins, network_of
+from dcos_tensorflow.api.callers import failed_logins
+from dcos_tensorflow.api.callers.access import Access
+from dcos_tensorflow.api.callers.failed_logins import MOST_PEERS, TRIES, FailedLogins, network_of
 from dcos_tensorflow.api.operations import OPERATIONS
 from sample_states import running
 

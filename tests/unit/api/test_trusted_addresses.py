@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from dcos_tensorflow.api.trusted_addresses import TrustedAddresses
+from dcos_tensorflow.api.callers.trusted_addresses import TrustedAddresses
 
 
 class Names:

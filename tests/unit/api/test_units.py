@@ -9,7 +9,7 @@ import pytest
 
 from answering_service import TOKEN, Service
 from browser_page import DESKTOP, PHONE, Page
-from dcos_tensorflow.api.views.units import Units
+from dcos_tensorflow.api.views.unit_views import Units
 from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState

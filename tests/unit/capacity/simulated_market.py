@@ -1,8 +1,9 @@
 """A provider in memory that is consistent in the end, and a loop that may die at any step.
 
 ``MarketInMemory`` sells machines and answers as EC2 does: an order that is asked for twice buys
-once, a new machine is listed late. ``Loop`` is what ``scheduler.capacity`` does with its answers;
-``Killed`` is raised where its process ends, and whoever goes on has what was written and no more.
+once, a new machine is listed late. ``Loop`` is what ``scheduler.machines.buying`` does with its
+answers; ``Killed`` is raised where its process ends, and whoever goes on has what was written and
+no more.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ class Loop:
         )
 
     def step(self, seconds: float = 5.0) -> Round:
-        """One round: what ``scheduler.capacity.Capacity.look`` does."""
+        """One round: what ``scheduler.machines.buying.Capacity.look`` does."""
         self.now += seconds
         self.market.now = self.now
         answers, self._answers = self._answers, ()

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcos_tensorflow.capacity.bill import Amounts, Bill, bill, cents, document
+from dcos_tensorflow.capacity.billing.bill import Amounts, Bill, bill, cents, document
+from dcos_tensorflow.capacity.billing.usage import BY_THE_HOUR, MachineUse, PriceChange, Tariff
 from dcos_tensorflow.capacity.market import Market
-from dcos_tensorflow.capacity.usage import BY_THE_HOUR, MachineUse, PriceChange, Tariff
 
 HOUR = 3600.0
 BEGAN = 1_700_000_000.0

@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dcos_tensorflow.capacity.bill import bill, document
-from dcos_tensorflow.capacity.bill_picture import picture
+from dcos_tensorflow.capacity.billing.bill import bill, document
+from dcos_tensorflow.capacity.billing.bill_picture import picture
+from dcos_tensorflow.capacity.billing.usage import MachineUse, PriceChange, Tariff
 from dcos_tensorflow.capacity.market import Market
-from dcos_tensorflow.capacity.usage import MachineUse, PriceChange, Tariff
 from dcos_tensorflow.client.bill_lines import bill_lines, saved
 
 HOUR = 3600.0

@@ -8,16 +8,16 @@ from itertools import pairwise
 import pytest
 
 from dcos_tensorflow.capacity import mirror, reconcile
+from dcos_tensorflow.capacity.billing.usage import BY_THE_SECOND
+from dcos_tensorflow.capacity.billing.uses import bill_of
 from dcos_tensorflow.capacity.ledger import Account, Ledger, Stage
 from dcos_tensorflow.capacity.market import Limits
 from dcos_tensorflow.capacity.mirror import UNSEEN_SECONDS, Answer
 from dcos_tensorflow.capacity.provider import Bought, Denied, MachineState, ProviderError, Throttled
 from dcos_tensorflow.capacity.sight import Rules
-from dcos_tensorflow.capacity.usage import BY_THE_SECOND
-from dcos_tensorflow.capacity.uses import bill_of
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.model.bounds import MACHINES_OF_A_PURCHASE
-from dcos_tensorflow.scheduler.capacity_records import ACCOUNT, changes_between, ledger_of
+from dcos_tensorflow.scheduler.machines.ledger_records import ACCOUNT, changes_between, ledger_of
 from unit.capacity.simulated_market import KEPT, OWNER, SPOT, Loop, MarketInMemory, gang
 
 

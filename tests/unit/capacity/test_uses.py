@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.capacity import mirror
-from dcos_tensorflow.capacity.bill import Amounts, bill
+from dcos_tensorflow.capacity.billing.bill import Amounts, bill
+from dcos_tensorflow.capacity.billing.usage import Tariff
+from dcos_tensorflow.capacity.billing.uses import uses_of
 from dcos_tensorflow.capacity.ledger import Entry, Ledger
 from dcos_tensorflow.capacity.losses import Pause, losses_seen
 from dcos_tensorflow.capacity.mirror import Agents, Answer
 from dcos_tensorflow.capacity.provider import Bought, Machine, MachineState
-from dcos_tensorflow.capacity.usage import Tariff
-from dcos_tensorflow.capacity.uses import uses_of
 from unit.capacity.simulated_market import KEPT, OWNER, SPOT
 
 #: By our clock; the provider's is an hour and some behind.

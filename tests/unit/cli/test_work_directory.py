@@ -11,7 +11,7 @@ import pytest
 from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.work_directory import WorkDirectory, work_directory
-from dcos_tensorflow.mesos.convert import framework_info
+from dcos_tensorflow.mesos.wire.convert import framework_info
 from sample_states import a_spec
 
 

@@ -26,7 +26,7 @@ from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import PAGE, UnitFailure, UnitRun, UnitState
 from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.step import step
-from dcos_tensorflow.core.work import units
+from dcos_tensorflow.core.work import assignment as units
 from dcos_tensorflow.state.paths import MAX_VALUE_BYTES
 from sample_states import NOW, a_record, a_spec, a_state
 from simulated_scheduler import started

@@ -10,8 +10,8 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.kept.restore import restore
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import CapacityKept, EraseState
-from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.offers.waiting import waiting
 from dcos_tensorflow.core.operator.requests import refusal
 from dcos_tensorflow.core.plans.plan import plans

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.core.model.agents import KnownAgent, silent_agents
-from dcos_tensorflow.core.model.capacity import CapacityRecord
+from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.service_state import OfferLog, OfferVerdict, ServiceState
 from dcos_tensorflow.core.spec.service_spec import TaskRole
 from sample_states import a_role, a_spec, a_state, changed

@@ -8,7 +8,7 @@ from typing import Any
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.snapshot import Snapshot
 from dcos_tensorflow.client.work_directory import WorkDirectory
-from dcos_tensorflow.estimator.units import DrawnUnits, Sweep, rows_of
+from dcos_tensorflow.estimator.unit_jobs import DrawnUnits, Sweep, rows_of
 from dcos_tensorflow.workloads.sweep.leaderboard import Board, board_of
 
 

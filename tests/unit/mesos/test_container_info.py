@@ -10,7 +10,7 @@ import pytest
 
 from dcos_tensorflow.core.spec.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.core.spec.service_spec import Container, Containerizer
-from dcos_tensorflow.mesos.convert import ConversionError
+from dcos_tensorflow.mesos.wire.convert import ConversionError
 from launched_tasks import a_launch, scalar, task_info
 
 OFFER: dict[str, Any] = {

@@ -20,7 +20,7 @@ from dcos_tensorflow.core.spec.service_spec import (
     TaskRole,
     Uri,
 )
-from dcos_tensorflow.mesos.convert import (
+from dcos_tensorflow.mesos.wire.convert import (
     ConversionError,
     framework_info,
     offer_from_json,

@@ -8,7 +8,7 @@ import pytest
 
 from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.spec.resources import Resources
-from dcos_tensorflow.mesos.convert import offer_from_json
+from dcos_tensorflow.mesos.wire.convert import offer_from_json
 from launched_tasks import scalar, task_info
 
 ROLE = "slave_public/vision"

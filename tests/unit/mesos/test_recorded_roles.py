@@ -12,7 +12,7 @@ from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceStat
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import JobSpec, RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.core.step import step
-from dcos_tensorflow.mesos.convert import offer_from_json
+from dcos_tensorflow.mesos.wire.convert import offer_from_json
 from dcos_tensorflow.scheduler.master_watch import agents_in, quota_in
 from mesos_recording import read
 

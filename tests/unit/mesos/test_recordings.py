@@ -20,8 +20,8 @@ from dcos_tensorflow.core.model.events import (
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.mesos.agent_files import agent_address, sandbox_directory
-from dcos_tensorflow.mesos.convert import offer_from_json, update_from_json
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
+from dcos_tensorflow.mesos.wire.convert import offer_from_json, update_from_json
 from launched_tasks import task_info
 
 RECORDINGS = Path(__file__).resolve().parents[4] / "shared" / "mesos-recordings"

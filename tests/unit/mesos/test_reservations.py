@@ -9,8 +9,8 @@ import pytest
 from dcos_tensorflow.core.model.actions import LaunchTask, Release, ReservationOrder
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.volume_spec import VolumeSpec, VolumeType
-from dcos_tensorflow.mesos.convert import ConversionError, launch_operations, offer_from_json
-from dcos_tensorflow.mesos.reservations import release_operations
+from dcos_tensorflow.mesos.wire.convert import ConversionError, launch_operations, offer_from_json
+from dcos_tensorflow.mesos.wire.reservation_calls import release_operations
 from mesos_recording import RECORDINGS
 
 pytestmark = pytest.mark.skipif(

@@ -16,7 +16,6 @@ from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, stored_spec
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Kill, Reconcile
-from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
@@ -28,6 +27,7 @@ from dcos_tensorflow.core.model.events import (
 )
 from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.job import JobPhase, JobState
+from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import (
     LaunchSettings,
@@ -46,8 +46,8 @@ from dcos_tensorflow.core.spec.service_spec import RetrySpec, ServiceSpec, UnitK
 from dcos_tensorflow.core.spec.volume_spec import Reservation, VolumeSpec
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler.beginning import NothingInForce, UninstallGoesOn, begin
-from dcos_tensorflow.scheduler.capacity_records import ACCOUNT, ledger_of
 from dcos_tensorflow.scheduler.clock import steady_time
+from dcos_tensorflow.scheduler.machines.ledger_records import ACCOUNT, ledger_of
 from dcos_tensorflow.state.paths import erase_order
 from sample_states import a_record, with_job, with_records
 from scheduled_jobs import command_job

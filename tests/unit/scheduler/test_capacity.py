@@ -13,9 +13,9 @@ from dcos_tensorflow.capacity.provider import Bought, Order
 from dcos_tensorflow.capacity.reconcile import Round
 from dcos_tensorflow.core.model.actions import CapacityKept, ReleaseIdleMachines
 from dcos_tensorflow.core.model.agents import KnownAgent
-from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.events import CapacityNoted, Event, StopRequested
 from dcos_tensorflow.core.model.job import JobPhase, JobState
+from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.spec.resources import Resources
@@ -25,8 +25,8 @@ from dcos_tensorflow.mesos.agent_files import (
     AgentUnreachable,
     FileNotFound,
 )
-from dcos_tensorflow.scheduler import capacity
-from dcos_tensorflow.scheduler.capacity import Capacity
+from dcos_tensorflow.scheduler.machines import buying as capacity
+from dcos_tensorflow.scheduler.machines.buying import Capacity
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, small_job
 from unit.capacity.simulated_market import KEPT, SPOT, MarketInMemory

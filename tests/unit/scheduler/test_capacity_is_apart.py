@@ -9,7 +9,7 @@ _PROGRAM = """
 import sys
 import dcos_tensorflow.scheduler.scheduler, dcos_tensorflow.api.app
 print([name for name in sys.modules if name.startswith(
-    ("dcos_tensorflow.capacity", "dcos_tensorflow.scheduler.capacity", "boto3"))])
+    ("dcos_tensorflow.capacity", "dcos_tensorflow.scheduler.machines.buying", "boto3"))])
 """
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.core.spec.storage_spec import CredentialsReference
-from dcos_tensorflow.scheduler.credentials import CredentialsReader
 from dcos_tensorflow.scheduler.gate import Allowed, Gate, GateError
+from dcos_tensorflow.scheduler.secrets.s3_credentials import CredentialsReader
 
 KEY_ID, KEY, TOKEN = "the-id", "the-secret-key", "the-session-token"
 VARIABLES = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": KEY}

@@ -10,8 +10,8 @@ import pytest
 from dcos_tensorflow.api.views import job as job_view
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge, CapacityKept, Kill, Teardown
-from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.offers.waiting import waiting

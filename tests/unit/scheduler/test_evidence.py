@@ -14,8 +14,8 @@ from dcos_tensorflow.core.model.actions import CollectEvidence
 from dcos_tensorflow.core.model.events import EvidenceFound
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.agent_files import AgentUnreachable, Sandbox
-from dcos_tensorflow.scheduler import evidence
-from dcos_tensorflow.scheduler.evidence import EvidenceReader, read_evidence
+from dcos_tensorflow.scheduler.runners import evidence_reading as evidence
+from dcos_tensorflow.scheduler.runners.evidence_reading import EvidenceReader, read_evidence
 from waiting import eventually
 
 TASK = "mnist__worker-0__1"

@@ -21,7 +21,7 @@ from dcos_tensorflow.core.spec.storage_spec import (
     StorageSpec,
 )
 from dcos_tensorflow.scheduler.gate import Allowed, Gate, GateError
-from dcos_tensorflow.scheduler.launch_secrets import LaunchSecrets
+from dcos_tensorflow.scheduler.secrets.launch_secrets import LaunchSecrets
 from simulated_scheduler import small_job
 
 VALUE = b"the-secret"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dcos_tensorflow.core.model.events import EvidenceFound, TaskUpdate
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.scheduler.overheard import REDACTED, Overheard
+from dcos_tensorflow.scheduler.secrets.masking import REDACTED, Overheard
 
 heard = Overheard(lambda: ["hunter2", "hunter2-and-more", "short"])
 

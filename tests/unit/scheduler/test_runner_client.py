@@ -32,8 +32,8 @@ from dcos_tensorflow.core.spec.service_spec import (
     Strategy,
     TaskRole,
 )
-from dcos_tensorflow.scheduler import runner_client
-from dcos_tensorflow.scheduler.runner_client import RunnerClient
+from dcos_tensorflow.scheduler.runners import runner_client
+from dcos_tensorflow.scheduler.runners.runner_client import RunnerClient
 from sample_states import a_state, changed, with_records
 
 KEY = "00" * 32

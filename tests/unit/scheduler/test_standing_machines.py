@@ -19,7 +19,7 @@ from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.deploy import cluster_machines
 from dcos_tensorflow.deploy.cluster_machines import Cluster
 from dcos_tensorflow.deploy.settings import collect
-from dcos_tensorflow.scheduler.standing_machines import StandingMachines
+from dcos_tensorflow.scheduler.machines.standing_machines import StandingMachines
 from dcos_tensorflow.state.store import StateStore, open_store
 from unit.capacity.simulated_market import KEPT, SPOT, Killed, MarketInMemory
 

@@ -16,7 +16,7 @@ from dcos_tensorflow.core.spec.service_spec import (
     TaskRole,
 )
 from dcos_tensorflow.core.step import Decision
-from dcos_tensorflow.mesos.convert import framework_info
+from dcos_tensorflow.mesos.wire.convert import framework_info
 from dcos_tensorflow.scheduler.subscription import Subscription
 
 WORKER = RoleSpec(TaskRole.WORKER, 1, Resources(cpus=1))

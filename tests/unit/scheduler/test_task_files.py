@@ -6,7 +6,7 @@ import pytest
 
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.agent_files import AgentUnreachable, FileNotFound, FilePart, Sandbox
-from dcos_tensorflow.scheduler.task_files import TaskFiles
+from dcos_tensorflow.scheduler.runners.sandbox_files import TaskFiles
 
 
 class Agent:

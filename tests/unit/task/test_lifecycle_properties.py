@@ -31,7 +31,7 @@ from dcos_tensorflow.task.supervise.lifecycle_events import (
     Tick,
     UnitDone,
 )
-from dcos_tensorflow.task.units import Payload, Unit
+from dcos_tensorflow.task.unit_order import Payload, Unit
 
 KINDS = ("order", "hold", "peers", "end", "time", "fetched", "kept", "done")
 #: What may happen: a name, and a number that it is about. The rarer things would end most plays.

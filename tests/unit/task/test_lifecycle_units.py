@@ -28,7 +28,7 @@ from dcos_tensorflow.task.supervise.lifecycle_events import (
     UnitDone,
     WatchPeers,
 )
-from dcos_tensorflow.task.units import Payload, Unit
+from dcos_tensorflow.task.unit_order import Payload, Unit
 
 CLUSTER = Cluster(1)
 FIRST = Order(1, False, CLUSTER)

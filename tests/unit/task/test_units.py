@@ -12,7 +12,7 @@ from dcos_tensorflow.task.output.progress_log import ProgressLog
 from dcos_tensorflow.task.spec import Cluster, Job, Order, RunnerSpec, parse_order
 from dcos_tensorflow.task.spec_fields import SpecError
 from dcos_tensorflow.task.supervise.unit_work import own_part
-from dcos_tensorflow.task.units import (
+from dcos_tensorflow.task.unit_order import (
     Measure,
     Payload,
     Shard,

@@ -8,7 +8,7 @@ from dcos_tensorflow.cli.flags import asks_about
 from dcos_tensorflow.client.asked import Asked
 from dcos_tensorflow.client.boards import batch_lines
 from dcos_tensorflow.client.output import say_lines, show_json
-from dcos_tensorflow.client.units import told_units
+from dcos_tensorflow.client.told_units import told_units
 
 
 @click.command()

@@ -153,7 +153,7 @@ def capacity_status(
         name = service.name
         found = service.connect().ask("GET", "/v1/capacity").found(_NONE)
     if plot is not None:
-        from dcos_tensorflow.capacity.bill_picture import picture
+        from dcos_tensorflow.capacity.billing.bill_picture import picture
 
         draw(picture(found["bill"], name), plot)
     if asked.as_json:

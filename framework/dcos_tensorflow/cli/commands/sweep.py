@@ -16,7 +16,7 @@ from dcos_tensorflow.client.asked import Asked
 from dcos_tensorflow.client.boards import board_as_csv, board_lines
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.output import say, say_formatted, say_lines, show_json
-from dcos_tensorflow.client.units import told_units
+from dcos_tensorflow.client.told_units import told_units
 from dcos_tensorflow.client.wording import table, value_text
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.deploy.settings import RUN_SETTINGS

@@ -26,7 +26,8 @@ from dcos_tensorflow.core.model.job import (
 from dcos_tensorflow.core.model.units import UnitFailure
 from dcos_tensorflow.core.restarts.backoff import backoff_seconds
 from dcos_tensorflow.core.spec.service_spec import MAIN, RetrySpec, ServiceSpec, split_task_name
-from dcos_tensorflow.core.work import slots, units
+from dcos_tensorflow.core.work import assignment as units
+from dcos_tensorflow.core.work import slots
 
 #: A job whose steps are unknown has got somewhere when it ran for so long.
 FRUITFUL_SECONDS = 60.0

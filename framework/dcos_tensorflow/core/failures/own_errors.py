@@ -26,7 +26,7 @@ from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.units import UnitState
 from dcos_tensorflow.core.restarts.gang_queries import known_step
 from dcos_tensorflow.core.spec.service_spec import RetrySpec, TaskRole, UnitKind, split_task_name
-from dcos_tensorflow.core.work import units
+from dcos_tensorflow.core.work import assignment as units
 
 #: Where a job tells no steps, an error that comes later is none before its first step: importing
 #: TensorFlow and reaching the peers takes less (seconds).

@@ -15,11 +15,11 @@ from dcos_tensorflow.core.contract import NOTICE_SECONDS
 from dcos_tensorflow.core.kept import codec, format_1, format_2, paths
 from dcos_tensorflow.core.kept.forms import KeptService
 from dcos_tensorflow.core.model.actions import Write
-from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.gang import MAIN, Gang
 from dcos_tensorflow.core.model.job import JobState
+from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import LaunchSettings, Maintenance, ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord

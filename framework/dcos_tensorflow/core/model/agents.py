@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from dcos_tensorflow.core.model.capacity import emptied
+from dcos_tensorflow.core.model.machine_records import emptied
 from dcos_tensorflow.core.model.offer import AttributeValue
 from dcos_tensorflow.records import dataclass
 

@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any
 
 from dcos_tensorflow.core.model.agents import SilentAgents
-from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.gang import MAIN
+from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.quota import Quota

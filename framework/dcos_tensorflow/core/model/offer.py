@@ -1,6 +1,6 @@
 """An offer as the core sees it: what one agent has free for one Mesos role.
 
-Built by ``mesos.convert`` from the wire; the raw JSON stays there (an ACCEPT needs it again).
+Built by ``mesos.wire.convert`` from the wire; the raw JSON stays there (an ACCEPT needs it again).
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.core.model.agents import SilentAgents
-from dcos_tensorflow.core.model.capacity import CapacityRecords
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.gang import MAIN, Gang
 from dcos_tensorflow.core.model.job import JobPhase, JobState
+from dcos_tensorflow.core.model.machine_records import CapacityRecords
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.report import SILENT, Report

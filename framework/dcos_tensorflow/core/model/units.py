@@ -4,7 +4,7 @@ A unit is taken by a slot: a gang whose containers outlive it (``core.model.gang
 *is* its payload says, which is the producer's: the core passes it on and never looks into it.
 The table has pages, so that a change costs a page and not the table, in memory and in the store.
 Which unit runs where is said by the gangs (``Gang.unit``), and held here as an index.
-``core.work.units`` changes it.
+``core.work.assignment`` changes it.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from dcos_tensorflow.core.agents import avoidance, maintenance
 from dcos_tensorflow.core.counted import agreeing, counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Revive, Suppress
-from dcos_tensorflow.core.model.capacity import emptied
 from dcos_tensorflow.core.model.gang import MAIN, Placing
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.machine_records import emptied
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.quota import shortage
 from dcos_tensorflow.core.model.service_state import OfferUse

@@ -17,8 +17,8 @@ from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import ReleaseIdleMachines
-from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.job import ENDED_PHASES, JobPhase, Membership, Outcome, Verdict
+from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState

@@ -2,9 +2,9 @@
 
 Asked for through ``core.operator.requests``; ``core.advance`` looks at it once a step. Tasks are
 killed first, then volumes are destroyed and reservations given back. Machines that were bought are
-given back, too (``scheduler.capacity``), and it does not end while one of them is left. What is on
-agents that do not answer is listed; the master ends every task of a framework that was torn down
-when its agent comes back (master.cpp). Then TEARDOWN, then the state is erased. A crash at any
+given back, too (``scheduler.machines.buying``), and it does not end while one of them is left. What
+is on agents that do not answer is listed; the master ends every task of a framework that was torn
+down when its agent comes back (master.cpp). Then TEARDOWN, then the state is erased. A crash at any
 point carries on from what was committed.
 """
 
@@ -15,10 +15,10 @@ from dataclasses import replace
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.model.actions import EraseState, Teardown
-from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.controls import unreserve_key
 from dcos_tensorflow.core.model.events import UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.model.service_state import ServiceState, Uninstall
 from dcos_tensorflow.core.offers import reservations
 from dcos_tensorflow.core.restarts.gang_queries import still_running

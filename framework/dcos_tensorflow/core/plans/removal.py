@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.controls import (
     DECOMMISSION,
     DEPLOY,
@@ -21,6 +20,7 @@ from dcos_tensorflow.core.model.controls import (
     unreserve_step,
 )
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.plans.deploy import phase_of

@@ -34,7 +34,7 @@ from dcos_tensorflow.core.restarts.gang_queries import (
     strategy_of,
 )
 from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, Strategy, gang_named, name_in_gang
-from dcos_tensorflow.core.work import units
+from dcos_tensorflow.core.work import assignment as units
 
 #: A runner that has not stopped its process so long after the grace does not work: its container
 #: is given up. Longer than a scheduler needs to find its runners after a restart.

@@ -1,7 +1,7 @@
 """Which machines may be bought for a service, from whom, and within which limits.
 
-Made by ``options.sections.capacity``; read by ``scheduler.capacity`` and by the providers. The core
-keeps it with the other options and never looks into it.
+Made by ``options.sections.capacity``; read by ``scheduler.machines.buying`` and by the providers.
+The core keeps it with the other options and never looks into it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a task's container gets beside its image: secrets, resource limits, shared memory.
 
 Part of ``core.spec.service_spec.RoleSpec`` and stored with it, so there is never a secret in here,
-only where one is: the scheduler follows the source at each launch (``scheduler.secret_sources``),
-or Mesos itself does.
+only where one is: the scheduler follows the source at each launch
+(``scheduler.secrets.secret_sources``), or Mesos itself does.
 """
 
 from __future__ import annotations

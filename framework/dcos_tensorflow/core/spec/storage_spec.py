@@ -2,7 +2,7 @@
 
 Part of ``core.spec.service_spec.ServiceSpec`` and stored with it, so there is never a secret in
 here: where the credentials are is a reference that the scheduler follows at each launch
-(``scheduler.credentials``). ``options.sections.storage`` makes these;
+(``scheduler.secrets.s3_credentials``). ``options.sections.storage`` makes these;
 ``core.cluster.storage_sections`` says which task is told what of it.
 """
 

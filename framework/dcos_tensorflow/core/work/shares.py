@@ -2,7 +2,7 @@
 
 The cluster is what Mesos offers us, and what we have of it: what others use never reaches us.
 Told by ``core.absorb`` with each offer and each word about a quota, asked by
-``core.work.slots`` and ``core.work.units`` before a slot is made, or goes on.
+``core.work.slots`` and ``core.work.assignment`` before a slot is made, or goes on.
 """
 
 from __future__ import annotations

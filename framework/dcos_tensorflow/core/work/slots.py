@@ -40,7 +40,8 @@ from dcos_tensorflow.core.spec.service_spec import (
     gang_named,
     slot_name,
 )
-from dcos_tensorflow.core.work import shares, units
+from dcos_tensorflow.core.work import assignment as units
+from dcos_tensorflow.core.work import shares
 
 #: So many trials are asked for ahead where the options do not say how many run at once.
 AHEAD = 16

@@ -20,7 +20,7 @@ from dcos_tensorflow.core.job_parameters import option_of_role, variables
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.job.preparation import packed_job
 from dcos_tensorflow.options import as_given
-from dcos_tensorflow.scheduler.overheard import REDACTED
+from dcos_tensorflow.scheduler.secrets.masking import REDACTED
 from dcos_tensorflow.workloads.sweep.leaderboard import Row
 
 

@@ -33,7 +33,7 @@ from dcos_tensorflow.local.dcos.errors import MarathonError
 from dcos_tensorflow.local.dcos.state_file import StateFile
 from dcos_tensorflow.local.messages import TERMINAL_STATES
 from dcos_tensorflow.mesos.credentials import Credentials
-from dcos_tensorflow.mesos.offered_resources import ConversionError, OfferedResources
+from dcos_tensorflow.mesos.wire.offered_resources import ConversionError, OfferedResources
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterable, Mapping, Tuple
 
 from dcos_tensorflow.task.job_files import open_regular, replace_text
 from dcos_tensorflow.task.output.progress import Progress, told_before
-from dcos_tensorflow.task.units import Measure, result_of
+from dcos_tensorflow.task.unit_order import Measure, result_of
 
 #: A step, and the metric's value there.
 Point = Tuple[int, float]

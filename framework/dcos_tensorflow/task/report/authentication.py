@@ -1,6 +1,7 @@
 """The signature on every request to the task runner (``core.contract`` says its form).
 
-``server`` checks with it, ``scheduler.runner_request`` signs with it. Pure: the time is given.
+``server`` checks with it, ``scheduler.runners.runner_request`` signs with it. Pure: the time is
+given.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.python import reach
 from dcos_tensorflow.task.spec import Cluster, RunnerSpec
 from dcos_tensorflow.task.supervise.guard import MARK_VARIABLE
-from dcos_tensorflow.task.units import Unit, context_of
+from dcos_tensorflow.task.unit_order import Unit, context_of
 
 #: gRPC tunnels to its peers through any of these, and the cluster hangs.
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")

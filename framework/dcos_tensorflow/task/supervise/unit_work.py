@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task import units
+from dcos_tensorflow.task import unit_order as units
 from dcos_tensorflow.task.exits.exit_analysis import ExitReport, runner_failed, storage_failed
 from dcos_tensorflow.task.exits.exit_class import ExitClass
 from dcos_tensorflow.task.job_files import replace_text
@@ -22,7 +22,7 @@ from dcos_tensorflow.task.spec import Order, RunnerSpec
 from dcos_tensorflow.task.supervise import environment
 from dcos_tensorflow.task.supervise.environment import Directories
 from dcos_tensorflow.task.supervise.lifecycle_events import Kept
-from dcos_tensorflow.task.units import Unit
+from dcos_tensorflow.task.unit_order import Unit
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.storage.s3.retry import Gate

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dcos_tensorflow.capacity import bill
-from dcos_tensorflow.capacity.ledger import Account, Entry, Ledger, OwnedMachine, Stage
-from dcos_tensorflow.capacity.market import Market
-from dcos_tensorflow.capacity.usage import (
+from dcos_tensorflow.capacity.billing import bill
+from dcos_tensorflow.capacity.billing.usage import (
     HOURLY,
     MachineUse,
     Moment,
@@ -22,6 +20,8 @@ from dcos_tensorflow.capacity.usage import (
     Tariff,
     summed,
 )
+from dcos_tensorflow.capacity.ledger import Account, Entry, Ledger, OwnedMachine, Stage
+from dcos_tensorflow.capacity.market import Market
 
 #: About so many moments are kept of purchases that are not listed one by one any more.
 PAST_MOMENTS = 100

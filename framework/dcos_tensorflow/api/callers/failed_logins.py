@@ -1,7 +1,8 @@
 """How often a client may say a wrong token: a bucket of tries for each peer that has.
 
-Asked by ``api.access`` about a peer whose token is wrong. A bucket fills again with time, and what
-is kept of peers is bounded. Nothing here knows a token; a peer that never fails is not kept.
+Asked by ``api.callers.access`` about a peer whose token is wrong. A bucket fills again with time,
+and what is kept of peers is bounded. Nothing here knows a token; a peer that never fails is not
+kept.
 """
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ from itertools import pairwise
 from math import ceil, floor
 from typing import Any
 
-from dcos_tensorflow.capacity.market import Market
-from dcos_tensorflow.capacity.usage import (
+from dcos_tensorflow.capacity.billing.usage import (
     HOURLY,
     MICRO,
     PICO,
@@ -31,6 +30,7 @@ from dcos_tensorflow.capacity.usage import (
     Tariff,
     summed,
 )
+from dcos_tensorflow.capacity.market import Market
 from dcos_tensorflow.records import dataclass
 
 _NOTHING = Fraction(0)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.capacity import status
+from dcos_tensorflow.capacity.billing.usage import BY_THE_HOUR, BY_THE_SECOND
 from dcos_tensorflow.capacity.ledger import Ledger, OwnedMachine
 from dcos_tensorflow.capacity.market import Market, Pool
 from dcos_tensorflow.capacity.mirror import Agents, Answer
@@ -23,20 +24,19 @@ from dcos_tensorflow.capacity.provider import Machine, Order, Provider, Provider
 from dcos_tensorflow.capacity.reconcile import Round, reconcile
 from dcos_tensorflow.capacity.sight import Rules, Sight
 from dcos_tensorflow.capacity.trial import offer_of
-from dcos_tensorflow.capacity.usage import BY_THE_HOUR, BY_THE_SECOND
 from dcos_tensorflow.core.kept import codec, paths
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.agents import KnownAgent, names_of
-from dcos_tensorflow.core.model.capacity import CapacityRecord
+from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.placement.place import TaskRequest
 from dcos_tensorflow.core.spec.capacity_spec import Billing, CapacitySpec
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 from dcos_tensorflow.mesos.agent_files import AgentFilesError
-from dcos_tensorflow.scheduler.capacity_records import changes_between, ledger_of
-from dcos_tensorflow.scheduler.capacity_sight import limits_of, owner_prefix
 from dcos_tensorflow.scheduler.clock import steady_time
-from dcos_tensorflow.scheduler.machine_provider import provider_for
+from dcos_tensorflow.scheduler.machines.ledger_records import changes_between, ledger_of
+from dcos_tensorflow.scheduler.machines.machine_provider import provider_for
+from dcos_tensorflow.scheduler.machines.market_sight import limits_of, owner_prefix
 from dcos_tensorflow.state.store import StateStore
 
 log = logging.getLogger(__name__)

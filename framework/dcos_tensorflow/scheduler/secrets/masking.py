@@ -1,6 +1,6 @@
 """Takes the secrets of tasks out of what tasks say, before anybody keeps it or passes it on.
 
-Used by ``scheduler.Scheduler`` for all that comes from a task: its runner's reports, its status
+Used by ``scheduler.scheduler`` for all that comes from a task: its runner's reports, its status
 updates, what its sandbox tells of its end. A job that fails says its secrets aloud; what is said
 goes into the state store, the log, traces and the history of runs. Only what this process has read
 is known here: the secrets of a store that Mesos alone asks are not.

@@ -1,7 +1,7 @@
 """Which tokens of DC/OS are accepted: RS256, signed by a key of the cluster, for a listed user.
 
-Asked by ``api.access`` where the operator has said where the cluster's keys are: its identity
-service (``https://<cluster>/acs/api/v1/auth/jwks``), or a file that holds what that answers. A
+Asked by ``api.callers.access`` where the operator has said where the cluster's keys are: its
+identity service (``https://<cluster>/acs/api/v1/auth/jwks``), or a file with the same content. A
 token says who its user is, never what that user may do here: that is the operator's list. Tokens
 of Open DC/OS are signed with a secret of the cluster's own (HS256) and count for nothing here.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.api.access import Caller, Right
+from dcos_tensorflow.api.callers.access import Caller, Right
 from dcos_tensorflow.core.json_text import read_json
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class KeyService:
 
 
 class DcosTokens:
-    """Who may ask with a token of DC/OS (``api.access.Logins``)."""
+    """Who may ask with a token of DC/OS (``api.callers.access.Logins``)."""
 
     def __init__(
         self, keys: KeyFile | KeyService, operators: Iterable[str], readers: Iterable[str] = ()

@@ -1,6 +1,6 @@
 """The ledger of machines as the core keeps it: records in, a ledger out, and back. Pure.
 
-Used by ``scheduler.capacity``, by ``beginning``, and by the API for what it shows.
+Used by ``scheduler.machines.buying``, by ``beginning``, and by the API for what it shows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from dcos_tensorflow.capacity.ledger import Account, Entry, Ledger
 from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.model.capacity import CapacityRecord, CapacityRecords
+from dcos_tensorflow.core.model.machine_records import CapacityRecord, CapacityRecords
 
 T = TypeVar("T")
 

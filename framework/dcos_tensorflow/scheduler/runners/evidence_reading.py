@@ -1,6 +1,6 @@
 """Reading from an ended task's sandbox why it ended.
 
-Used by ``scheduler.Scheduler`` to carry out CollectEvidence. The task runner leaves a report
+Used by ``scheduler.scheduler`` to carry out CollectEvidence. The task runner leaves a report
 (``contract.EXIT_REPORT_FILE``); where it never started, the last lines of the sandbox's ``stderr``
 tell (the fetcher writes there). All that ended on one agent is read after one look at its state.
 Whatever happens, one EvidenceFound comes back for each task, and not later than

@@ -18,14 +18,14 @@ from dcos_tensorflow.core.model.events import InverseOffer, TaskUpdate
 from dcos_tensorflow.core.model.offer import AttributeValue, Offer
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.service_spec import Container, Containerizer, ServiceSpec, Uri
-from dcos_tensorflow.mesos.addressing import discovery, joined
-from dcos_tensorflow.mesos.container_info import secret_variables, with_wishes
-from dcos_tensorflow.mesos.offered_resources import (
+from dcos_tensorflow.mesos.wire.addressing import discovery, joined
+from dcos_tensorflow.mesos.wire.container_info import secret_variables, with_wishes
+from dcos_tensorflow.mesos.wire.offered_resources import (
     ConversionError,
     OfferedResources,
     allocation_role,
 )
-from dcos_tensorflow.mesos.reservations import (
+from dcos_tensorflow.mesos.wire.reservation_calls import (
     Operations,
     Pool,
     mount_sizes,

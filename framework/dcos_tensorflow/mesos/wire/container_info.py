@@ -16,7 +16,7 @@ from dcos_tensorflow.core.contract import RUNNER_SECRETS_VARIABLE
 from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.spec.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.core.spec.service_spec import Containerizer
-from dcos_tensorflow.mesos.offered_resources import ConversionError
+from dcos_tensorflow.mesos.wire.offered_resources import ConversionError
 
 #: LinuxInfo.shm_size only holds for a container with shared memory of its own.
 _OWN_SHARED_MEMORY = "PRIVATE"

@@ -15,7 +15,7 @@ from dcos_tensorflow.client import boards
 from dcos_tensorflow.client.asked import Asked
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.snapshot import Json, Snapshot
-from dcos_tensorflow.client.units import told_units
+from dcos_tensorflow.client.told_units import told_units
 from dcos_tensorflow.core.job_parameters import variable
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec, UnitKind
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec

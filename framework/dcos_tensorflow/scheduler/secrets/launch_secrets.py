@@ -1,6 +1,6 @@
 """Adds to a launch, on its way out, the secrets that it only refers to.
 
-Used by ``scheduler.Scheduler``. It is the one place where the options' references are followed:
+Used by ``scheduler.scheduler``. It is the one place where the options' references are followed:
 secrets of the tasks, and credentials of S3.
 """
 
@@ -17,9 +17,9 @@ from dcos_tensorflow.core.model.events import CallFailed, Event
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.core.spec.storage_spec import CredentialsReference
 from dcos_tensorflow.options.errors import OptionProblem
-from dcos_tensorflow.scheduler.credentials import CredentialsReader
 from dcos_tensorflow.scheduler.gate import Gate, GateError
-from dcos_tensorflow.scheduler.secret_sources import SecretSources
+from dcos_tensorflow.scheduler.secrets.s3_credentials import CredentialsReader
+from dcos_tensorflow.scheduler.secrets.secret_sources import SecretSources
 
 log = logging.getLogger(__name__)
 

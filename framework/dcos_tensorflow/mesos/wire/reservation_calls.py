@@ -1,8 +1,8 @@
 """Reservations and persistent volumes in the wire format: RESERVE, CREATE, DESTROY, UNRESERVE.
 
-Used by :mod:`~dcos_tensorflow.mesos.convert` and the gateway. What an operation needs is worked out
-from the offers themselves: whatever of a reservation is there already is not made again. Only what
-carries both of our labels is ever taken or given back. Pure.
+Used by :mod:`~dcos_tensorflow.mesos.wire.convert` and the gateway. What an operation needs is
+worked out from the offers themselves: whatever of a reservation is there already is not made again.
+Only what carries both of our labels is ever taken or given back. Pure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dcos_tensorflow.core.model.actions import Release, ReservationOrder
 from dcos_tensorflow.core.model.offer import OfferedReservation
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.volume_spec import VolumeType
-from dcos_tensorflow.mesos.offered_resources import (
+from dcos_tensorflow.mesos.wire.offered_resources import (
     SCALARS,
     ConversionError,
     OfferedResources,

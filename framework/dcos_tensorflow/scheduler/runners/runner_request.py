@@ -1,7 +1,7 @@
 """One signed request to a task runner, for a client that has a thousand of them under way.
 
-Used by ``scheduler.runner_client``. The runner's side is ``task.report.server``; what both agree on
-is in ``core.contract`` and docs/task-runner.md. It never tries anything twice.
+Used by ``scheduler.runners.runner_client``. The runner's side is ``task.report.server``; what both
+agree on is in ``core.contract`` and docs/task-runner.md. It never tries anything twice.
 """
 
 from __future__ import annotations

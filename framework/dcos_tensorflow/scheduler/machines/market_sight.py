@@ -1,6 +1,6 @@
 """What the loop that buys goes by, out of the state and of what the master says. Pure.
 
-Called by ``scheduler.capacity``.
+Called by ``scheduler.machines.buying``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The loop that buys machines for what finds no place, beside the event loop.
 
-Used by ``scheduler.Scheduler`` once a service's options have the section ``capacity``. A thread of
+Used by ``scheduler.scheduler`` once a service's options have the section ``capacity``. A thread of
 its own looks again and again: who waits is asked of the newest stored state, what there is of the
 provider and the master, what follows of ``capacity.reconcile``. What that wants to remember goes to
 the core as CapacityNoted; only when CapacityKept says that it is stored is anything bought or
@@ -23,18 +23,18 @@ from dcos_tensorflow.capacity.reconcile import Round, reconcile
 from dcos_tensorflow.capacity.sight import Sight
 from dcos_tensorflow.core.model.actions import CapacityKept, ReleaseIdleMachines
 from dcos_tensorflow.core.model.agents import KnownAgent
-from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.events import CapacityNoted, Event, StopRequested
 from dcos_tensorflow.core.model.job import ENDED_PHASES
+from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.offers.waiting import waiting
 from dcos_tensorflow.core.restarts.gang_queries import stays
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound
-from dcos_tensorflow.scheduler import capacity_sight
-from dcos_tensorflow.scheduler.capacity_deadline import DeadlineWatch
-from dcos_tensorflow.scheduler.capacity_records import changes_between, ledger_of
 from dcos_tensorflow.scheduler.clock import steady_time
+from dcos_tensorflow.scheduler.machines import market_sight as capacity_sight
+from dcos_tensorflow.scheduler.machines.deadline_fleet import DeadlineWatch
+from dcos_tensorflow.scheduler.machines.ledger_records import changes_between, ledger_of
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """Asking the task runners how far they are, and telling them which start is wanted.
 
-Used by ``scheduler.Scheduler``. Level-triggered: every live task's runner is asked again and again,
+Used by ``scheduler.scheduler``. Level-triggered: every live task's runner is asked again and again,
 and one that is not under its order (``core.cluster.orders``) is sent that order until it is. What
 the state does not hold yet becomes a RunnerReported event. While there are not too many, a runner
 holds its answer back until something has happened (``after`` and ``wait``, docs/task-runner.md), so
@@ -30,7 +30,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.spec.service_spec import gang_named
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.scheduler.runner_request import NotARunner, Refused, ask, signed
+from dcos_tensorflow.scheduler.runners.runner_request import NotARunner, Refused, ask, signed
 
 log = logging.getLogger(__name__)
 

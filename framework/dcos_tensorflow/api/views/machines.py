@@ -21,9 +21,9 @@ def capacity(state: ServiceState) -> schemas.Capacity:
     if spec is None:
         raise ElementNotFound("capacity")
     # A service that buys no machines does not import it.
+    from dcos_tensorflow.capacity.billing.usage import BY_THE_HOUR, BY_THE_SECOND
     from dcos_tensorflow.capacity.status import document
-    from dcos_tensorflow.capacity.usage import BY_THE_HOUR, BY_THE_SECOND
-    from dcos_tensorflow.scheduler.capacity_records import ledger_of
+    from dcos_tensorflow.scheduler.machines.ledger_records import ledger_of
 
     tariff = BY_THE_HOUR if spec.billing is Billing.HOUR else BY_THE_SECOND
     now = state.subscription.stepped_at

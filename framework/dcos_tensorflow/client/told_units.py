@@ -42,7 +42,7 @@ def came_of(state: ServiceState) -> dict[str, Any]:
     that of a shard being its index, its ``state`` and ``why``; ``failed`` is how many they are.
     """
     from dcos_tensorflow.api.redaction import redact, secret_values
-    from dcos_tensorflow.api.views import units
+    from dcos_tensorflow.api.views import unit_views as units
 
     counts = units.counts(state)
     if counts is None:
@@ -72,7 +72,7 @@ def _stored(service: Service, state: str, none: str, away: NoScheduler) -> dict[
     """Return what the state of a service without a scheduler tells. Raises CliError."""
     from dcos_tensorflow.api.errors import ElementNotFound
     from dcos_tensorflow.api.redaction import redact, secret_values
-    from dcos_tensorflow.api.views import units
+    from dcos_tensorflow.api.views import unit_views as units
     from dcos_tensorflow.client.stored import state_url, stored_state
 
     directory = service.directory

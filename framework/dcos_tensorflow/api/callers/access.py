@@ -14,8 +14,8 @@ from typing import Protocol
 
 from starlette.requests import Request
 
-from dcos_tensorflow.api.failed_logins import FailedLogins, network_of
-from dcos_tensorflow.api.trusted_addresses import TrustedAddresses
+from dcos_tensorflow.api.callers.failed_logins import FailedLogins, network_of
+from dcos_tensorflow.api.callers.trusted_addresses import TrustedAddresses
 from dcos_tensorflow.network.loopback import is_loopback
 from dcos_tensorflow.network.other_pages import is_from_another_page, names_an_address
 from dcos_tensorflow.network.peer import owner_of_peer
@@ -67,7 +67,7 @@ class Refused(Exception):
 
 
 class Logins(Protocol):
-    """Who is let in beside those with a token of this service (``api.dcos_tokens``)."""
+    """Who is let in beside those with a token of this service (``api.callers.dcos_tokens``)."""
 
     def caller(self, token: str) -> Caller | None:
         """Return whose token that is; None for an unknown one. It may wait."""

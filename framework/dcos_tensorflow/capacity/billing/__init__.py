@@ -1,0 +1,1 @@
+"""What machines have cost, and for what."""

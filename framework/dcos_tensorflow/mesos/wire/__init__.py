@@ -1,0 +1,1 @@
+"""The core's types in Mesos' JSON, and back."""

@@ -1,0 +1,1 @@
+"""Task runners and sandboxes, as the scheduler asks them."""

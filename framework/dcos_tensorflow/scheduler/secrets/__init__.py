@@ -1,0 +1,1 @@
+"""Secrets on their way to tasks, and out of what tasks say."""
