@@ -69,12 +69,12 @@ lock:
 	build/lock/bin/uv pip compile setup.cfg -o requirements/runtime.lock -c requirements/build.lock $(UV)
 	build/lock/bin/uv pip compile setup.cfg --extra test --extra docs -o requirements/checks.lock -c requirements/runtime.lock $(UV)
 
-# Known vulnerabilities of what is locked. It asks the network: lint says so where nobody answers, and goes on.
+# Known vulnerabilities of what is locked. It asks the network: lint says so where no server answers, and goes on.
 AUDIT := $(BIN)/python packaging/audit.py build/audit/bin/pip-audit requirements/runtime.lock
 
 build/audit/bin/pip-audit:
 	@$(PYTHON) -m venv build/audit
-	@# Whoever is offline does not wait for it each time.
+	@# An offline user does not wait for it each time.
 	@build/audit/bin/python $(PIP) --retries 0 install pip-audit 2> build/audit/log || true
 
 audit: $(VENV)/.checks build/audit/bin/pip-audit
@@ -153,7 +153,7 @@ lint: $(VENV)/.checks build/audit/bin/pip-audit
 	  for module in framework/dcos_tensorflow/api/dashboard/*.js; do node --input-type=module --check < $$module || exit 1; done; fi
 	$(MAKE) --no-print-directory docs
 
-# A link that leads nowhere, a page that nobody finds: every warning is an error.
+# A link that leads nowhere, a page without a link to it: every warning is an error.
 docs: $(VENV)/.checks
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --fresh-env --jobs auto docs build/docs
 

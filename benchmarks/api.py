@@ -41,7 +41,7 @@ from dcos_tensorflow.scheduler.machines.ledger_records import changes_between
 from dcos_tensorflow.workloads import producer_of
 from sample_states import NOW
 
-#: Nobody who asks may hold up what the scheduler is for any longer.
+#: No client may hold up what the scheduler is for any longer.
 MOST_MS = 20.0
 #: No plain answers: one has no end, the others read what is beside the state.
 LEFT_OUT = {"events", "artifact", "pod_file", "curves", "runs", "openapi"}

@@ -3,7 +3,7 @@
 The service has ``--tasks`` tasks of which twenty report twenty times a second, and curves of
 ``--points`` points. A process steps the core with these reports as the scheduler does, with the API
 in a thread of its own: *late* is how long after its time the result of a step was there, which
-whoever watches must not change. Chromium opens the page: how long until it paints, until the job
+viewers must not change. Chromium opens the page: how long until it paints, until the job
 and its curves are shown, and how long its longest task is at rest, while everything changes: by the
 clock, and of a CPU, which is the same on a busy machine.
 
@@ -157,7 +157,7 @@ def watch(address: str) -> None:
 
 
 def crowd(address: str, viewers: int) -> None:
-    """Be so many viewers, until somebody ends this process."""
+    """Be so many viewers, until this process is ended."""
     watching = [threading.Thread(target=watch, args=(address,)) for _ in range(viewers)]
     for thread in watching:
         thread.start()

@@ -183,7 +183,7 @@ def measured(friends: int, foes: int, seconds: float) -> Found:
         service = Service(Path(name))
         with service.running():
             api, master = service.addresses
-            # The API is served from the first time on that somebody asks.
+            # The API is served from the first request on.
             service.told_failures()
             quiet = service.phase(seconds)
             counts = (f"--friendly={friends}", f"--hostile={foes}", f"--seconds={seconds + 2}")

@@ -38,7 +38,7 @@ from waiting import eventually
 
 PATIENCE_SECONDS = 120.0
 
-#: Answers a status at once, or after ``wait`` seconds to whoever knows that nothing has changed.
+#: Answers a status at once, or after ``wait`` seconds to a client that knows the newest one.
 RUNNERS = """
 import asyncio, json, re
 
@@ -121,7 +121,7 @@ def asking(runners: int, seconds: float) -> tuple[float, float]:
         client.start()
         try:
             eventually(lambda: len(service.heard) == runners, seconds=PATIENCE_SECONDS)
-            # Whoever is asked to hold the answer back knows so from the second question on.
+            # A runner that is asked to hold the answer back knows so from the second question on.
             time.sleep(5.0)
             asked, used, began = asked_at(port), time.process_time(), time.monotonic()
             time.sleep(seconds)

@@ -10,7 +10,7 @@ other resources and ports.
 What a batch costs is all that the service does for it in ``core.placement``: its table of agents,
 kept from the batch before, is brought up to date with the offers in hand (found out by comparing
 them, not told); every task gets its agent and its ports, or a sentence why not; and where a batch
-is not complete, every offer that helps nobody gets its reason, with which the service declines it
+is not complete, every offer that helps no task gets its reason, with which the service declines it
 (for minutes: it is not offered again here). Not part of it: offers from and ACCEPT to the wire. It
 is CPU time of one core, for the service has one thread.
 

@@ -1,4 +1,4 @@
-"""How long a training stands still for what somebody asks of it, beside a restart by hand.
+"""How long a training stands still for what an operator asks of it, beside a restart by hand.
 
 Read it so: ``pause`` is the longest time without a step of the deciding task after the request, in
 seconds; ``by hand`` is the same where a person starts processes again at their old addresses
@@ -7,7 +7,7 @@ end and saves; everybody's of a MultiWorkerMirroredStrategy, killed, because Ten
 SIGTERM there. ``ratio`` is the one over the other, ``wait`` the time from the request to that
 pause's begin (the training goes on meanwhile), ``repeated`` the steps that had to be done again.
 Each row is the median of all rounds. ``planned_restart_ratio`` is the worst of the rows in which
-nobody of those who train is given another container.
+no task that trains is given another container.
 
     python benchmarks/planned_restart.py [--rounds 3] [--strategy parameter_server ...]
         [--only CHANGE ...] [--tensorflow 2.21.0] [--json FILE] [--keep]
@@ -56,9 +56,9 @@ class Change:
     body: Mapping[str, Any] | None = field(default=None, hash=False)
     #: How many members come (or go, below 0).
     members: int = 0
-    #: Whether somebody who trains gets another container.
+    #: Whether a task that trains gets another container.
     moves: bool = False
-    #: The change that has to come before it: nobody leaves who has not come.
+    #: The change that has to come before it: a task cannot leave that has not come.
     after: str = ""
 
 
@@ -89,7 +89,7 @@ TRAININGS: dict[str, Training] = {
         trainers=("chief-0",),
     ),
 }
-#: Whose processes a person starts again where we have to start somebody again.
+#: Whose processes a person starts again where we have to start some again.
 BY_HAND = {"parameter_server": ("chief-0",), "multi_worker": ("chief-0", "worker-0", "worker-1")}
 
 

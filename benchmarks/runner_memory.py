@@ -67,7 +67,7 @@ def _begin(runner: Path, folder: Path, spec: dict[str, object]) -> subprocess.Po
         "MESOS_SANDBOX": str(folder),
         "TASK_RUNNER_SPEC": json.dumps(spec),
         "TASK_RUNNER_PORT": str(free_port()),
-        "TASK_RUNNER_TOKEN": "of nobody",
+        "TASK_RUNNER_TOKEN": "of no task",
     }
     return subprocess.Popen(
         [sys.executable, str(runner)],

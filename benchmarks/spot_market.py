@@ -160,7 +160,7 @@ def jobs(
     points = min(len(zone.available) for zone in zones)
     work = min(hours * 3600, points * gap * LONGEST / DEADLINES[-1])
     for factor in DEADLINES:
-        # What on-demand machines alone could not keep is nobody's to miss.
+        # What on-demand machines alone could not keep is no miss of a policy.
         deadline = max(factor * work, work + cost.cold)
         job = Job(machines, work, 0.0, deadline, cost)
         long = math.ceil(deadline / gap)

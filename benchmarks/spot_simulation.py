@@ -4,11 +4,11 @@ Called by ``spot_market.py``. Time goes in the trace's points. At each, the mach
 has not any more are gone, then the policy says which fleet it wants; a gang trains with all of its
 machines or not at all:
 
-* From no machines, or from what is left after a loss: nobody trains for ``boot + restart`` seconds,
+* From no machines, or from what is left after a loss: none trains for ``boot + restart`` seconds,
   and all machines are paid. A loss repeats up to ``lost`` seconds of work.
   With a notice others have booted for so long by then, are paid for it, and less is repeated.
 * From one whole fleet to another: those who come boot while the old ones train; those who leave
-  are paid until then; then nobody trains for ``restart`` seconds.
+  are paid until then; then none trains for ``restart`` seconds.
 
 Money is in hours of one on-demand machine.
 """
@@ -207,11 +207,11 @@ class UniformProgress:
 
 
 def least(job: Job, market: Market) -> float:
-    """Return a price below which nobody could have ended this job, the future known.
+    """Return a price below which no policy could have ended this job, the future known.
 
     Of all fleets at all points the dynamic programme finds those that earn most, where a second
-    of training is paid with a price, and money is spent as in ``simulate``. Whoever does all the
-    work spends at least what that price pays for it, less what could be earned (the Lagrangian
+    of training is paid with a price, and money is spent as in ``simulate``. A policy that does all
+    the work spends at least what that price pays for it, less what could be earned (the Lagrangian
     dual); the price that says most is looked for. A known end of a machine costs nothing but a
     restart: others are there before.
     """
@@ -260,6 +260,6 @@ def _earned(job: Job, market: Market, spans: Floats, prices: Floats) -> Floats:
             best = (kept[z][:, :, None] - change[:, :top, :top]).max(axis=1)
             best = np.maximum(best, start[:, None])
             state[z][:, :top] = best + span * (prices[:, None] - leave[z][None, :top])
-        # Whoever is done then hears of no loss any more.
+        # A job that is done then hears of no loss any more.
         idle, done = rest, np.maximum(done, state.max(axis=(0, 2)))
     return done

@@ -101,7 +101,7 @@ def read(folder: Path) -> list[Trace]:
             continue
         available = files[path].values.astype(int)
         asked = re.search(r"(\d+)-node", name)
-        # A market of which nobody has ever had all is one of so many all the same.
+        # A market that never had all of them is one of so many all the same.
         machines = max(1, int(asked[1]) if asked else 1, int(available.max()))
         price = np.resize(prices.get(name, np.array([SPOT_PRICE])), len(available))
         traces.append(Trace(name, files[path].gap_seconds, machines, available, price))
@@ -165,7 +165,7 @@ def by_market(traces: Sequence[Trace]) -> list[list[Trace]]:
 
 
 def made_up(seed: int = 1, machines: Sequence[int] = (1, 4, 16), days: int = 10) -> list[Trace]:
-    """Return traces that nobody has recorded: zones with much, some and little to be had.
+    """Return traces that were not recorded: zones with much, some and little to be had.
 
     In each zone stretches with and without machines follow each other, short ones mostly and a few
     very long ones; a gang's machines come one by one, and go one by one or all at once.

@@ -132,7 +132,7 @@ class Measuring:
             entries = self._journal_with_a_step(folder, command)
             users = {entry.pid for entry in entries}
             found = our_processes.costs(folder, users)
-            # By hand nobody listens to the shell: it ends when the job has.
+            # By hand no command listens to the shell: it ends when the job has.
             for pid in users if way == HAND else (command.pid,):
                 os.kill(pid, signal.SIGTERM)
             command.wait(DEADLINE)
@@ -326,7 +326,7 @@ def measured(
             print(f"the time is over after {number} rounds")
             break
         for job in jobs:
-            # Whoever goes first finds other caches: the order changes.
+            # The first one finds other caches: the order changes.
             turn = number % len(ways)
             try:
                 one = {way: measuring.run(job, way) for way in (*ways[turn:], *ways[:turn])}

@@ -109,7 +109,7 @@ def main() -> None:
         runner = build_zipapp(Path(folder) / "task-runner.pyz", storage=True)
         for number in range(arguments.rounds):
             found = {}
-            # Whoever goes first finds other caches: the order changes.
+            # The first one finds other caches: the order changes.
             turn = number % len(WAYS)
             for way in WAYS[turn:] + WAYS[:turn]:
                 sandbox = Path(folder) / f"{number}-{way.replace(' ', '-')}"

@@ -1,8 +1,8 @@
 """Tells known vulnerabilities of locked requirements: ``audit.py PIP-AUDIT LOCK [--needed]``.
 
 Called by ``make lint`` and, with ``--needed``, by ``make audit``. pip-audit asks the network. Where
-the data cannot be had, one line says so, and that is a failure only where it is needed: whoever
-works offline is not held up. A finding is always one. It changes nothing.
+the data cannot be had, one line says so, and that is a failure only where it is needed: an offline
+user is not held up. A finding is always one. It changes nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SECONDS = 300
 
 
 class NoData(Exception):
-    """Nobody could be asked. The text says why."""
+    """No server answered. The text says why."""
 
 
 def audited(pip_audit: str, lock: str) -> Mapping[str, Any]:

@@ -107,7 +107,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     output = given.output.absolute().as_uri()
     if given.artifact_url.startswith(_HERE) and given.artifact_url != output:
         parser.error(
-            f"--artifact-url is {given.artifact_url}, and the files will be at {output}: nobody"
+            f"--artifact-url is {given.artifact_url}, and the files will be at {output}: no server"
             " serves a file:// address, so both must be the same"
         )
     return given

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
             python = options.environments / f"tensorflow-{version}" / "bin" / "python"
             measurement = Measurement(training, own, version, python, place, say, options.repeat)
             results += measurement.run()
-            # After each part: whoever stops the program keeps what was measured.
+            # After each part: a user who stops the program keeps what was measured.
             if options.json:
                 options.json.write_text(table.document(results))
             if options.write:

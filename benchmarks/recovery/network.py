@@ -74,7 +74,7 @@ class Machines:
         return f"/run/netns/{self._names[index]}"
 
     def cut(self, index: int) -> None:
-        """Let nothing reach a machine, and nothing leave it; nobody is told."""
+        """Let nothing reach a machine, and nothing leave it, without a message."""
         _ip("link", "set", f"link{index}", "down")
 
     def mend(self, index: int) -> None:

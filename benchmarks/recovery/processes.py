@@ -92,7 +92,7 @@ def _environment(pid: str) -> dict[str, str]:
 
 
 def end_in_order() -> None:
-    """From now on, whoever ends this program ends what it has started, too."""
+    """From now on, a signal that ends this program ends what it has started, too."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
 

@@ -219,7 +219,7 @@ class Service:
         return None if known is None else known.directory
 
     def disregard(self, lost: Iterable[TaskProcess]) -> None:
-        """Let nothing count that these do where nobody sees them."""
+        """Let nothing count that these do out of the cluster's sight."""
         lost = list(lost)
         self.watch.disregard(process.pid for process in lost)
         for process in lost:

@@ -16,7 +16,7 @@ from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 BEGIN = "<!-- begin: written by python -m benchmarks.recovery -->"
 END = "<!-- end -->"
 
-#: service.freeze_seconds where nobody names it.
+#: service.freeze_seconds where the options do not name it.
 FREEZE_SECONDS = ServiceSpec.freeze_seconds
 
 _HEAD = (
@@ -133,7 +133,7 @@ def _interrupted(seconds: float | None) -> str:
 
 def _who(result: Result) -> str:
     names = [f"{t} (moved)" if t in result.moved else t for t in result.restarted]
-    return ", ".join(names) or "nobody"
+    return ", ".join(names) or "none"
 
 
 def document(results: Sequence[Result]) -> str:

@@ -156,7 +156,7 @@ def begun(
 
 
 def addresses(count: int) -> list[str]:
-    """Return addresses on loopback that nobody listens on."""
+    """Return addresses on loopback that no process listens on."""
     with contextlib.ExitStack() as probes:
         found = []
         for _ in range(count):

@@ -47,7 +47,7 @@ def main():
             batch = order[begin : begin + size]
             loss = learn(images[batch], labels[batch])
         epoch.assign_add(1)
-        # Before it is kept: whoever goes on from here does not tell it again.
+        # Before it is kept: an attempt that goes on from here does not tell it again.
         tell(step=int(epoch), loss=float(loss), val_accuracy=accuracy(model, others, answers))
         manager.save()
     print("result: " + json.dumps({"val_accuracy": accuracy(model, others, answers)}), flush=True)

@@ -7,7 +7,7 @@ which runs on any Python from 3.8.
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: What a type checker takes for true; the module that has this name would be one import more.
 TYPE_CHECKING = False

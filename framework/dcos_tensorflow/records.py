@@ -60,7 +60,7 @@ def _record(kind: Type[Record], frozen: bool, eq: bool) -> Type[Record]:
 
 
 def _init_of(kind: Type[Any], fields: Iterable[dataclasses.Field[Any]]) -> Callable[..., None]:
-    """Compile ``__init__``: one line for each field, as if somebody had typed it."""
+    """Compile ``__init__``: one line for each field, as if it were typed by hand."""
     given, lines = ["self"], []
     known: Dict[str, Any] = {"_set": object.__setattr__, "_unsaid": _UNSAID}
     for field in fields:

@@ -1,6 +1,6 @@
 """The frame and the words of every picture: SVG that can be read on a light and on a dark page.
 
-Used by whoever draws: a sweep, a bill. Pure; a PNG is made of it by ``cli.drawing``.
+Used for every picture: a sweep, a bill. Pure; a PNG is made of it by ``cli.drawing``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 // Copies what the dashboard is made of beside it, with its licences, from what `npm ci` has brought.
-// `node vendor.mjs --check` only says whether that has been done. Used by whoever raises a version.
+// `node vendor.mjs --check` only says whether that has been done. Used to raise a version.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const FILES = {

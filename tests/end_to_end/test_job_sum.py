@@ -59,7 +59,7 @@ def test_another_file_ends_the_job_at_its_first_try(
     ended = run(local_cluster, tmp_path, "another-sum", served, wrong)
     assert ended.code == 78, ended.out
     assert "is not the file that service.job_sha256 names" in ended.out
-    assert "epoch 2" not in ended.out
+    assert "cluster version 2" not in ended.out
     assert not (tmp_path / "has-run").exists()
     # Nothing of it lies in the sandbox, neither as it came nor unpacked.
     logs = [path for path in local_cluster.home.rglob("stderr") if "another-sum" in str(path)]

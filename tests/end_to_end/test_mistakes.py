@@ -1,7 +1,7 @@
 """The mistakes that people make: how soon each is told, and what a person reads of it.
 
 Each has one sentence that names the place and what to do, so that no log need be read. They are the
-table of docs/mistakes.md; those that ``test_bad_jobs`` shows, too, are here for the soak.
+last table of docs/troubleshooting.md; the cases of ``test_bad_jobs`` are here for the soak.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ MISTAKES = (
     ),
     Mistake(
         "a question to the keyboard",
-        ("The job asks for input, and nobody is there to type", "JOB_CONTEXT"),
+        ("The job reads from standard input, which is empty", "JOB_CONTEXT"),
         78,
         text="name = input('data set? ')\n",
     ),

@@ -18,7 +18,7 @@ _OF_SOAK = re.compile(r"(?m)^pytestmark = .*pytest\.mark\.soak")
 
 def attacks() -> dict[str, list[str]]:
     """Return the names of tests of each row, by what is tried."""
-    table = PAGE.read_text().partition("## What was tried")[2]
+    table = PAGE.read_text().partition("## Tested attacks")[2]
     rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("| ")]
     return {cells[0].strip(): _NAME.findall(cells[-1]) for cells in rows[1:]}
 

@@ -38,7 +38,7 @@ _file = os.open(CONTEXT["journal"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o64
 def note(event, step=None, at=None):
     """Append one line, of now or of ``at``, and print it, so that the job's progress is seen.
 
-    Raises RuntimeError at the next step when somebody has asked for a mistake of this task's own.
+    Raises RuntimeError at the next step when the benchmark has asked for a mistake of this task.
     """
     at = time.monotonic() if at is None else at
     line = {"at": at, "task": _task, "pid": os.getpid(), "event": event, "step": step}

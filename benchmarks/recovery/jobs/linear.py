@@ -32,7 +32,7 @@ class Linear(tf.Module):
 
 
 def burden():
-    """Return what nobody needs: it only takes time."""
+    """Return a useless number: it only takes time."""
     matrix = tf.random.normal([journal.MATRIX, journal.MATRIX])
     return tf.matmul(matrix, matrix)
 

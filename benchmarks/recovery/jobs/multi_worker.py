@@ -21,7 +21,7 @@ def main():
     with strategy.scope():
         model = linear.Linear()
     manager = linear.manager_of(model, os.environ["CHECKPOINT_DIR"])
-    # The directory is shared, and nobody saves before everybody has restored: a step takes all.
+    # The directory is shared, and no task saves before all have restored: a step takes all.
     linear.resume(model, manager)
 
     @tf.function

@@ -1,8 +1,8 @@
 """How a request becomes an answer: who may ask, what goes wrong on the way, what is written down.
 
-Used by ``api.app``, which says what is shown and ordered. Nobody gets past ``Answering`` who may
-not; whatever is raised behind it is an answer too; every order is in the audit log before it is
-carried out.
+Used by ``api.app``, which says what is shown and ordered. ``Answering`` lets no caller past without
+the right; whatever is raised behind it is an answer too; every order is in the audit log before it
+is carried out.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Answering:
     # What is ordered.
 
     def ordering(self, verb: Verb, most_bytes: int = _MAX_BODY_BYTES) -> Endpoint:
-        """Let a verb answer whoever may ask; what it orders is submitted first."""
+        """Let a verb answer a caller with the right; what it orders is submitted first."""
 
         def ordered(state: ServiceState, request: Request, body: bytes, who: str) -> Response:
             reply = verb(state, request, body)
@@ -132,7 +132,7 @@ class Answering:
 
         return endpoint
 
-    # Who may, and what nobody is shown.
+    # Rights, and what no caller is shown.
 
     def admit(self, request: Request, right: Right) -> Caller:
         """Return who asks, and may do that from where it comes. Raises Refused."""
@@ -149,7 +149,7 @@ class Answering:
         return self.admit(request, right)
 
     def may_read(self, request: Request) -> bool:
-        """Say whether whoever asks may read."""
+        """Say whether the caller may read."""
         try:
             self.admit(request, Right.READ)
         except Refused:
@@ -174,7 +174,7 @@ class Answering:
     def _told(self, request: Request, error: Exception, who: str = "") -> Response:
         """Return the answer to what was raised; write down an order, or a token, that was in vain.
 
-        Whoever said no token has tried none; of whoever has to wait, the tries were written down.
+        A caller without a token has tried none; the tries of one that waits were written down.
         """
         answer = _answer_to(request, error)
         refusal = error.refusal if isinstance(error, Refused) else None
@@ -198,7 +198,7 @@ class Answering:
         state: ServiceState | None,
         event: Event | None = None,
     ) -> None:
-        """Write down what somebody asked for, what was answered, and what it changes."""
+        """Write down what a caller asked for, what was answered, and what it changes."""
         secrets = self.secrets(state)
         client, (status, message) = request.client, answered
         asked = f"{request.url.path}?{request.url.query}".removesuffix("?")

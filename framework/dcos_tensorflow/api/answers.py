@@ -63,7 +63,7 @@ def options_answer(error: OptionsError) -> Response:
 
 
 def refused_answer(refusal: Refusal) -> Response:
-    """Return what is said to whoever is not let in."""
+    """Return what is said to a caller who is not let in."""
     headers = {"www-authenticate": "Bearer"} if refusal.status == 401 else {}
     if refusal.wait_seconds:
         headers["retry-after"] = str(refusal.wait_seconds)

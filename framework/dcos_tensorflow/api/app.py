@@ -61,7 +61,7 @@ _READERS = 8
 #: The names of files that tasks fetch: no separator, no leading dot.
 _ARTIFACT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
-#: What errors name, for whoever has mistyped one.
+#: What errors name, for a caller that has mistyped one.
 _VERBS = [f"{found.method} {found.path}" for found in OPERATIONS if found.is_verb]
 
 
@@ -231,7 +231,7 @@ class _Api:
 
     def _artifact(self, request: Request) -> Response:
         # Open without the token: Mesos' fetcher has none. There is no listing, and the names that
-        # ``scheduler.artifacts`` gives carry a hash of the content: nobody can guess one.
+        # ``scheduler.artifacts`` gives carry a hash of the content: it cannot be guessed.
         name = _part(request, "name")
         path = self._source.artifact(name) if _ARTIFACT.fullmatch(name) else None
         if path is None or not path.is_file():

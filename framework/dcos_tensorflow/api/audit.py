@@ -51,7 +51,7 @@ class Entry:
 
 
 class _Private(RotatingFileHandler):
-    """A file that nobody else reads, whatever the umask, and that no link leads elsewhere."""
+    """A file that only its owner reads, whatever the umask, and that no link leads elsewhere."""
 
     def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -91,7 +91,7 @@ class AuditLog:
         self._handler.handle(
             logging.LogRecord("audit", logging.INFO, "", 0, json.dumps(document), None, None)
         )
-        # Orders are rare: between two of them the file is nobody's to hold open.
+        # Orders are rare: between two of them the file is not held open.
         self._handler.close()
 
 

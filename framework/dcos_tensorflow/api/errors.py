@@ -1,6 +1,6 @@
 """Why a view or a verb has no answer: raised by them, told by ``answering``.
 
-Whoever shows a job looks at it through the views, and needs nothing of HTTP.
+Code that shows a job looks at it through the views, and needs nothing of HTTP.
 """
 
 from __future__ import annotations

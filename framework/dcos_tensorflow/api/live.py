@@ -1,8 +1,8 @@
-"""The newest state for whoever watches: one stream of server-sent events per viewer.
+"""The newest state for all viewers: one stream of server-sent events per viewer.
 
-Used by ``api.app`` for ``/v1/events``. The state is looked at only while somebody watches; what has
-changed since the last look is worked out once for all viewers. Nothing is queued for anybody: who
-was not fast enough is given the newest as a whole. It renders and redacts nothing itself.
+Used by ``api.app`` for ``/v1/events``. The state is looked at only while there are viewers; what
+has changed since the last look is worked out once for all of them. Nothing is queued for a viewer:
+one that is too slow gets the newest as a whole. It renders and redacts nothing itself.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Live:
             self._viewers -= 1
 
     async def _look(self) -> None:
-        """Keep the edition new while somebody watches."""
+        """Keep the edition new while there are viewers."""
         loop = asyncio.get_running_loop()
         try:
             while self._viewers:

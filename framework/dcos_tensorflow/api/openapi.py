@@ -31,14 +31,14 @@ what they mean. Verbs are asynchronous: 200 says that a command was received.
 A path that does not exist is answered 404, and one with another method 405, with an `UnknownPath`.
 Secrets in answers are masked as `<redacted>`."""
 _TAGS = {
-    "plans": "What the service works on, and steering it",
+    "plans": "The service's plans, and their control",
     "pods": "The tasks",
     "job": "The job: how far it is, other options, its end",
     "endpoints": "Where the tasks listen",
     "configurations": "The options that run, and those before them",
     "state": "The service itself",
     "metrics": "Numbers for monitoring",
-    "debug": "For whoever looks for a fault",
+    "debug": "For the search for a fault",
     "artifacts": "What tasks fetch",
 }
 _PATH_PARAMETERS = {

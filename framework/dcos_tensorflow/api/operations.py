@@ -211,13 +211,13 @@ _SHOWN = (
     _show(
         "cluster",
         "/v1/cluster",
-        "The ClusterSpec of the current epoch, and what each task is told of it",
+        "The current ClusterSpec, and each task's view of it",
         "Cluster",
     ),
     _show(
         "cluster_of_task",
         "/v1/cluster/{name}",
-        "What one task is told of the ClusterSpec",
+        "One task's view of the ClusterSpec",
         "TaskOfCluster",
     ),
     _show("job", "/v1/job", "Where the job stands, how it ended, each task's part", "Job"),
@@ -236,7 +236,7 @@ _SHOWN = (
     _get(
         "capacity",
         "/v1/capacity",
-        "The machines that were bought for the service, what they cost, and why none comes",
+        "The machines of the service, their cost, and the reasons for missing machines",
         {
             200: Answer("as they are now", "Capacity"),
             404: Answer("no machines are bought for it: the text `Element not found`", TEXT),
@@ -245,7 +245,7 @@ _SHOWN = (
     _get(
         "curves",
         "/v1/curves",
-        "What the training has told, over time, by task",
+        "The metrics of the training over time, by task",
         {
             200: Answer("as it is now", "Curves"),
             404: Answer("no such run is kept: the text `Element not found`", TEXT),
@@ -278,7 +278,7 @@ _SHOWN = (
 
 _PLAN_SUMMARIES = {
     "start": "Resume {}; one that is complete starts its tasks again",
-    "stop": "Pause {} and take back what was forced and approved in it",
+    "stop": "Pause {} and withdraw its forced steps and approvals",
     "continue": "Resume {}; approves of a canary",
     "interrupt": "Pause {}",
     "forceComplete": "Take {} for complete",
@@ -364,7 +364,7 @@ _VERBS = (
     _post(
         "update",
         "/v1/job/update",
-        "Go over to other options: the body is the options document",
+        "Change the options: the body is the options document",
         _GIVEN | {400: Answer("the options are wrong; nothing changes", "Problems")},
         body="Options",
         query=_MERGE,
@@ -382,7 +382,7 @@ _VERBS = (
     _post(
         "rollback",
         "/v1/job/rollback",
-        "Go back to a configuration of before; without a body to the only other one",
+        "Go back to an earlier configuration; without a body to the only other one",
         _CHANGED | {400: _NONSENSE, 404: _NOT_FOUND},
         body="WantedConfiguration",
     ),

@@ -24,8 +24,8 @@ _SECRET_NAME = re.compile(
 )
 #: Options that say where a secret is. What must not be seen is hidden in options already.
 _REFERENCES = frozenset({"gcs_key_secret", "keytab_secret", "service_account_secret"})
+# No secret is what our own sentences put in the place of one: <token>, user:password.
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# Nobody's secret is what our own sentences put in the place of one: <token>, user:password.
 _USER_IN_URL = re.compile(r"(?<=://)(?!\[?user:password@)[^/@\s\"']+(?=@)")
 _NAMED = r"(?:secret|passw(?:or)?d|passphrase|token|credential|signature|[_-]key)"
 _NO_PLACEHOLDER = r"(?!<(?:token|secret|password|redacted)>(?:[\s`.,;:)]|$)|%s)"

@@ -654,7 +654,7 @@ class Changed(Unchanged):
 
 
 class Reason(TypedDict, total=False):
-    """Why somebody orders something."""
+    """Why a caller orders something."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
     why: Annotated[str, Field(max_length=300)]

@@ -48,7 +48,7 @@ class StateSource(Protocol):
     def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
         """Return what the service would be with these options, as a whole. Nothing changes yet.
 
-        Whoever asked submits ``ConfigurationChanged`` with it. Raises ``options.OptionsError``.
+        The caller submits ``ConfigurationChanged`` with it. Raises ``options.OptionsError``.
         """
 
     def secret_texts(self) -> frozenset[str]:

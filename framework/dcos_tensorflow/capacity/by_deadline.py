@@ -57,7 +57,7 @@ class Way:
     began: float
     deadline: float
     pace: Pace
-    #: How many steps the job makes; 0 where nobody knows.
+    #: How many steps the job makes; 0 where it is not known.
     total_steps: int
     #: Its gang trains now.
     trains: bool

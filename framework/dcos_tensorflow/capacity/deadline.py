@@ -2,8 +2,8 @@
 
 Called by ``planner`` for a job with a deadline, and by ``benchmarks/spot_market.py`` on recorded
 markets. The rule is in ``docs/capacity.md``: it begins with Uniform Progress (Wu et al., "Can't Be
-Late", NSDI 2024), and differs in what it keeps slack for. Pure: whoever calls it again passes what
-it returned as :class:`Memory`.
+Late", NSDI 2024), and differs in what it keeps slack for. Pure: the caller passes what it returned
+as :class:`Memory` with the next call.
 
 *Slack* is the time that is left when all the work that is left has been done without a pause. Only
 training keeps it; waiting and changing machines use it up.
@@ -37,12 +37,12 @@ class RestartCost:
     #: Work since the last checkpoint, at most: it is done again when machines go unasked.
     lost: float
     #: For how long a spot machine that has to go says so before: time for a checkpoint, and for
-    #: others to boot. No deadline depends on it, because nobody promises that it comes.
+    #: others to boot. No deadline depends on it, because no provider promises that it comes.
     notice: float = 0.0
 
     @property
     def cold(self) -> float:
-        """Return how long nobody trains when machines are bought and none trains meanwhile."""
+        """Return how long no task trains when machines are bought and none trains meanwhile."""
         return self.boot + self.restart
 
     @property
@@ -52,7 +52,7 @@ class RestartCost:
 
     @property
     def replacement(self) -> float:
-        """Return for how long nobody gets on for a loss with its notice, and for the way back."""
+        """Return for how long no task gets on for a loss with its notice, and for the way back."""
         return self.cold - self.warned + max(0.0, self.lost - self.notice) + self.restart
 
     @property
@@ -117,7 +117,7 @@ class Sight:
     ready_in: float | None
     #: One for each zone that may be used, and for that of the fleet; at least one.
     quotes: tuple[Quote, ...]
-    #: Seconds until somebody looks again, unless a machine goes before.
+    #: Seconds until the next look, unless a machine goes before.
     next_look: float
 
 

@@ -56,7 +56,7 @@ def missing(
 
 
 def to_be_left(ledger: Ledger, fleet: Fleet | None, *, goes_over: bool) -> dict[str, str]:
-    """Return the machines that whoever trains there is to leave now, each with why.
+    """Return the machines that the gang there is to leave now, each with why.
 
     Spot ones at once where the rule wants on-demand ones alone. Of a gang that ``goes_over`` what
     the wanted fleet does not have, when all the rest of it is there.

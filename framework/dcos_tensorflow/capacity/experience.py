@@ -4,12 +4,12 @@ Called by ``deadline``. It is known of two things how long they have stayed so f
 
 * *Level* n is there while n machines or more can be had.
 * *Margin* m is there until more than m machines have gone, from the most that there were since that
-  happened last. Whoever leaves m machines in the market loses none until then.
+  happened last. A gang that leaves m machines in the market loses none until then.
 
 A level that machines far above it have shielded says little of what comes when they are gone, and
 margins say nothing of machines that always stay; so both are asked. Nothing is forecast: each is
 taken to stay for as long as it has stayed, on average or this time, and a little is assumed of
-what nobody has seen yet.
+what was not seen yet.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Experience:
 
     @staticmethod
     def first(now: float, available: int, machines: int) -> Experience:
-        """Begin with a first look; levels above ``machines`` matter to nobody."""
+        """Begin with a first look; levels above ``machines`` do not matter."""
         nothing = Experience(now, 0, (Level(),) * machines, (Margin(),) * machines)
         return nothing.seen(now, available)
 

@@ -2,7 +2,7 @@
 
 Called by ``reconcile`` once a round. Pure. A machine is emptied before it is ended: in between the
 core has heard of it, and places nothing there any more, and the master has, and offers it to
-nobody. Where the master may not be told that, the core's word has to do.
+no framework. Where the master may not be told that, the core's word has to do.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def with_leavers(
 
 
 def _why_left(machine: OwnedMachine, sight: Sight) -> str:
-    """Return why who trains on a machine has to go on without it; empty when nobody has to."""
+    """Return why the tasks on a machine have to go on without it; empty when they need not."""
     twice = sight.agents is not None and not machine.names.isdisjoint(sight.agents.twice)
     return _TWICE if twice and machine.is_useful else ""
 
 
 def _is_served(sight: Sight, planned: Plan | None) -> bool:
-    """Say whether somebody waits whose places are there, or will be: nobody is idle for nothing."""
+    """Say whether a gang waits whose places are there, or will be: no machine is idle in vain."""
     if sight.over_since:
         return False
     waits = {gang for gang, _ in planned.waits} if planned is not None else set()
@@ -105,7 +105,7 @@ def _why_leaving(machine: OwnedMachine, sight: Sight, rules: Rules, *, served: b
 def closed(
     ledger: Ledger, sight: Sight
 ) -> tuple[Ledger, tuple[frozenset[str], ...], tuple[frozenset[str], ...]]:
-    """Return the names of machines that are to be offered to nobody, and of those that are again.
+    """Return the names of machines to be offered to no framework, and of those that are again.
 
     They are those that go, by our will or by their provider's; their tasks are not touched.
     """
@@ -130,7 +130,7 @@ def closed(
 
 
 def _may_yet_be_offered(machine: OwnedMachine, sight: Sight) -> bool:
-    """Say whether somebody may be put on a machine before it ends, which can be helped."""
+    """Say whether a task may be put on a machine before it ends, which can be helped."""
     agents = sight.agents
     if agents is None or not agents.can_be_closed or not machine.is_registered:
         return False

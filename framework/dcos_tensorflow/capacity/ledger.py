@@ -29,7 +29,7 @@ class Stage(StrEnum):
     #: It is written; the provider may have been asked, and has not answered.
     WRITTEN = "written"
     BOUGHT = "bought"
-    #: Nobody wants it any more, and the provider may have been asked: what comes is given back.
+    #: No gang wants it any more, and the provider may have been asked: what comes is given back.
     CANCELLED = "cancelled"
     #: None of its machines costs anything any more.
     OVER = "over"
@@ -70,7 +70,7 @@ class OwnedMachine:
     why: str = ""
     #: Who trains on it is to move, as from a machine that is taken back.
     moves: bool = False
-    #: The master is to offer it to nobody: we have said so, or whoever had the machine before us.
+    #: The master is to offer it to no framework: by us, or by the machine's owner before us.
     is_closed: bool = False
     #: The provider was last asked to end it.
     asked_back_at: float = 0.0
@@ -266,7 +266,7 @@ class Account:
     #: ... as the bill has them, and how it came about.
     closed: tuple[Sums, ...] = ()
     past: tuple[Moment, ...] = ()
-    #: When somebody first waited for a machine: a deadline in seconds counts from there.
+    #: When a gang first waited for a machine: a deadline in seconds counts from there.
     began_at: float = 0.0
     #: Of asking what there is, and of giving back ...
     provider: Backoff = Backoff()

@@ -1,7 +1,7 @@
 """What interruptions have cost: for how long a gang did not train because a machine went. Pure.
 
 Called by ``reconcile`` with what the core says of gangs. A pause is counted to the machine that
-went and to none that waited; that of a planned change is counted to nobody.
+went and to none that waited; that of a planned change is counted to none.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Pool:
     price: float
     #: What an agent on one machine offers.
     resources: Resources
-    #: How many can be had now; None where nobody knows before trying.
+    #: How many can be had now; None where that is not known before trying.
     available: int | None = None
 
     @property

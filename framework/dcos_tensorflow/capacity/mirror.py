@@ -53,7 +53,7 @@ class Agents:
     noticed: frozenset[str] = frozenset()
     #: Those that two agents say they are: what such a machine has is offered twice.
     twice: frozenset[str] = frozenset()
-    #: Those that the master has been told to offer to nobody.
+    #: Those that the master has been told to offer to no framework.
     closed: frozenset[str] = frozenset()
     #: Whether the master can be told so.
     can_be_closed: bool = False
@@ -144,8 +144,8 @@ def _seen(entry: Entry, machine: Machine, now: float) -> Entry:
 
 
 def _given_up(entry: Entry, now: float) -> Entry:
-    """Return a purchase whose machines came when nobody wanted them any more."""
-    why = "nobody waits for it any more"
+    """Return a purchase whose machines came when no gang wanted them any more."""
+    why = "no gang waits for it any more"
     stage = entry.stage if entry.stage is Stage.CANCELLED else Stage.BOUGHT
     machines = tuple(m.leave(now, why) if m.costs else m for m in entry.machines)
     if stage is Stage.CANCELLED and len(machines) >= entry.count:
@@ -233,7 +233,7 @@ def _with_agent(machine: OwnedMachine, agents: Agents, now: float) -> OwnedMachi
     if not names.isdisjoint(agents.noticed):
         machine = _interrupted(machine, now)
     elif machine.interrupted_at and not machine.lost_since:
-        # It was out of reach for a while, and nobody stopped because of that.
+        # It was out of reach for a while, and no task stopped because of that.
         machine = replace(machine, interrupted_at=0.0)
     if is_busy and not machine.busy_since:
         return replace(machine, busy_since=now, idle_since=0.0)

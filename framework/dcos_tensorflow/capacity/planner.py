@@ -2,7 +2,7 @@
 
 Called with what gangs wait for, the offers of the machines that are there or on their way, and the
 pools that can be bought from. Whether tasks fit is asked of ``core.placement``, with offers made up
-for machines that nobody has bought yet: a machine is bought only if the core will use it, and every
+for machines that are not bought yet: a machine is bought only if the core will use it, and every
 placement rule holds. ``alternatives`` adds the pools that would do as well. Pure; buys nothing.
 """
 

@@ -29,7 +29,7 @@ class MachineState(StrEnum):
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine that carries our tags, whoever bought it."""
+    """One machine that carries our tags, by any buyer."""
 
     #: The provider's: ``i-0abc``.
     machine_id: str

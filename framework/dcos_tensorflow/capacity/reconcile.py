@@ -6,9 +6,9 @@ returns is written first; only then are the orders sent, which are the same each
 ended.
 
 1. ``mirror``: the ledger takes what provider and master say;
-2. ``leavers``: machines leave that are of no use, are offered to nobody any more, and go back when
-   they are empty;
-3. a purchase without an answer is asked for again, or cancelled when nobody waits any more;
+2. ``leavers``: machines leave that are of no use, are offered to no framework any more, and go
+   back when they are empty;
+3. a purchase without an answer is asked for again, or cancelled when no gang waits any more;
 4. what waits is planned, and what a gang goes over to (``exchange``); purchases are written.
 """
 
@@ -55,7 +55,7 @@ class Round:
 
     ledger: Ledger
     orders: tuple[Order, ...] = ()
-    #: Names of machines that the master is to offer to nobody, and of those that it may again.
+    #: Names of machines that the master is to offer to no framework, and of those it may again.
     close: tuple[frozenset[str], ...] = ()
     reopen: tuple[frozenset[str], ...] = ()
     #: Ids of machines to end.
@@ -72,7 +72,7 @@ def reconcile(before: Ledger, sight: Sight, rules: Rules) -> Round:
     """Return what to do now."""
     ledger, strangers = _mirrored(before, sight, rules)
     strangers = () if ledger.account.provider.holds(sight.now) else strangers
-    why = [f"{counted(len(strangers), 'machine')} that nobody ordered"] if strangers else []
+    why = [f"{counted(len(strangers), 'machine')} without an order"] if strangers else []
     planned, wanted = _planned(ledger, sight, rules)
     others = _others(ledger, sight, rules)
     wanted += () if others is None or _too_early(ledger.account, sight.now) else others
@@ -255,7 +255,7 @@ def _on_demand_price(pool: Pool, pools: Iterable[Pool]) -> float:
 
 
 def _repeated(ledger: Ledger, sight: Sight, *, goes_over: bool) -> tuple[Ledger, tuple[Entry, ...]]:
-    """Return purchases to ask for again, and cancel those that nobody waits for any more."""
+    """Return purchases to ask for again, and cancel those that no gang waits for any more."""
     now, again = sight.now, []
     waiting = {demand.gang for demand in sight.demands}
     if goes_over:
@@ -265,7 +265,7 @@ def _repeated(ledger: Ledger, sight: Sight, *, goes_over: bool) -> tuple[Ledger,
             continue
         if sight.over_since or waiting.isdisjoint(entry.gangs):
             cancelled = replace(entry, stage=Stage.CANCELLED, cancelled_at=now)
-            why = "nobody waits for it any more"
+            why = "no gang waits for it any more"
             machines = tuple(m.leave(now, why) for m in entry.machines)
             ledger = ledger.put(replace(cancelled, machines=machines))
         elif not _too_early(ledger.account, now):

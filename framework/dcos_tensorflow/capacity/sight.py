@@ -67,5 +67,5 @@ class Sight:
     over_since: float = 0.0
     #: With a deadline the whole fleet that the first gang is to have; None where it says nothing.
     fleet: Fleet | None = None
-    #: Whoever operates the service wants idle machines to go now.
+    #: The operator of the service wants idle machines to go now.
     release: bool = False

@@ -1,4 +1,4 @@
-"""Whether a gang's tasks have their places on machines that nobody has bought yet, and how few do.
+"""Whether a gang's tasks have their places on machines that are not bought yet, and how few do.
 
 Called by ``planner``, for each kind of machine that could be bought. It is the core's placement
 that says so, with offers made up for the machines. Most of what cannot be is known without it: by
@@ -19,7 +19,7 @@ from dcos_tensorflow.core.placement.place import TaskRequest, place
 from dcos_tensorflow.core.spec.resources import EPSILON, PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint
 
-#: What an agent offers whose machine nobody has bought yet: ports are what its operator says.
+#: What an agent offers whose machine is not bought yet: ports are what its operator says.
 _PORTS = PortRanges.of([(1, 65_535)])
 #: CPUs, memory, disk, GPUs.
 _Amounts = tuple[float, float, float, float]

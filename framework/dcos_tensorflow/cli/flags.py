@@ -106,13 +106,13 @@ def api_flags(function: F) -> F:
         "token_file",
         metavar="FILE",
         envvar=TOKEN_FILE_VARIABLE,
-        help="File that holds the token of that API, readable by you alone.",
+        help="File with the token of that API, readable only by you.",
     )
     api = click.option(
         "--api",
         metavar="URL",
         envvar=API_VARIABLE,
-        help=f"Ask the scheduler whose API is there, on any machine; {API_VARIABLE}.",
+        help=f"Ask the scheduler with this API, on any machine; {API_VARIABLE}.",
     )
     return api(token(in_clear(call)))  # type: ignore[return-value]
 
@@ -149,7 +149,7 @@ def name_flag(function: F) -> F:
         metavar="SERVICE",
         shell_complete=service_names,
         callback=_given_here_or_above,
-        help="The service that is meant, where there is more than one.",
+        help="Name of the service, if there is more than one.",
     )(function)
 
 
@@ -165,7 +165,7 @@ class NamedGroup(click.Group):
                 expose_value=False,
                 shell_complete=service_names,
                 callback=_given_here_or_above,
-                help="The service that is meant, where there is more than one.",
+                help="Name of the service, if there is more than one.",
             )
         )
 
@@ -225,7 +225,7 @@ def overrides_flag(function: F) -> F:
         "overrides",
         multiple=True,
         metavar="PATH=VALUE",
-        help="Set one option, e.g. worker.count=4; wins over the file. May be repeated.",
+        help="Set one option, e.g. worker.count=4; overrides the file. May be repeated.",
     )(function)
 
 
@@ -261,16 +261,16 @@ def script_flags(function: F) -> F:
     """Add what can be said beside a script, but for ``--gpus``."""
     flags = (
         click.option(
-            "--workers", type=click.IntRange(1), metavar="N", help="Workers of a script; else 1."
+            "--workers", type=click.IntRange(1), metavar="N", help="Workers of a script; default 1."
         ),
         click.option(
             "--ps",
             type=click.IntRange(0),
             metavar="N",
-            help="Parameter servers of a script; else none.",
+            help="Parameter servers of a script; default none.",
         ),
-        click.option("--tensorflow", metavar="VERSION", help="TensorFlow of a script, as 2.21.0."),
-        click.option("--name", metavar="NAME", help="Name of the service; else the script's."),
+        click.option("--tensorflow", metavar="VERSION", help="TensorFlow version, such as 2.21.0."),
+        click.option("--name", metavar="NAME", help="Name of the service; default the script's."),
     )
     for add in reversed(flags):
         function = add(function)
@@ -287,7 +287,7 @@ def agent_flags(function: F) -> F:
     """Add the flags that say how large an embedded cluster is."""
     flags = (
         click.option("--agents", type=int, help="Agents of the embedded cluster.", default=1),
-        click.option("--cpus", type=click.FloatRange(min=0, min_open=True), help="CPUs each."),
+        click.option("--cpus", type=click.FloatRange(min=0, min_open=True), help="CPUs of each."),
         click.option("--mem", type=click.FloatRange(min=1), help="Memory of each, in MB."),
         click.option("--disk", type=click.FloatRange(min=0), help="Disk of each, in MB."),
         click.option(

@@ -1,7 +1,7 @@
 """The command ``dcos-tensorflow``: the door to its commands, and the last line of defence.
 
 Every error becomes one message on standard error and an exit code. A crash of ours is written to a
-log file, and the message says where; nobody is shown a traceback.
+log file, and the message says where; no user is shown a traceback.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _PROGRAM = "dcos-tensorflow"
 
-#: What the machine refuses of a file, a folder or a disk: whoever runs the command can mend that.
+#: What the machine refuses of a file, a folder or a disk: the user can mend that.
 _REFUSED = {
     *(errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG),
     *(errno.ENOSPC, errno.EDQUOT, errno.EMFILE),
@@ -98,10 +98,10 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except SystemExit as ended:
         if COMPLETION_VARIABLE in os.environ:
             return int(ended.code or 0)
-        # click's way to end when whoever read our output has gone; it exits with 1 by itself.
+        # click's way to end when the reader of our output has gone; it exits with 1 by itself.
         return EXIT_PIPE
     except BrokenPipeError:
-        # Whoever read our output has gone.
+        # The reader of our output has gone.
         _forget_output()
         return EXIT_PIPE
     except Exception as error:

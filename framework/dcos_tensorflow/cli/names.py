@@ -26,7 +26,7 @@ def service_names(
     try:
         names = registry.service_names(_work(context))
     except (OSError, CliError):
-        # Whoever completes gets no error message; the command itself tells it.
+        # A completion shows no error message; the command itself tells it.
         return []
     return [name for name in names if name.startswith(incomplete)]
 

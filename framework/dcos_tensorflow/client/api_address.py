@@ -60,9 +60,9 @@ def named(url: str, token_file: str | None, *, in_clear: bool) -> ApiAddress:
         return address
     if not (address.tls or in_clear or _is_loopback(address.host)):
         raise UsageError(
-            f"--api-token-file: {address.url} would get the token in clear, for whoever listens on"
-            " the way. Name an https:// address, or one of a tunnel on 127.0.0.1; or say"
-            f" --api-token-in-clear ({IN_CLEAR_VARIABLE}=true) where the network is yours."
+            f"--api-token-file: {address.url} would get the token in clear over the network."
+            " Name an https:// address, or one of a tunnel on 127.0.0.1; or say"
+            f" --api-token-in-clear ({IN_CLEAR_VARIABLE}=true) if you trust the network."
         )
     origin = f"--api-token-file ({TOKEN_FILE_VARIABLE})"
     try:

@@ -29,7 +29,7 @@ _NOT_NOW = 503
 
 
 class SchedulerAway(CliError):
-    """Nobody answers for the service now; that may pass."""
+    """No scheduler answers for the service now; that may pass."""
 
 
 class NoScheduler(SchedulerAway):
@@ -120,7 +120,7 @@ class SchedulerClient:
     def ask(
         self, method: str, path: str, body: str | None = None, seconds: float = _TIMEOUT_SECONDS
     ) -> Answer:
-        """Return whatever is answered. Raises SchedulerAway when nobody answers.
+        """Return whatever is answered. Raises SchedulerAway without an answer.
 
         Raises CliError for what is no answer of a scheduler: a redirect, a wrong certificate, a
         token that is missing or wrong.
@@ -145,7 +145,7 @@ class SchedulerClient:
             ) from error
         except (OSError, http.client.HTTPException) as error:
             told = f"{_scheduler_of(self.service)} does not answer at {self.api.url}: {error}."
-            # Of a process of this machine that nobody listens for any more the number is left.
+            # Of a process of this machine that no longer listens the number is left.
             gone = self.registration is not None and isinstance(error, ConnectionRefusedError)
             raise (NoScheduler if gone else SchedulerAway)(told) from error
         finally:

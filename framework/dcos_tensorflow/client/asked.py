@@ -28,7 +28,7 @@ class Service:
     name: str
     #: What this machine keeps of it; None for one whose API was named: that may be anywhere.
     directory: ServiceDirectory | None
-    #: Returns a client of whoever serves it now. Raises SchedulerAway.
+    #: Returns a client of the present scheduler. Raises SchedulerAway.
     connect: Callable[[], SchedulerClient]
 
     def snapshot(self) -> Snapshot:
@@ -53,7 +53,7 @@ class Asked:
     #: None: the only one there is.
     name: str | None
     as_json: bool = False
-    #: Where to ask; None: whoever serves it on this machine.
+    #: Where to ask; None: the scheduler on this machine.
     api: ApiAddress | None = None
 
     def service(self) -> Service:

@@ -164,7 +164,7 @@ def _is_idle(snapshot: Snapshot, places: Mapping[str, str], contract: str) -> bo
     if finished - started > _IDLE_SECONDS or any(task.has_progress for task in snapshot.tasks):
         return False
     reports = [task.get("report") or {} for task in job["tasks"].values()]
-    # Of what ends at once nobody may have asked its runner.
+    # Of what ends at once the runner may not have been asked.
     if {report.get("contract") or contract for report in reports} != {CONTRACT_SCRIPT}:
         return False
     checkpoints = Path(places.get("checkpoints", ""))

@@ -34,10 +34,10 @@ EXIT_CODES: Mapping[int, str] = {
     9: "the API that tasks fetch from could not be served",
     EXIT_UNINSTALLED: "the service is being uninstalled, and its scheduler was started without"
     " --uninstall; or it was uninstalled while the scheduler ran",
-    EXIT_SOFTWARE: "a mistake of dcos-tensorflow; the message says where the details are",
+    EXIT_SOFTWARE: "a mistake in dcos-tensorflow; the message says where the details are",
     78: "the job as given can never run, e.g. its module is not in the archive",
     EXIT_INTERRUPTED: "Ctrl-C; of a job: it was stopped",
-    EXIT_PIPE: "whoever read the output has gone",
+    EXIT_PIPE: "the reader of the output has closed the pipe",
     EXIT_TERMINATED: "SIGTERM ended the command, the job goes on",
 }
 

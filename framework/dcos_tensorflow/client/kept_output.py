@@ -1,6 +1,6 @@
 """The end of what tasks of a cluster elsewhere have told, kept where a local job's sandboxes are.
 
-Once a job has ended its framework is gone, and nobody asks that cluster's agents any more. So who
+Once a job has ended its framework is gone, and that cluster's agents are asked no more. So who
 served it leaves the last lines here, and ``following.task_output`` reads them as if they were
 sandboxes.
 """
@@ -44,7 +44,7 @@ def keep_output(
         }
         link(directory.task_logs, found)
     except OSError as error:
-        log.warning("what the tasks have told is not kept: %s", error)
+        log.warning("the output of the tasks is not kept: %s", error)
 
 
 def _told(task: Mapping[str, Any], tail: Tail) -> dict[str, Sequence[str]]:

@@ -25,7 +25,7 @@ class KeptRun:
     """A run, and where its points are."""
 
     record: Record
-    #: Whether somebody serves its job now.
+    #: Whether a scheduler serves its job now.
     is_served: bool
     #: Returns its points. Raises CliError.
     points: Callable[[], Points]

@@ -16,7 +16,7 @@ from dcos_tensorflow.plugin.plain_text import escaped
 
 
 class OutputLost(CliError):
-    """What is printed cannot be written: a full disk, a terminal that has gone."""
+    """The output cannot be written: a full disk, a terminal that has gone."""
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
@@ -37,7 +37,7 @@ def say_formatted(text: str, stream: TextIO | None = None) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise OutputLost(f"What is printed cannot be written: {error.strerror}.") from error
+        raise OutputLost(f"The output cannot be written: {error.strerror}.") from error
 
 
 def complain(text: str) -> None:

@@ -1,7 +1,7 @@
 """How a running scheduler is found from another terminal: a small file in its service's folder.
 
 The scheduler's process writes it once its API answers and notes in it when it ends. A file that
-outlived its process (SIGKILL) is harmless: whoever reads it asks the process itself.
+outlived its process (SIGKILL) is harmless: its reader asks the process itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Registration:
     """Where a scheduler is, or was: ``pid`` is 0 once it has ended.
 
     ``started`` is when the process began, in clock ticks since boot: another one that got its
-    number, somebody else's perhaps, is not taken for it. 0 is told by earlier releases. ``api`` is
+    number, maybe another program's, is not taken for it. 0 is told by earlier releases. ``api`` is
     ``host:port``; ``token`` is what its API asks for, ``certificate`` the file of the one that it
     shows, empty where it speaks plain HTTP. ``local`` says that it served an embedded
     cluster, ``folder`` where relative paths in its options start.
@@ -73,7 +73,7 @@ def unregister(directory: ServiceDirectory) -> None:
     """Note that this process serves no more; another's registration stays as it is."""
     found = read(directory)
     if found is not None and found.pid == os.getpid():
-        # A full disk must not spoil the end: whoever reads the file asks the process itself.
+        # A full disk must not spoil the end: a reader of the file asks the process itself.
         with contextlib.suppress(CliError):
             register(directory, replace(found, pid=0, api="", token=""))
 

@@ -198,7 +198,7 @@ def _comes_up(task: Json, now: float) -> bool:
         return False
     report = task.get("report")
     if not report:
-        # A runner that cannot be asked keeps nobody from being told that the job runs.
+        # A runner that cannot be asked must not hide that the job runs.
         return now - (task.get("changed_at") or 0.0) < _REPORT_SECONDS
     return report.get("state") in (contract.RUNNER_PREPARING, contract.RUNNER_WAITING)
 

@@ -80,7 +80,7 @@ def check_same(
 def wait_until_left(url: str, service: str, seconds: float) -> None:
     """Wait until the scheduler of a job that has ended has left the service; at most so long.
 
-    It tells the end a moment before it leaves. One that stays is told of by whoever meets it.
+    It tells the end a moment before it leaves. One that stays is told of by the next reader.
     """
     with opened(url, service) as store, suppress(LeadershipTaken):
         store.lead(f"the next run, pid {os.getpid()}", seconds, lambda _: None).release()
@@ -133,7 +133,7 @@ def is_missing(url: str) -> bool:
     try:
         where = parse_state_url(url)
     except StateError:
-        # Whoever opens it tells.
+        # The command that opens it tells.
         return False
     return isinstance(where, SqliteUrl) and not where.path.exists()
 
@@ -150,7 +150,7 @@ def opened(url: str, service: str) -> Iterator[StateStore]:
 
 @contextmanager
 def led(url: str, service: str, why: str) -> Iterator[StateStore]:
-    """Open it as the one that may write. Raises CliError where somebody else leads the service."""
+    """Open it as the one that may write. Raises CliError where another process leads it."""
     with opened(url, service) as store:
         try:
             leadership = store.lead(f"{why}, pid {os.getpid()}", 0.0, lambda _: None)

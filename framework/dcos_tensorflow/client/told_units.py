@@ -69,7 +69,7 @@ def _is_bad(unit: Mapping[str, Any]) -> bool:
 
 
 def _stored(service: Service, state: str, none: str, away: NoScheduler) -> dict[str, Any]:
-    """Return what the state of a service that nobody serves tells. Raises CliError."""
+    """Return what the state of a service without a scheduler tells. Raises CliError."""
     from dcos_tensorflow.api.errors import ElementNotFound
     from dcos_tensorflow.api.redaction import redact, secret_values
     from dcos_tensorflow.api.views import unit_views as units

@@ -164,7 +164,7 @@ def make_folder(folder: Path) -> None:
             f"The folder {folder} cannot be made ({error.strerror}); choose another with"
             " --work-dir."
         ) from error
-    # Whoever owns it, or may write to it, could put links into it, and code.
+    # Its owner, or a user who may write to it, could put links into it, and code.
     if found.st_uid != os.geteuid():
         raise CliError(
             f"The folder {folder} belongs to another user (id {found.st_uid}); choose one of your"

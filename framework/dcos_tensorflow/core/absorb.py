@@ -345,7 +345,7 @@ def _failed_start(record: TaskRecord, report: Report) -> int | None:
     if not isinstance(start, int) or record.terminal or record.failed_start == start:
         return None
     failed = start == record.start and report.get("state") == contract.RUNNER_FAILED
-    # It had failed before it was told to stop for somebody else's failure.
+    # It had failed before it was told to stop for another task's failure.
     had_failed = record.held and start == record.start - 1
     return start if failed or had_failed else None
 
@@ -376,7 +376,7 @@ def _leave_machines(draft: Draft, event: events.CapacityNoted) -> None:
 
 
 def _capacity(draft: Draft, event: events.CapacityNoted) -> None:
-    """Keep what is noted of purchases; whoever noted it hears of it once it is kept."""
+    """Keep what is noted of purchases; the sender hears of it once it is kept."""
     if event.changes:
         known = {**draft.state.capacity, **event.changes}
         kept = {key: record for key, record in known.items() if record is not None}

@@ -96,7 +96,7 @@ def _to_look_at(draft: Draft) -> tuple[GangDraft, ...]:
 
 
 def _let_rest(draft: Draft, looked_at: Iterable[GangDraft]) -> None:
-    """Note of which gangs nothing moves by time alone: nobody looks at them before they change."""
+    """Note the gangs in which time alone changes nothing: no step looks at them meanwhile."""
     for gang in looked_at:
         if gang.name in draft.state.gangs and _is_at_rest(gang):
             draft.let_rest(gang.name)
@@ -112,7 +112,7 @@ def _is_at_rest(gang: GangDraft) -> bool:
     if any(tasks.having(fact) for fact in _MOVING) or maintenance.agents(gang.service):
         return False
     if len(tasks) < len(gang.roster.wanted):
-        # Somebody beside the gang is still to be launched.
+        # A task beside the gang is still to be launched.
         return False
     known = gang.epoch.names if gang.epoch is not None else None
     return known == gang.roster.members and not update_order.outdated(gang.view)
@@ -159,7 +159,7 @@ def _look_for_failures(gang: GangDraft) -> None:
 
 
 def _finished_meanwhile(gang: GangDraft) -> bool:
-    """Go over to FINISHING when the deciders have finished: then nobody restarts."""
+    """Go over to FINISHING when the deciders have finished: then no task restarts."""
     if not outcome.has_succeeded(gang.view):
         return False
     deciders = outcome.deciders_of(gang.view)
@@ -211,7 +211,7 @@ def _running(gang: GangDraft) -> None:
 def _timed_out(gang: GangDraft, late: tuple[TaskRecord, ...] | list[TaskRecord]) -> bool:
     limit = gang.spec.gang.start_seconds
     if gang.service.waited(gang.job.phase_since) <= limit:
-        # Nobody is late before the phase has lasted so long.
+        # No task is late before the phase has lasted so long.
         return False
     overdue = [r for r in late if gang.service.waited(_late_since(gang, r)) > limit]
     if not overdue:
@@ -289,7 +289,7 @@ def _kill_unwanted(gang: GangDraft) -> None:
 
 
 def _who_end_later(gang: GangDraft, suspects: Collection[str]) -> frozenset[str]:
-    """Return the servers of a job that somebody stops, as long as others save through them."""
+    """Return the servers of a stopped job, as long as others save through them."""
     verdict = gang.job.verdict
     if verdict is None or verdict.outcome is not Outcome.STOPPED:
         return frozenset()

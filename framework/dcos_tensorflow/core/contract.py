@@ -79,7 +79,7 @@ EXIT_STORAGE = 74
 #: PreemptionCheckpointHandler saved and left (TensorFlow guide: fault tolerance).
 EXIT_CHECKPOINTED = 42
 
-#: Where the fetcher puts a job that is to be held against its sum first: nobody looks for it there.
+#: Where the fetcher puts a job whose sum is still to be checked: no module is looked for there.
 UNCHECKED_JOB_FILE = "job.unchecked"
 
 #: The runner writes here, in its working directory, why the user's process ended.
@@ -138,5 +138,5 @@ EXIT_CLASS_FROZEN = "frozen"
 EXIT_CLASS_STALLED = "stalled"
 EXIT_CLASS_CHECKPOINT_MISMATCH = "checkpoint_mismatch"
 EXIT_CLASS_STORAGE = "storage"
-#: The same where what was refused is refused to every machine, until somebody changes something.
+#: The same where every machine is refused alike, until an operator changes something.
 EXIT_CLASS_STORAGE_REFUSED = "storage_refused"

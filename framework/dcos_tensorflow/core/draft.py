@@ -54,9 +54,9 @@ class Draft:
     _at_rest: set[str] | None = None
 
     def waited(self, since: float) -> float:
-        """Return the seconds since then for which somebody could have answered us.
+        """Return the seconds since then in which the cluster could have answered us.
 
-        Without a subscription nobody is late: no update can come, and nothing can be killed.
+        Without a subscription no answer is late: no update can come, and nothing can be killed.
         """
         known = self.state.subscription
         if not known.registered:
@@ -188,7 +188,7 @@ class Draft:
     # The step's end.
 
     def close(self) -> None:
-        """Let nobody change what this draft has opened: the state leaves the step."""
+        """Allow no more changes of what this draft has opened: the state leaves the step."""
         for name in self.touched:
             self.state.gangs[name].tasks.close(self)
 

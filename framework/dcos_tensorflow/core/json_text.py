@@ -1,8 +1,8 @@
 """JSON from outside: whatever is wrong with it is a ValueError, too much nesting included.
 
-Used wherever a text comes from somebody else: a person's file, a request, a task, a master, an
+Used for every text from outside: a person's file, a request, a task, a master, an
 agent. Python's own parser ends with RecursionError where a text nests deeper than its stack, and
-what it just gets through would end whoever walks over the value later. ``task`` and ``plugin``,
+what it just gets through would end the code that walks the value later. ``task`` and ``plugin``,
 which stand alone, catch that error themselves. Pure.
 """
 

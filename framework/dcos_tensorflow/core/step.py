@@ -33,7 +33,7 @@ from dcos_tensorflow.core.operator.requests import carry_out
 from dcos_tensorflow.records import dataclass
 
 #: A scheduler that looked at nothing for so long (its store was away, its machine stood still) has
-#: heard nobody meanwhile. It looks once a second.
+#: heard nothing meanwhile. It looks once a second.
 PAUSE_SECONDS = 10.0
 
 

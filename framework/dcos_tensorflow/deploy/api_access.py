@@ -1,6 +1,6 @@
 """Who may ask the API of a scheduler, and what it shows them first: its settings as its parts.
 
-Used by ``served_job`` when somebody asks for the first time.
+Used by ``served_job`` at the first request.
 """
 
 from __future__ import annotations

@@ -33,19 +33,19 @@ def _check_tokens(settings: Settings) -> None:
     users = settings["api_dcos_operators"] or settings["api_dcos_readers"]
     if bool(settings["api_dcos_keys"]) != bool(users):
         raise UsageError(
-            "--api-dcos-keys says how users of DC/OS are known, --api-dcos-operators and"
-            " --api-dcos-readers which of them may ask: one is nothing without the other."
+            "--api-dcos-keys names the keys of DC/OS, --api-dcos-operators and --api-dcos-readers"
+            " its users with rights: give the keys together with at least one of the lists."
         )
     routers = settings["api_from"]
     if settings["api_open"] and not token and (read_token or users or routers):
         raise UsageError(
-            f"{settings.origin('api_open')}: an open API asks nobody, and there are tokens for it,"
+            f"{settings.origin('api_open')}: an open API requires no token, but tokens are given,"
             " or addresses that need none."
         )
     if users and routers:
         raise UsageError(
-            f"{settings.origin('api_from')}: whoever comes from there needs no token, and"
-            " --api-dcos-keys asks for one: give one of them."
+            f"{settings.origin('api_from')}: requests from there need no token, but --api-dcos-keys"
+            " requires one: give one of them."
         )
 
 

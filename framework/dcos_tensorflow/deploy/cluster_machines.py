@@ -1,6 +1,6 @@
 """The machines of an operator's whole cluster, as the command ``capacity`` buys and ends them.
 
-Nobody serves them: a command leads their store while it runs. What follows is
+No scheduler serves them: a command leads their store while it runs. What follows is
 ``scheduler.machines.standing_machines``'s.
 """
 
@@ -93,7 +93,7 @@ def up(
     """
     with _led(asked) as found:
         began, told = time.monotonic(), ""
-        # Whoever ended some, and was cut short.
+        # An earlier command ended some, and was cut short.
         found.offer_agents(True)
         while True:
             waited = time.monotonic() - began
@@ -117,7 +117,7 @@ def up(
 def down(asked: Cluster, *, wait: float, force: bool, say: Callable[[str], None]) -> dict[str, Any]:
     """End all machines, each when no task runs there any more, and return how they stand.
 
-    Their agents are offered to nobody meanwhile. ``force``: whatever runs. Raises CliError.
+    Their agents are offered to no framework meanwhile. ``force``: whatever runs. Raises CliError.
     """
     with _led(asked) as found:
         began = time.monotonic()
@@ -170,7 +170,7 @@ def _tell(done: Round, say: Callable[[str], None]) -> None:
 
 @contextmanager
 def _led(asked: Cluster) -> Iterator[StandingMachines]:
-    """Open the store and lead it: nobody else buys or ends these machines meanwhile."""
+    """Open the store and lead it: no other command buys or ends these machines meanwhile."""
     agents, offer = _master(asked)
     with _opened(asked) as store:
         try:
@@ -196,7 +196,7 @@ def _opened(asked: Cluster) -> Iterator[StateStore]:
 def _master(
     asked: Cluster,
 ) -> tuple[Callable[[], Sequence[KnownAgent] | None], Callable[[str, bool], None]]:
-    """Return how the master is asked for its agents, and told to offer one to nobody."""
+    """Return how the master is asked for its agents, and told to offer one to no framework."""
     settings, masters = asked.settings, asked.settings["master"]
     principal, secret = settings["principal"], settings.secret("secret")
     if settings["local"]:

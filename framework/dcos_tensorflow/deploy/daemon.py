@@ -3,7 +3,7 @@
 It serves one job and answers questions until it is told to end. A signal ends the process and
 nothing else: the tasks go on, and the next scheduler of the service takes them over. With
 ``--uninstall`` it ends the job, removes everything of the service, and goes on answering. With
-``--exit-when-uninstalled`` it ends then, whoever has asked for the uninstall, and so it does where
+``--exit-when-uninstalled`` it ends then, however the uninstall was asked for, and so it does where
 another scheduler has uninstalled the service for which it stood by.
 """
 
@@ -59,7 +59,7 @@ from dcos_tensorflow.options.asked import unnamed
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.5
-#: How long it is answered that nothing is left: whoever asked for the uninstall looks again soon.
+#: How long it is answered that nothing is left: the client of the uninstall looks again soon.
 _SEEN_SECONDS = 10.0
 
 

@@ -67,7 +67,7 @@ class _Pretty(logging.Formatter):
         return escaped(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:
-        """Return the traceback, whose last line may hold what somebody else has said."""
+        """Return the traceback, whose last line may hold a text from outside."""
         return escaped(super().formatException(ei), lines=True)
 
 

@@ -42,7 +42,7 @@ def planned_machines(options: Path, machines: int | None = None) -> dict[str, An
     try:
         pools = tuple(_provider(section, f"{owner_prefix(name)}planned").pools())
     except ProviderError as error:
-        raise CliError(f"What can be bought is not known: {sentence(str(error))}") from error
+        raise CliError(f"The machines for sale are not known: {sentence(str(error))}") from error
     found = plan(demands, Owned(), pools, limits_of(section))
     return {
         "wanted": [

@@ -63,7 +63,7 @@ log = logging.getLogger(__name__)
 _REGISTERED_SECONDS = 10.0
 #: How a master answers whom it does not know, and what to do about it.
 _UNKNOWN = "HTTP 401"
-_SAY_WHO = " Say who asks with --principal and --secret-file."
+_SAY_WHO = " Give the credentials with --principal and --secret-file."
 #: How long tasks that find their place at once have to be launched before anything is shown.
 _LAUNCH_SECONDS = 0.5
 #: How long the answer to a wish for other options is waited for: a step, and a commit.
@@ -201,7 +201,7 @@ class ServedJob:
             self._traces.stop()
 
     def wait_for_launch(self) -> None:
-        """Return once tasks are launched, or that takes longer than nobody would notice.
+        """Return once tasks are launched, or that takes longer than a user would notice.
 
         What the caller does next, it does beside the tasks then, and not in their way.
         """
@@ -317,7 +317,7 @@ class ServedJob:
         return dict(capacity(state)["bill"])
 
     def _give_back(self) -> None:
-        """Have everything that is reserved given back: once the framework is gone nobody could."""
+        """Have everything that is reserved given back: without the framework that is impossible."""
         self.scheduler.submit(UninstallRequested("the job has ended"))
         if not self.scheduler.wait_until(lambda state: state.removal.erased, _GIVE_BACK_SECONDS):
             state = self.scheduler.state()

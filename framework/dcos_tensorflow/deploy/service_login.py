@@ -28,7 +28,7 @@ _CA_FILE = ".ssl/ca-bundle.crt"
 def service_account(
     options: Options, settings: Settings, environ: Mapping[str, str], *, local: bool
 ) -> ServiceAccount | None:
-    """Return whom to log in as; None where nobody logs in. Raises UsageError."""
+    """Return whom to log in as; None where there is no login. Raises UsageError."""
     if local:
         return None
     file, given = settings["service_account_file"], environ.get(CREDENTIAL_VARIABLE, "").strip()
@@ -68,7 +68,7 @@ def _read(path: Path, origin: str) -> str:
 
 
 def _parsed(text: str, origin: str) -> ServiceAccount:
-    # On most clusters nobody logs in, and TLS comes with it.
+    # On most clusters there is no login, and TLS comes with it.
     from dcos_tensorflow.mesos.service_account import ServiceAccountError, parse
 
     try:

@@ -193,43 +193,43 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "published_defaults",
         _switch,
-        "run 2 parameter servers and 3 workers where the options do not name them",
+        "run 2 parameter servers and 3 workers if the options do not name these roles",
         False,
         of_uninstall=False,
     ),
     Setting("work_dir", _path, "folder of this user's services"),
-    Setting("local", _switch, "use the embedded cluster that 'local up' left running", False),
+    Setting("local", _switch, "use the embedded cluster of 'local up'", False),
     Setting("master", _masters, "Mesos masters: host:port, a list of them, or zk://.../mesos"),
     Setting("state", _state, "state store: sqlite:///FILE or zk://HOST:PORT,..."),
     Setting(
         "zookeeper_login_file", _file, "file with user:password for ZooKeeper, master and state"
     ),
-    Setting("zookeeper_ca_file", _file, "certificates to trust in ZooKeeper's; TLS is spoken then"),
-    Setting("zookeeper_client_cert", _file, "certificate to show to ZooKeeper"),
+    Setting("zookeeper_ca_file", _file, "use TLS with ZooKeeper, and trust these certificates"),
+    Setting("zookeeper_client_cert", _file, "client certificate for ZooKeeper"),
     Setting("zookeeper_client_key", _file, "key of that certificate"),
-    Setting("principal", _text, "principal to register with; wins over service.service_account"),
+    Setting("principal", _text, "principal to register with; overrides service.service_account"),
     Setting("secret", _text, "the principal's secret", secret=True),
-    Setting("secret_file", _file, "file that holds the principal's secret"),
-    Setting("service_account_file", _file, "file with the service account to log in to DC/OS as"),
-    Setting("ca_file", _file, "certificates to trust when the master speaks TLS"),
-    Setting("client_cert", _file, "certificate to show to the master"),
+    Setting("secret_file", _file, "file with the principal's secret"),
+    Setting("service_account_file", _file, "file with the service account for the login to DC/OS"),
+    Setting("ca_file", _file, "certificates to trust for a master with TLS"),
+    Setting("client_cert", _file, "client certificate for the master"),
     Setting("client_key", _file, "key of the certificate"),
     Setting("verify", _switch, "check the master's certificate", True),
     Setting("api_host", _text, "address that the HTTP API listens on", "127.0.0.1"),
     Setting("api_port", _port, "port that the HTTP API listens on", 0),
-    Setting("api_token", _text, "token that the HTTP API asks for", secret=True),
-    Setting("api_token_file", _file, "file that holds the API's token"),
-    Setting("api_read_token", _text, "token that may only read", secret=True),
-    Setting("api_read_token_file", _file, "file that holds the token that may only read"),
-    Setting("api_dcos_keys", _keys, "keys of DC/OS whose tokens count: https://... or a file"),
-    Setting("api_dcos_operators", _users, "users of DC/OS who may operate, with commas between"),
-    Setting("api_dcos_readers", _users, "users of DC/OS who may read, with commas between"),
+    Setting("api_token", _text, "token that the HTTP API requires", secret=True),
+    Setting("api_token_file", _file, "file with the API's token"),
+    Setting("api_read_token", _text, "token for reads only", secret=True),
+    Setting("api_read_token_file", _file, "file with the token for reads only"),
+    Setting("api_dcos_keys", _keys, "keys of the DC/OS to accept: https://... or a file"),
+    Setting("api_dcos_operators", _users, "DC/OS users with operator rights, comma-separated"),
+    Setting("api_dcos_readers", _users, "DC/OS users with read rights, comma-separated"),
     Setting(
-        "api_from", _hosts, "names and addresses of a proxy that needs no token, as Admin Router"
+        "api_from", _hosts, "names and addresses of a proxy that needs no token, like Admin Router"
     ),
-    Setting("api_cert", _file, "certificate that the HTTP API shows: it speaks TLS then"),
+    Setting("api_cert", _file, "certificate of the HTTP API, which then speaks TLS"),
     Setting("api_key", _file, "key of that certificate"),
-    Setting("api_open", _switch, "serve the API without a token, to the network too", False),
+    Setting("api_open", _switch, "serve the API without a token, also to the network", False),
     Setting("advertise", _text, "name or address under which agents reach the API"),
     Setting(
         "artifacts",
@@ -241,37 +241,37 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "secrets_dir",
         _folder,
-        "folder that stands for the secret store: a file for each path",
+        "folder in place of the secret store: a file for each path",
         of_uninstall=False,
     ),
     Setting(
         "task_secrets_dir",
         _folder,
-        "folder whose files options may give to tasks as secrets (file:/path)",
+        "folder of files that options may give to tasks as secrets (file:/path)",
         of_uninstall=False,
     ),
     Setting(
         "task_secret_env",
         _names,
-        "variables that options may give to tasks as secrets (env:NAME), with commas between",
+        "variables that options may give to tasks as secrets (env:NAME), comma-separated",
         of_uninstall=False,
     ),
     Setting(
         "job_links_to",
         _folders,
-        "folders outside of the job's that links in it may lead to, with commas between",
+        "folders outside the job's that links in it may lead to, comma-separated",
         of_uninstall=False,
     ),
     Setting(
         "s3_places",
         _s3_places,
-        "S3 for options: endpoints by their URLs; s3://bucket/prefix with the scheduler's own key",
+        "S3 for options: endpoints by URL; s3://bucket/prefix with the scheduler's own key",
         of_uninstall=False,
     ),
     Setting(
         "machines_from",
         _users,
-        "where options may have machines bought: ec2, endpoints, programs by paths, with commas",
+        "providers that options may buy from: ec2, endpoints, paths of programs, comma-separated",
         of_uninstall=False,
     ),
     Setting(
@@ -284,20 +284,20 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "standby",
         _switch,
-        "wait as a standby: serve the API and say who leads meanwhile",
+        "wait as a standby: serve the API and name the leader meanwhile",
         False,
         of_uninstall=False,
     ),
     Setting(
         "session_seconds",
         _session,
-        "how long ZooKeeper keeps the leadership of a scheduler that vanished from the network",
+        "how long ZooKeeper keeps the leadership of a scheduler that it no longer hears",
         10.0,
         of_uninstall=False,
     ),
     Setting("uninstall", _switch, "end the job and remove everything of the service", False),
     Setting(
-        "rerun", _switch, "start a new job when the one before is done", False, of_uninstall=False
+        "rerun", _switch, "start a new job when the last one is done", False, of_uninstall=False
     ),
     Setting("exit_when_done", _switch, "end when the job is done, and leave the cluster", False),
     Setting(
@@ -381,7 +381,7 @@ class Settings:
         return self.values[name]
 
     def given(self, name: str) -> bool:
-        """Say whether somebody has set it."""
+        """Say whether it was set."""
         return name in self.origins
 
     def origin(self, name: str) -> str:
@@ -395,7 +395,7 @@ class Settings:
         return Settings({**self.values, name: value}, self.origins)
 
     def with_value(self, name: str, value: Any, origin: str) -> Settings:
-        """Return the settings with ``name`` set, unless somebody has set it already."""
+        """Return the settings with ``name`` set, unless it was set already."""
         if self.given(name):
             return self
         return Settings({**self.values, name: value}, {**self.origins, name: origin})

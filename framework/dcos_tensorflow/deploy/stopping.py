@@ -32,7 +32,7 @@ def stop_job(
 ) -> dict[str, Any] | None:
     """End the job and return its verdict; None where its end is not to be waited for.
 
-    ``tell`` is what a person hears while nobody answers for the job. Raises CliError where there is
+    ``tell`` is what a person hears while the scheduler is away. Raises CliError where there is
     no job, and where it does not end in ``seconds``.
     """
     try:
@@ -84,7 +84,7 @@ def _await_the_end(
             if last is not None:
                 return last
             if isinstance(away, NoScheduler) and _is_local(service):
-                # Nobody brings the scheduler of a local job back.
+                # Nothing brings the scheduler of a local job back.
                 left = deadline - time.monotonic()
                 return _stop_without_scheduler(work, service, away, left)
             ordered_at = None
@@ -107,7 +107,7 @@ def _is_local(service: Service) -> bool:
 def _stop_without_scheduler(
     work: WorkDirectory, service: Service, away: SchedulerAway, seconds: float
 ) -> dict[str, Any]:
-    """End a job that nobody serves. Raises CliError when there is none, or it is not on here."""
+    """End a job without a scheduler. Raises CliError when there is none, or it is not on here."""
     # Of a job that is served nothing is read here, and no scheduler made.
     from dcos_tensorflow.client.stored import stored_state
     from dcos_tensorflow.deploy.left_behind import end_left_behind

@@ -1,4 +1,4 @@
-"""Tasks that nobody has asked for any more are never ended in silence.
+"""Tasks that the options do not name any more are never ended in silence.
 
 Used by ``run``, ``scheduler`` and ``validate``. A release before this one ran the published counts
 where options named none (``options.asked``). A job of that time that has not ended keeps them when

@@ -83,7 +83,7 @@ class Job:
         """Return where the job stands: its phase, and once it has ended its outcome.
 
         Phases are placing, starting, running and others, outcomes succeeded, failed and stopped.
-        Raises CliError where nobody serves it and it has not ended.
+        Raises CliError where no scheduler serves it and it has not ended.
         """
         return self._told(_standing, lambda ended: str(ended["outcome"]))
 
@@ -210,9 +210,9 @@ class Job:
     def _told(
         self, now: Callable[[Snapshot], _Told], ended: Callable[[Mapping[str, Any]], _Told]
     ) -> _Told:
-        """Return what whoever serves the job tells ``now``, or what was kept when it had ``ended``.
+        """Return what the job's scheduler tells ``now``, or what was kept when it had ``ended``.
 
-        Raises CliError where nobody serves it and it has not ended.
+        Raises CliError where no scheduler serves it and it has not ended.
         """
         try:
             return now(self._service.snapshot())

@@ -1,4 +1,4 @@
-"""What somebody sees who waits for a job in Python: progress and what the tasks print.
+"""What a user sees who waits for a job in Python: progress and what the tasks print.
 
 On a terminal a live view with the lines above it, in a notebook a table and curves that are drawn
 anew with the lines below them, elsewhere lines alone. Only the thread that waits prints: in a
@@ -100,7 +100,7 @@ def _view(drawing: Drawing) -> tuple[View, Callable[[str], None]]:
 
 
 class Lines:
-    """What tasks print (``following.logs.Sink``): followed in a thread, shown by whoever asks."""
+    """What tasks print (``following.logs.Sink``): followed in a thread, shown on request."""
 
     def __init__(self, service: Service) -> None:
         self._waiting: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
@@ -117,10 +117,10 @@ class Lines:
         self._waiting.put((attempt.task, text))
 
     def note(self, text: str) -> None:
-        """Take nothing else: that nobody answers is told beside the progress."""
+        """Take nothing else: a missing answer is told beside the progress."""
 
     def gone(self) -> bool:
-        """Say whether nobody waits any more."""
+        """Say whether the caller waits no more."""
         return self._left
 
     def show(self, tell: Callable[[str], None], seconds: float) -> None:
@@ -141,7 +141,7 @@ class Lines:
         try:
             self._follower.run()
         except (CliError, BrokenPipeError):
-            # Whoever follows the progress has met the same, and nobody waits for lines then.
+            # The thread that follows the progress has met the same: no caller waits for lines then.
             pass
         finally:
             self._ended.set()

@@ -155,7 +155,7 @@ class TensorFlow:
         work = _work(work_dir)
         name, directory = registry.choose(work, name)
         spec = None
-        # A store that this process may not read keeps nobody from the job.
+        # A store that this process may not read must not keep it from the job.
         with suppress(CliError):
             spec = kept_spec(directory, name)
         return kind_of(spec)(name, work)

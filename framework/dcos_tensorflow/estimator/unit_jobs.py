@@ -117,7 +117,7 @@ class DrawnUnits:
         """Return what was told when the units had last gone on, or ended."""
         units = snapshot.units if snapshot is not None else None
         if units != self._seen:
-            # Whoever follows the job hears that nobody answers for it.
+            # The thread that follows the job hears that no scheduler answers for it.
             with suppress(CliError):
                 self._drawn, self._seen = self._draw(), units
         return self._drawn

@@ -24,7 +24,7 @@ from dcos_tensorflow.history.points import (
 
 #: Curves are kept of so many tasks: those that decide, then those that evaluate.
 MOST_TASKS = 8
-#: So many new points wait for whoever keeps them; after more he takes all points again.
+#: So many new points wait for their keeper; after more he takes all points again.
 _MOST_NEW = 10_000
 #: Fewer points are no curve, however many metrics each has.
 _FEWEST = 3
@@ -38,7 +38,7 @@ class Curves:
         self._points: dict[str, list[Point]] = {}
         #: Of each task how many values its points have.
         self._values: dict[str, int] = {}
-        #: What nobody has taken yet, and whether more has changed than that.
+        #: What no keeper has taken yet, and whether more has changed than that.
         self._new: list[tuple[str, Point]] = []
         self._changed = False
         self._reports: Mapping[str, Report] = {}

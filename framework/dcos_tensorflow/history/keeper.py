@@ -1,7 +1,7 @@
 """Keeps the present run while it goes on: its curves, its options, how it ends.
 
-Started by whoever serves a job (``deploy.served_job``), beside its scheduler. It works on a
-thread of its own, and whatever fails (a full disk, S3 that does not answer), the job goes on.
+Started by the process that serves a job (``deploy.served_job``), beside its scheduler. It
+works on a thread of its own, and whatever fails (a full disk, S3 is away), the job goes on.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Keeper:
         self._record: Record = {}
         self._kept: Record = {}
         self._kept_at = 0.0
-        #: What whoever serves the job has told of its end.
+        #: What the process that serves the job has told of its end.
         self._told: Mapping[str, Any] = {}
         #: The file of the points is to be made anew.
         self._anew = True
@@ -93,7 +93,7 @@ class Keeper:
         self._told = dict(told)
 
     def finish(self, *, leads: bool) -> None:
-        """Keep what was told last, and end; ``leads``: nobody else keeps the run by now."""
+        """Keep what was told last, and end; ``leads``: no other process keeps the run by now."""
         if self._thread is None:
             return
         self._leads = leads

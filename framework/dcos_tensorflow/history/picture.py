@@ -76,7 +76,7 @@ def metrics_of(points: Points) -> list[str]:
 
 
 def picture(runs: Sequence[Drawn], metric: str, *, over_time: bool = False) -> str:
-    """Return the picture of a metric; with an empty frame where nobody has told it.
+    """Return the picture of a metric; with an empty frame where no run has it.
 
     Over steps it is drawn where all runs that told it told steps, too.
     """

@@ -84,7 +84,7 @@ def lines_of(points: Points, clean: Clean) -> list[str]:
 
 
 def point_of(at: Any, step: Any, metrics: Any) -> Point | None:
-    """Return the point that somebody tells, without what is none of it; None where nothing is."""
+    """Return the point that a report tells, without what is none of it; None where nothing is."""
     moment = _number(at)
     if moment is None or not math.isfinite(moment) or not isinstance(metrics, Mapping):
         return None

@@ -19,7 +19,7 @@ from dcos_tensorflow.history.points import Point
 
 #: The newest incidents of a run that are kept.
 MOST_INCIDENTS = 100
-#: Whoever is asked for the best metric of a run shows the first of these that it has told.
+#: The best metric of a run is the first of these that it has told.
 _USUAL = ("val_loss", "loss", "val_accuracy", "accuracy")
 #: Words of metrics of which more is better; of all others less is.
 _MORE_IS_BETTER = ("acc", "auc", "precision", "recall", "f1", "score", "reward", "iou", "bleu")

@@ -30,7 +30,7 @@ class Tasks:
     """How many tasks of each kind are to run the code; ``workers`` are those with GPUs, too.
 
     ``variables`` are those of the environment that may tell one of them from another. With
-    ``independent`` somebody has said that each trains by itself.
+    ``independent`` the options have said that each trains by itself.
     """
 
     servers: int = 0
@@ -115,7 +115,7 @@ def _plain_with_servers(facts: Facts, tasks: Tasks) -> Iterator[Tuple[str, str]]
         servers = "the parameter server" if tasks.servers == 1 else "the parameter servers"
         yield (
             f"{facts.code} names no cluster, strategy or Server: {servers} would run it as a worker"
-            " does, train alone, and serve nobody",
+            " does, train alone, and serve no other task",
             f"set {_NO_SERVERS}, or use tf.distribute.ParameterServerStrategy, with"
             ' "chief": {"count": 1}',
         )
@@ -129,7 +129,7 @@ def _missing_roles(facts: Facts, tasks: Tasks) -> Iterator[Tuple[str, str]]:
         yield f"{named} has no parameter servers, {tasks.servers} are wanted", f"set {_NO_SERVERS}"
     elif facts.strategy == PARAMETER_SERVER and not tasks.chiefs:
         yield (
-            f"{named} needs a chief: without one all tasks serve, and nobody trains",
+            f"{named} needs a chief: without one all tasks serve and no task trains",
             'set "chief": {"count": 1}',
         )
     elif facts.strategy == PARAMETER_SERVER and not tasks.workers:

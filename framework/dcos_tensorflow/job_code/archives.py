@@ -84,7 +84,7 @@ def unpack(file: IO[bytes], name: str, folder: str, limits: Limits = LIMITS) -> 
         target.remove()
         if isinstance(error, ArchiveRefused) or not isinstance(error, Exception):
             raise
-        # Where a broken one says that its parts are, nobody can go: that is EINVAL.
+        # A broken one says that its parts are where no seek can go: that is EINVAL.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             # The machine's: a full disk, a folder that must not be written to.
             raise
@@ -177,7 +177,7 @@ class _Folder:
             try:
                 (os.rmdir if is_directory else os.unlink)(path)
             except OSError:
-                # Somebody else's file is in it, or somebody was faster.
+                # Another program's file is in it, or another process was faster.
                 continue
 
     def _new(self, name: str) -> str:

@@ -155,7 +155,7 @@ class _Gathered:
         for statement in names.imports:
             for module in sources.follow(statement, source.file):
                 if not is_plain(module):
-                    what = f"imports {module}" if module else "imports what is not there"
+                    what = f"imports {module}" if module else "imports a missing module"
                     self.hidden.append(f"{file}:{statement.lineno} {what}")
 
     def add(self, names: Names, file: str) -> None:

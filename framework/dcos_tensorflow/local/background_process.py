@@ -5,7 +5,7 @@ record (process id, start time of the process, and what the daemon adds), a lock
 process serves, and how one asks it, is the daemon's business.
 
 A process may be started before it is known what it shall do: it imports what it needs, and waits at
-its standard input, a socket, for the configuration. Whoever started it hears there when it serves.
+its standard input, a socket, for the configuration. Its parent hears there when it serves.
 When its starter goes away before that, the process has nothing to do, and ends.
 """
 
@@ -97,7 +97,7 @@ class BackgroundProcess:
         return StartedProcess(self, process, ours, said)
 
     def handed_over(self) -> Any:
-        """Return this very process' configuration once it is known; None when nobody is left.
+        """Return this very process' configuration once it is known; None when the parent has gone.
 
         From then on its output goes to the log.
         """
@@ -111,17 +111,17 @@ class BackgroundProcess:
         return json.loads(line)
 
     def announce(self, **facts: object) -> None:
-        """Write the record of this very process, and tell whoever started it that it serves."""
+        """Write the record of this very process, and tell its parent that it serves."""
         record = {"pid": os.getpid(), "started": start_time(os.getpid()), **facts}
         write_json(self.folder / self.record_name, record)
-        with contextlib.suppress(OSError):  # Nobody waits for it any more.
+        with contextlib.suppress(OSError):  # The parent waits for it no more.
             os.write(0, b"\n")
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
 
     def await_end(self, stopping: threading.Event) -> None:
-        """Return when this very process shall end: it is told so, or nobody can find it any more.
+        """Return when this very process shall end: it is told so, or it cannot be found any more.
 
         That is so once its folder was removed.
         """
@@ -204,14 +204,14 @@ class StartedProcess:
             self._channel.settimeout(seconds)
             self._channel.sendall(configuration)
             if self._channel.recv(1):
-                # Nobody waits for it any more, and Popen need not complain.
+                # This process waits for it no more, and Popen need not complain.
                 process.returncode = 0
                 return ""
         except TimeoutError:
             kill_tree(process.pid)
             return f"did not answer within {seconds:g} s"
         except OSError:
-            pass  # It has ended, and there was nobody to tell it anything.
+            pass  # It has ended, and cannot be told anything.
         try:
             return f"ended with {process.wait(max(0.0, deadline - time.monotonic()))}"
         except subprocess.TimeoutExpired:
@@ -245,7 +245,7 @@ def stop_requested() -> threading.Event:
 
 def answers(address: str, path: str) -> bool:
     """Tell whether the server of this machine at ``host:port`` says 200."""
-    # Who starts a process of its own asks nobody, and it takes ssl and email along.
+    # A parent of a process of its own asks no server, and it takes ssl and email along.
     import http.client
 
     connection = http.client.HTTPConnection(address, timeout=_ANSWER_SECONDS)

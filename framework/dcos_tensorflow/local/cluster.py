@@ -88,7 +88,7 @@ class EmbeddedCluster:
         moment anyway, and Mesos does not look either. Raises OSError when an address cannot be had.
         """
         now = self.now()
-        # What tasks write, and what they were given, is nobody else's to read.
+        # What tasks write, and what they were given, no other user may read.
         self._work_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._agent_servers: list[Server] = []
         self.agents: list[Agent] = []

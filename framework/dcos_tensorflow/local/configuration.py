@@ -1,7 +1,7 @@
 """How the agents of an embedded cluster are described.
 
 Written by the command line, read by ``cluster`` and ``daemon``. It imports nothing of the cluster:
-whoever describes one need not be able to run it.
+code that describes one need not be able to run it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Called by the command line (``dcos-tensorflow local``). A folder on disk, the *state dir*, holds
 ``cluster.json`` (process id, start time of the process, address, agents), ``credential.json`` (what
-master and agents ask of every caller: whoever may call them runs programs as this user), the log
+master and agents ask of every caller: a caller of them runs programs as this user), the log
 and the sandboxes. The process itself is ``python -m dcos_tensorflow.local serve`` (``serving``).
 """
 
@@ -91,7 +91,7 @@ def up(
         record = background.record()
     if record is None:
         raise BackgroundProcessError(f"the cluster has ended: {background.log_end()}")
-    # It has just said that it serves: nobody needs to ask.
+    # It has just said that it serves: there is no need to ask.
     return _status_of(record, state_dir, answering=True)
 
 
@@ -120,7 +120,7 @@ def credential_file(state_dir: Path) -> Path:
 
 
 def _make_credential(state_dir: Path) -> None:
-    """Make the folder's secret. It stays: whoever was told it finds the next cluster there, too."""
+    """Make the folder's secret. It stays: its bearers find the next cluster there, too."""
     path = credential_file(state_dir)
     if read_json(path) is None:
         write_json(path, {"principal": PRINCIPAL, "secret": secrets.token_urlsafe(32)})

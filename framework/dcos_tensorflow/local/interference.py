@@ -1,7 +1,7 @@
 """What may come between the parts of an embedded cluster: its one hook, for tests of hard times.
 
 A real cluster loses messages, connections, machines and masters. This one lies on one machine and
-loses nothing, so whoever wants to see a loss brings it: ``cluster`` and the HTTP servers ask an
+loses nothing, so a test that wants to see a loss brings it: ``cluster`` and the HTTP servers ask an
 ``Interference`` wherever something could go wrong. The one here lets everything pass, and the
 product knows no other; the orders of faults that tests give are ``tests/cluster_faults``.
 

@@ -138,7 +138,7 @@ class ShutdownExecutor:
 
 @dataclass(frozen=True)
 class ShutdownFramework:
-    """End every executor of a framework; nobody wants updates."""
+    """End every executor of a framework; no framework wants updates."""
 
     framework_id: str
 

@@ -191,7 +191,7 @@ class Resources:
         return None
 
     def allocated_to(self, role: str | None) -> Resources:
-        """Return the same amounts allocated to ``role`` (None: to nobody)."""
+        """Return the same amounts allocated to ``role`` (None: to no role)."""
         return self.as_kinds(lambda kind: replace(kind, allocated=role))
 
     def as_kinds(self, change: Callable[[Kind], Kind]) -> Resources:

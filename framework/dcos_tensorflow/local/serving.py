@@ -17,8 +17,8 @@ from dcos_tensorflow.task.supervise.shield import keep_memory_private
 def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluster) -> None:
     """Run the cluster of ``state_dir`` until SIGTERM or SIGINT, or until the folder is gone.
 
-    What it is made of comes by standard input. Without that there is nothing to run: whoever
-    started the process has gone away, or has found that no cluster is needed.
+    What it is made of comes by standard input. Without that there is nothing to run: the parent
+    has gone away, or has found that no cluster is needed.
     """
     # It knows what its tasks are launched with, their secrets included.
     keep_memory_private()

@@ -1,7 +1,7 @@
 """What the driver calls when Mesos says something: each becomes an event of the core.
 
 Made by the gateway for its driver; runs in the driver's callback thread. It decides nothing: only
-what cannot be read is handed back at once, because nobody else could answer it.
+what cannot be read is handed back at once, because no other part could answer it.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _offer_id(raw: Any) -> str:
 
 
 def hand_back(driver: Any, offer_ids: Iterable[str], refuse_seconds: float) -> None:
-    """Decline offers that nobody has a use for; when that fails they time out at the master."""
+    """Decline offers without a use; when that fails they time out at the master."""
     ids = as_ids(offer_ids)
     if not ids:
         return

@@ -26,7 +26,7 @@ class Authentication(Protocol):
     """How calls say who makes them."""
 
     def header(self) -> dict[str, str]:
-        """Return the Authorization header; empty for nobody. Raises OSError when it has none."""
+        """Return the Authorization header; empty for no login. Raises OSError when it has none."""
 
     def refused(self, header: Mapping[str, str]) -> bool:
         """Take note of a 401 to ``header``; say whether another try goes with another header."""
@@ -123,7 +123,7 @@ class HttpConnection(http.client.HTTPConnection):
     def stale(self) -> bool:
         """Say whether an idle kept-alive connection was closed by the peer.
 
-        An idle connection has nothing to read: readable means closed, or bytes nobody asked for.
+        An idle connection has nothing to read: readable means closed, or bytes without a request.
         """
         if self.sock is None:
             return True

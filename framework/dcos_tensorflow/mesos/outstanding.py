@@ -1,7 +1,7 @@
 """The raw offers that wait for an answer: an ACCEPT has to repeat parts of them.
 
 Owned by the gateway; filled by ``callbacks``. It also remembers where agents listen, which only
-offers tell. It calls nobody and decides nothing.
+offers tell. It makes no call and decides nothing.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _import_lock = threading.Lock()
 def import_pymesos() -> ModuleType:
     """Return the module ``pymesos``, imported without side effects.
 
-    When somebody imported it before, in the plain way, what that import left behind is undone: its
+    When another module imported it before, in the plain way, what that import left is undone: its
     log handler is removed, and in the main thread the SIGINT handler it replaced is put back.
     """
     with _import_lock:

@@ -33,7 +33,7 @@ _MAX_LENGTH_LINE = len(f"{MAX_RECORD_BYTES}\n") + 1
 #: library tries again: src/scheduler/scheduler.cpp), or of a proxy before it.
 _REFUSALS = frozenset({400, 401, 403, 405, 406, 415})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-#: Not of the random numbers that the code of whoever uses us in its own process may have seeded.
+#: Not of the random numbers that a user's code in its own process may have seeded.
 _JITTER = random.Random().uniform
 
 

@@ -39,7 +39,7 @@ class AsgiServer:
     """One application at one address. ``bind``, ``serve`` and ``stop`` are called once each.
 
     ``what`` is served, for messages: ``the API``. ``grace_seconds`` is how long requests under way
-    may take to end when the server stops. With ``tls`` nobody is answered without.
+    may take to end when the server stops. With ``tls`` no client is answered without.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class AsgiServer:
                 log_level="error",
                 access_log=False,
                 server_header=False,
-                # Nobody may say that the request is another's: who asks is what the kernel says.
+                # No header may say that the request is another's: who asks is what the kernel says.
                 proxy_headers=False,
                 timeout_graceful_shutdown=self._grace_seconds,
                 timeout_keep_alive=REST_SECONDS,
@@ -136,7 +136,7 @@ class _Server(uvicorn.Server):
         try:
             self.run(sockets=[bound])
         finally:
-            # Whoever waits for a start that failed need not wait any longer.
+            # A caller that waits for a start that failed need not wait any longer.
             self.ready.set()
 
     def end(self) -> None:
@@ -164,7 +164,7 @@ class _Server(uvicorn.Server):
                 await asyncio.wait_for(self.ending.wait(), _TICK_SECONDS)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Whoever was accepted just now is a connection, which can be closed, some turns of the loop
+        # A client accepted just now is a connection, which can be closed, some turns of the loop
         # later: a server that was closed in between would leave the socket open (CPython 3.11).
         loop = asyncio.get_running_loop()
         for server in self.servers:
@@ -175,7 +175,7 @@ class _Server(uvicorn.Server):
         if self.server_state.connections or self.server_state.tasks:
             await super().shutdown(sockets)
             return
-        # Nobody is connected who would need the moment that uvicorn gives.
+        # No client is connected that would need the moment that uvicorn gives.
         for server in self.servers:
             server.close()
             await server.wait_closed()

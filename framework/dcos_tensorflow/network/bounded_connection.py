@@ -1,9 +1,9 @@
-"""A connection to one of our ASGI servers that nobody holds for nothing.
+"""A connection to one of our ASGI servers that no client holds for nothing.
 
 uvicorn gives a client as long as it likes to send a request, and takes as many connections as the
 process has file descriptors for. Here a request is whole within a time, however slowly it drips,
 and some of an answer is taken within a time, too. Where there are too many connections the one goes
-that has kept us waiting for longest. Whoever sends a request at once and reads is answered,
+that has kept us waiting for longest. A client that sends a request at once and reads is answered,
 whatever others do. Used by ``asgi_server``.
 """
 
@@ -30,7 +30,7 @@ class BoundedConnection(H11Protocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        #: Until the request is whole, and until some of the answer is taken; None: nobody waits.
+        #: Until the request is whole, and until some of the answer is taken; None: no wait.
         self._late: asyncio.TimerHandle | None = None
         self._untaken: asyncio.TimerHandle | None = None
         #: Since when the client has kept us waiting, by the loop's clock: for a request, for the
@@ -137,7 +137,7 @@ class BoundedConnection(H11Protocol):
 class TlsConnection(BoundedConnection):
     """One connection that begins with a TLS handshake, which is part of its first request's time.
 
-    It counts from the first byte on: whoever never ends a handshake holds nobody up either.
+    It counts from the first byte on: a client that never ends a handshake delays no other either.
     """
 
     def __init__(self, context: ssl.SSLContext, *arguments: Any, **named: Any) -> None:
@@ -174,7 +174,7 @@ class TlsConnection(BoundedConnection):
             # Who speaks no TLS, or goes.
             secured = None
         if secured is None or secured.is_closing():
-            # asyncio tells nobody of the end of a connection that was none yet.
+            # asyncio does not tell of the end of a connection that was none yet.
             self.connection_lost(None)
             return
         self.transport, self.flow, self.scheme = secured, FlowControl(secured), "https"

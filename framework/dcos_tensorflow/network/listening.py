@@ -28,7 +28,7 @@ def listening_at(what: str, host: str, port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
-        # Until somebody listens a second process could bind the same port.
+        # Until a process listens a second one could bind the same port.
         bound.listen()
     except OSError as error:
         bound.close()

@@ -1,6 +1,6 @@
 """Which addresses only this machine can reach.
 
-Used by the API, which may be open to whoever reaches those, and by the command line, which sends a
+Used by the API, which may be open to every client of those, and by the command line, which sends a
 token in clear to those alone.
 """
 

@@ -43,7 +43,7 @@ def _place(origin: str) -> str:
     try:
         return urlsplit(origin).netloc
     except ValueError:
-        # No browser says so; whoever does is none of ours.
+        # No browser says so; a client that does is none of ours.
         return ""
 
 

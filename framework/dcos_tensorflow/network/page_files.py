@@ -18,7 +18,7 @@ _MEDIA_TYPES = {
     "svg": "image/svg+xml",
     "txt": "text/plain",
 }
-#: Scripts and styles are those of the package and no others; nobody may show the page in a frame.
+#: Scripts and styles are those of the package and no others; no page may show this one in a frame.
 #: The browser asks each time whether a file is still the same: a new release is seen at once.
 HEADERS = {
     "content-security-policy": (

@@ -2,9 +2,9 @@
 
 Used by servers on loopback that let in the processes of one user. The kernel says so: every TCP
 socket has an owner, and it finds the one of two addresses at once (sock_diag(7)). It is asked for
-each request of whoever has to be told apart, so that it must cost nothing: the kernel takes
+each request of a client that has to be told apart, so that it must cost nothing: the kernel takes
 milliseconds to write its table (``/proc/net/tcp``), which is read only where it answers no such
-question. Nothing is sent over the network, and nobody else is asked.
+question. Nothing is sent over the network, and no other service is asked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ANSWER = struct.Struct("=xBxx48x12xI")
 
 
 def owner_of_peer(client: Address, server: Address) -> int | None:
-    """Return the user id of who connected from ``client``; None when nobody can tell.
+    """Return the user id of the client that connected from ``client``; None when it is not known.
 
     Both are addresses of IPv4 with their ports.
     """

@@ -1,4 +1,4 @@
-"""Says the same thing once a minute: for lines that somebody outside can have written at will.
+"""Says the same thing once a minute: for lines that a client can have written at will.
 
 Used by servers for what goes wrong with a request or a connection. A log that grows with each of
 them fills the disk, and writing it holds up everybody else; what is left out is counted.

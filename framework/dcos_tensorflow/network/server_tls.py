@@ -43,7 +43,7 @@ class ServerTls:
             self._loaded()
             self._load_into(self.context)
         except CertificateUnusable as error:
-            log.error("the certificate of before is shown still: %s", error)
+            log.error("the old certificate stays in use: %s", error)
         else:
             log.info("the certificate in %s is shown from now on", self.certificate)
 
@@ -65,7 +65,7 @@ class ServerTls:
 
     def _load_into(self, context: ssl.SSLContext) -> None:
         try:
-            # Without a password OpenSSL would ask whoever sits at the terminal.
+            # Without a password OpenSSL would ask at the terminal.
             context.load_cert_chain(self.certificate, self._key, password=_refuse)
         except (OSError, ValueError) as error:
             why = (isinstance(error, ssl.SSLError) and error.reason) or error
@@ -75,4 +75,4 @@ class ServerTls:
 
 
 def _refuse() -> str:
-    raise ValueError("the key asks for a password, which nobody is there to give")
+    raise ValueError("the key needs a password, and the scheduler has none")

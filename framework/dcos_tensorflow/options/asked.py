@@ -1,9 +1,9 @@
-"""Which tasks come though nobody has said how many, and which do not.
+"""Which tasks come by default though the options do not name them, and which do not.
 
-The published package runs two parameter servers and three workers for whoever says nothing of them:
+The published package runs two parameter servers and three workers if the options do not name them:
 its ``config.json`` carries these counts. Elsewhere a kind of task comes only where the options name
 its section, with a count or without; one worker comes where nothing else would train. ``loading``
-applies that to what it reads; whoever refuses a job tells with it who came unasked. Pure.
+applies that to what it reads; a refusal of a job tells with it which tasks came so. Pure.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def unnamed(options: Options) -> tuple[str, ...]:
 
 
 def came_by_default(options: Options) -> str:
-    """Return who comes by the published default, as a sentence; empty where nobody does."""
+    """Return which tasks come by the published default, as a sentence; empty where none do."""
     found = [
         counted(group, count)
         for group, count in PUBLISHED_COUNTS.items()
@@ -79,7 +79,7 @@ def came_by_default(options: Options) -> str:
 def lost(options: Options, spec: ServiceSpec) -> list[OptionProblem]:
     """Return a problem for each kind of task of ``spec`` that ``options`` do not speak of.
 
-    Of a job that runs nobody is ended because its options say nothing: whoever wants that says 0.
+    A running task never ends because its options say nothing: to end it they say 0.
     """
     found = []
     for group in unnamed(options):

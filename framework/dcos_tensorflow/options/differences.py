@@ -1,6 +1,6 @@
 """Which options in force are not those that were asked for: what an update has to start from.
 
-Asked by ``api.views.configurations`` after options were refused. Whoever lays further options over
+Asked by ``api.views.configurations`` after options were refused. Laying further options over
 those that a package manager has stored would ask for the refused ones again. Pure.
 """
 

@@ -50,7 +50,7 @@ def _work_out_models() -> None:
     try:
         Options.model_rebuild()
     finally:
-        # Nobody's children are to have it.
+        # No child process is to have it.
         del os.environ[_NO_PLUGINS]
         if before is not None:
             os.environ[_NO_PLUGINS] = before
@@ -212,7 +212,7 @@ def _validate(values: Mapping[str, Any]) -> tuple[Options | None, list[OptionPro
     """
     unnamed = list(_flawed_names(values))
     if unnamed:
-        # Whoever looks at such a name next cannot even say which it is.
+        # A reader of such a name cannot even say which it is.
         return None, unnamed
     flaws = dict(_flaws(values))
     problems = list(flaws.values())

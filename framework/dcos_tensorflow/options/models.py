@@ -46,34 +46,36 @@ class Gang(Section):
     hold_seconds: SomeSeconds = Field(
         10.0,
         title="Hold (seconds)",
-        description="Longest time that offers are held while the rest of the gang is missing.",
+        description="Longest time for which offers are held while the gang is incomplete.",
     )
     retry_seconds: SomeSeconds = Field(
         5.0,
         title="Retry (seconds)",
-        description="Wait after a gang could not be placed; doubles each time. Each wait is up to "
-        "a quarter shorter or longer, so that two services do not keep step.",
+        description="Time to wait after a gang could not be placed; doubles each time. Each "
+        "wait is up to a quarter shorter or longer, so that two services do not stay in step.",
     )
     max_retry_seconds: SomeSeconds = Field(
-        60.0, title="Longest retry (seconds)", description="Longest such wait, that quarter aside."
+        60.0,
+        title="Longest retry (seconds)",
+        description="Longest such wait, apart from that quarter.",
     )
     start_seconds: SomeSeconds = Field(
         600.0,
         title="Start (seconds)",
-        description="How long all tasks of a gang may take to run once they are launched.",
+        description="Longest time until all tasks of a launched gang run.",
     )
     wait_seconds: SomeSeconds = Field(
         300.0,
         title="Wait for a place (seconds)",
-        description="How long a task may be without a machine before the job goes on without it, "
-        "where worker.min_count or gpu_worker.min_count allow that. Where they do not, the others "
-        "give their machines back and the whole gang waits.",
+        description="Time for which a task may be without a machine before the job goes on "
+        "without it, if worker.min_count or gpu_worker.min_count allow it. Otherwise the other "
+        "tasks give their machines back, and the whole gang waits.",
     )
     grow_seconds: Seconds = Field(
         300.0,
         title="Grow again (seconds)",
-        description="Least time between a restart of the job and the next one that is made to "
-        "take a task back in that it went on without.",
+        description="Shortest time between a restart of the job and the next one that only "
+        "adds a missing task again.",
     )
 
 
@@ -83,12 +85,11 @@ class Weights(Section):
     cpus: Weight = Field(
         1.0,
         title="CPUs",
-        description="How much the cpus count that a task leaves free, as a share of the agent "
-        "that has most of them: above 0 the agent with the fewest is preferred, below 0 the one "
-        "with the most.",
+        description="Weight of the cpus that a task leaves free, as a share of the largest "
+        "agent: above 0 the agent with the fewest is preferred, below 0 the one with the most.",
     )
-    mem: Weight = Field(1.0, title="Memory", description="The same of the memory.")
-    gpus: Weight = Field(1.0, title="GPUs", description="The same of the GPUs.")
+    mem: Weight = Field(1.0, title="Memory", description="The same for the memory.")
+    gpus: Weight = Field(1.0, title="GPUs", description="The same for the GPUs.")
 
 
 class PlacementOptions(Section):
@@ -97,12 +98,12 @@ class PlacementOptions(Section):
     fitness: Literal["pack_gpu", "pack_cpu_mem", "spread", "weighted"] = Field(
         "pack_gpu",
         title="Fitness",
-        description="Which agent is preferred of those that can hold a task. pack_gpu: one of "
-        "which the fewest GPUs stay free, and without free GPUs for a task that needs none; of "
-        "these the one with the least cpus and memory left. pack_cpu_mem: that alone. spread: the "
-        "one with the most cpus and memory left, without free GPUs for a task that needs none. "
-        "weighted: by placement.weights. A preference costs no task its place, and with each the "
-        "free GPUs of an agent keep the cpus and memory that they need to be used.",
+        description="Preferred agent among those that can hold a task. pack_gpu: the agent "
+        "with the fewest GPUs left, without free GPUs for a task that needs none; among these "
+        "the one with the least cpus and memory left. pack_cpu_mem: only the latter. spread: "
+        "the agent with the most cpus and memory left, without free GPUs for a task that needs "
+        "none. weighted: by placement.weights. A preference never costs a task its place; the "
+        "free GPUs of an agent always keep the cpus and memory that they need.",
     )
     weights: Weights = group(Weights, "The weights of the fitness weighted.")
 
@@ -113,46 +114,48 @@ class Retry(Section):
     limit: RetryLimit = Field(
         3,
         title="Limit",
-        description="How many failures within window_seconds are healed by a new start; the next "
-        "one ends the job. Preemption, lost agents and port clashes do not count.",
+        description="Number of failures within window_seconds that the service repairs by a "
+        "restart; the next failure ends the job. Preemption, lost agents and port clashes do "
+        "not count.",
     )
     window_seconds: SomeSeconds = Field(
-        3600.0, title="Window (seconds)", description="Time over which failures are counted."
+        3600.0, title="Window (seconds)", description="Time window in which failures are counted."
     )
     initial_backoff_seconds: Seconds = Field(
         2.0,
         title="First back-off (seconds)",
-        description="Wait before the first new start. Each wait is up to a quarter shorter or "
-        "longer.",
+        description="Time to wait before the first restart. Each wait is up to a quarter "
+        "shorter or longer.",
     )
     backoff_factor: BackoffFactor = Field(
-        2.0, title="Back-off factor", description="By how much each further wait is longer."
+        2.0, title="Back-off factor", description="Factor by which each further wait is longer."
     )
     max_backoff_seconds: Seconds = Field(
         120.0,
         title="Longest back-off (seconds)",
-        description="Longest wait before a new start, that quarter aside.",
+        description="Longest wait before a restart, apart from that quarter.",
     )
     out_of_memory_limit: RetryLimit = Field(
         1,
         title="Out-of-memory limit",
-        description="How many of the counted failures may be tasks that ran out of memory: a new "
-        "start gives them no more of it. The next one ends the job.",
+        description="Number of the counted failures that may be tasks out of memory, because a "
+        "restart gives them no more memory. The next one ends the job.",
     )
     fruitless_limit: RetryLimit = Field(
         20,
         title="Fruitless limit",
-        description="How many interruptions that are nobody's fault, such as lost agents, may "
-        "follow one another without any progress of the job in between. They count as no "
+        description="Number of interruptions from outside the job, such as lost agents, that "
+        "may follow one another without progress of the job in between. They do not count as "
         "failures; the next one ends the job.",
     )
     same_failure_limit: SameFailureLimit = Field(
         2,
         title="Same failure limit",
-        description="How many failures with the same exception at the same line of the job's code, "
-        "without a step of progress in between, end the job: a new start mends none of them. Up to "
-        "2, an exception that all tasks have before the first step ends it at once. A batch ends "
-        "when the first shards that fail, one more than that, do so and none has succeeded.",
+        description="Number of failures with the same exception at the same line of the job's "
+        "code, without a step of progress in between, that end the job, because a restart "
+        "cannot repair them. Up to 2, an exception in all tasks before the first step ends the "
+        "job at once. A batch ends when its first failed shards, one more than this number, "
+        "fail in this way and no shard has succeeded.",
     )
 
 
@@ -211,10 +214,11 @@ class Options(Section):
     data: DataSources = Field(
         default=[],
         title="Data",
-        description="Input data that each task that trains or evaluates finds in its sandbox "
-        "before it starts: a list of objects with uri (an object in S3, or a prefix for all below "
-        "it, or a file or folder) and path (where it is put). What lies beside the options file is "
-        "linked on the embedded cluster, and packed for any other.",
+        description="Input data that the service puts into the sandbox of each task that "
+        "trains or evaluates before it starts: a list of objects with uri (an object in S3, a "
+        "prefix for all objects below it, or a file or folder) and path (the place in the "
+        "sandbox). Files beside the options file are linked on the embedded cluster, and "
+        "packed for any other.",
     )
     data_cache: DataCache = group(DataCache, "Where the tasks of an agent share fetched data.")
     logs: Logs = group(Logs, "How much of each task's output is kept, and where else it goes.")

@@ -311,7 +311,7 @@ def _role_spec(options: Options, role: TaskRole, group: str) -> RoleSpec:
 def _packages(options: Options, given: RoleOptions) -> PackagesSpec:
     """Return what is installed for a role; nothing for a TensorBoard with a Python of its own.
 
-    Whoever names an image or a Python has the TensorFlow in it.
+    An image or a Python that is named brings its own TensorFlow.
     """
     if isinstance(given, TensorBoard) and given.python:
         return PackagesSpec()

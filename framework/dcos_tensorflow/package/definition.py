@@ -120,7 +120,7 @@ def json_file(text: str, name: str) -> dict[str, Any]:
 
 
 def filled(text: str, places: Mapping[str, str], name: str) -> str:
-    """Return ``text`` with its places filled. Raises PackageError for one that nobody fills."""
+    """Return ``text`` with its places filled. Raises PackageError for one without a value."""
 
     def fill(match: re.Match[str]) -> str:
         if match[1] not in places:

@@ -127,7 +127,7 @@ def _resource(resource: Mapping[str, Any], address: str) -> Iterator[str]:
         yield f"resource.json: nothing is known of {', '.join(unknown)}"
     for path, value in walk(resource):
         if isinstance(value, str) and "{{" in value:
-            yield f"resource.json: {'.'.join(path)} has a place that nobody has filled"
+            yield f"resource.json: {'.'.join(path)} has a place without a value"
     images = {k: v for k, v in resource.get("images", {}).items() if isinstance(v, str)}
     uris = {**resource.get("assets", {}).get("uris", {}), **images}
     for name, uri in uris.items():
@@ -176,7 +176,7 @@ def _template(package: Package) -> Iterator[str]:
     used = {place.name for place in names(parts)}
     for path in options:
         if ".".join(path) not in used:
-            yield f"{where}: the option {'.'.join(path)} reaches nobody"
+            yield f"{where}: nothing uses the option {'.'.join(path)}"
     for kind in ("uris", "container"):
         for path, value in walk(package.resource.get("assets", {}).get(kind, {})):
             name = ".".join(("resource", "assets", kind, *path))

@@ -153,7 +153,7 @@ class Cluster:
     def follow(self, task_id: str, file: str, lines: int, after: str) -> Any:
         """Return the open event stream of a file; what follows the event ``after`` when given.
 
-        Raises OSError: whoever follows tries again.
+        Raises OSError: a command that follows tries again.
         """
         if self._opener is None:
             raise _no_cluster()

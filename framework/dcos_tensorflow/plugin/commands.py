@@ -147,7 +147,7 @@ def tensorboard(cluster: Cluster, given: argparse.Namespace) -> None:
     answer = cluster.scheduler("GET", "endpoints/tensorboard")
     addresses = _found(answer, "TensorBoard: set service.use_tensorboard").json()["address"]
     if not addresses:
-        raise CommandError("TensorBoard does not run yet; 'why' says what it waits for.")
+        raise CommandError("TensorBoard does not run yet; 'why' gives the reason.")
     url = f"http://{addresses[0]}"
     print(json.dumps({"url": url}) if given.json else escaped(url))
     if given.open and not webbrowser.open(url):
@@ -189,7 +189,7 @@ def update_start(cluster: Cluster, given: argparse.Namespace) -> None:
     if given.package_version:
         body["packageVersion"] = given.package_version
     if len(body) == 2:
-        raise CommandError("What is to change? Give --options, --package-version or both.")
+        raise CommandError("Nothing to change: give --options, --package-version or both.")
     if "options" in body and not given.package_version:
         # The package manager knows the package's rules alone. Of another version of the package
         # the scheduler that runs knows nothing.

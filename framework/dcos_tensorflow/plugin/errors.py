@@ -8,4 +8,4 @@ class CommandError(Exception):
 
 
 class NotNow(CommandError):
-    """Nobody answers for the service now; that may pass."""
+    """No scheduler answers for the service now; that may pass."""

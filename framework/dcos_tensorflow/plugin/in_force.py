@@ -20,7 +20,7 @@ Json = Dict[str, Any]
 def differing(cluster: Cluster) -> Json:
     """Return option -> its value in force, where the newest were refused; say why they were.
 
-    Empty when they were not, or nobody can be asked.
+    Empty when they were not, or the scheduler cannot be asked.
     """
     answer = cluster.scheduler_if_up("GET", "configurations/target", None)
     refused = problem_in(answer).get("refused") if answer and answer.status == 200 else None

@@ -101,7 +101,7 @@ class _Stream:
             self._over.set()
             self._over = over = threading.Event()
             self._at_its_end, self._quiet_since = False, None
-        # A daemon: one that waits for its task's next line must keep nobody here.
+        # A daemon: one that waits for its task's next line must not keep this process.
         threading.Thread(target=self._read, args=(over,), daemon=True).start()
 
     def end(self) -> None:

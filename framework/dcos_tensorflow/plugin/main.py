@@ -33,7 +33,7 @@ class _Parser(argparse.ArgumentParser):
 def main() -> int:
     """Run the command of this process. Return its exit code."""
     if hasattr(signal, "SIGPIPE"):
-        # Whoever reads the output may stop before its end.
+        # The reader of the output may stop before its end.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -85,28 +85,32 @@ def parser(program: str) -> argparse.ArgumentParser:
     whole = _Parser(prog=program, description=INFO)
     _everywhere(whole)
     whole.set_defaults(name="", verbose=False)
-    whole.add_argument("--info", action="store_true", help="say in one line what this is")
+    whole.add_argument("--info", action="store_true", help="describe this command in one line")
     tree = _below(whole)
     # As in the SDK's own client.
-    asked = _add(tree, "help", "what the commands are, or one of them", None)
+    asked = _add(tree, "help", "show the help of all commands, or of one", None)
     asked.add_argument("of", nargs="*", metavar="COMMAND")
-    _alone(_add(tree, "describe", "the options that the service runs with", commands.describe))
-    where = _add(tree, "endpoints", "where the tasks can be reached", commands.endpoints)
+    _alone(_add(tree, "describe", "show the options of the service", commands.describe))
+    where = _add(tree, "endpoints", "show the addresses of the tasks", commands.endpoints)
     where.add_argument("endpoint", nargs="?")
-    _plan(_group(tree, "plan", "look at plans and steer them"))
-    _pod(_group(tree, "pod", "look at pods, restart and replace them"))
+    _plan(_group(tree, "plan", "show and control plans"))
+    _pod(_group(tree, "pod", "show, restart and replace pods"))
     _update(_group(tree, "update", "change the options of the service"))
     _debug(_group(tree, "debug", "look inside the scheduler"))
-    _alone(_add(tree, "why", "why the job is not further", commands.why))
-    _alone(_add(tree, "options", "the options that the scheduler works with", commands.options))
-    board = _alone(_add(tree, "tensorboard", "where TensorBoard is", commands.tensorboard))
+    _alone(_add(tree, "why", "explain why the job waits", commands.why))
+    _alone(_add(tree, "options", "show the options that the scheduler uses", commands.options))
+    board = _alone(
+        _add(tree, "tensorboard", "show the address of TensorBoard", commands.tensorboard)
+    )
     board.add_argument("--open", action="store_true", help="open it in a browser")
-    output = _add(tree, "logs", "what the tasks print", logs)
-    output.add_argument("tasks", nargs="*", metavar="TASK", help="such as worker-0; all if none")
-    output.add_argument("-f", "--follow", action="store_true", help="go on until all have ended")
-    output.add_argument("--lines", type=_count, default=10, help="last lines to begin with")
+    output = _add(tree, "logs", "show the output of the tasks", logs)
+    output.add_argument("tasks", nargs="*", metavar="TASK", help="such as worker-0; default all")
+    output.add_argument(
+        "-f", "--follow", action="store_true", help="go on until all tasks have ended"
+    )
+    output.add_argument("--lines", type=_count, default=10, help="number of last lines")
     output.add_argument("--file", default="stdout", help="stdout, stderr or another file")
-    _alone(_show(tree, "cluster", "cluster", meaning="the ClusterSpec and its epoch"))
+    _alone(_show(tree, "cluster", "cluster", meaning="the ClusterSpec and its version"))
     return whole
 
 
@@ -147,7 +151,7 @@ def _pod(tree: Any) -> None:
     _alone(_show(tree, "list", "pod", meaning="all pod instances"))
     status = _add(tree, "status", "the tasks of pods", commands.pod_status)
     status.add_argument("pod", nargs="?")
-    info = _show(tree, "info", "pod/{}/info", meaning="all that is known of a pod")
+    info = _show(tree, "info", "pod/{}/info", meaning="show the data about a pod")
     info.add_argument("item", metavar="pod")
     for name in ("restart", "replace"):
         verb = _add(tree, name, f"{name} a pod", commands.pod_verb)
@@ -156,12 +160,12 @@ def _pod(tree: Any) -> None:
 
 
 def _update(tree: Any) -> None:
-    start = _alone(_add(tree, "start", "begin an update", commands.update_start))
-    start.add_argument("--options", metavar="FILE", help="options to lay over those in force")
+    start = _alone(_add(tree, "start", "start an update", commands.update_start))
+    start.add_argument("--options", metavar="FILE", help="options to merge into those in force")
     start.add_argument("--package-version", metavar="VERSION")
-    start.add_argument("--replace", action="store_true", help="forget the options in force")
+    start.add_argument("--replace", action="store_true", help="replace the options in force")
     for name in ("status", "show"):
-        status = _alone(_add(tree, name, "how far it is", commands.plan_status))
+        status = _alone(_add(tree, name, "show the progress of the update", commands.plan_status))
         status.set_defaults(plan="deploy")
     for name in ("pause", "resume", "force-restart", "force-complete"):
         verb = _add(tree, name, f"{name} the update", commands.plan_verb)
@@ -170,7 +174,11 @@ def _update(tree: Any) -> None:
             _parts(verb, name)
         else:
             _alone(verb)
-    _alone(_add(tree, "package-versions", "versions to change to", commands.package_versions))
+    _alone(
+        _add(
+            tree, "package-versions", "show the versions of the package", commands.package_versions
+        )
+    )
 
 
 def _debug(tree: Any) -> None:
@@ -218,13 +226,13 @@ def _everywhere(above: argparse.ArgumentParser) -> None:
     Without a default: that of a command would win over what was given before it.
     """
     above.add_argument(
-        "--name", default=argparse.SUPPRESS, help="name of the service, else tensorflow"
+        "--name", default=argparse.SUPPRESS, help="name of the service; default tensorflow"
     )
     above.add_argument(
         *("-v", "--verbose"),
         action="store_true",
         default=argparse.SUPPRESS,
-        help="tell each request on standard error",
+        help="print each request to standard error",
     )
 
 

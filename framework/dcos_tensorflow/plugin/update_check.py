@@ -21,7 +21,7 @@ Json = Dict[str, Any]
 def ask(cluster: Cluster, given: Mapping[str, Any], *, replace: bool) -> None:
     """Check ``given``, laid over the options in force unless these are to be forgotten.
 
-    Whoever cannot be asked is not: what the package manager refuses itself is left to it.
+    A scheduler that is away is not asked: what the package manager refuses itself is left to it.
     Raises CommandError.
     """
     answer = cluster.package_manager("describe", {"appId": cluster.service})
@@ -38,7 +38,7 @@ def ask(cluster: Cluster, given: Mapping[str, Any], *, replace: bool) -> None:
 
 
 def check(cluster: Cluster, options: Json) -> None:
-    """Ask the scheduler, unless it cannot be asked: whoever mends its options must be able to.
+    """Ask the scheduler, unless it cannot be asked: a user who mends its options must be able to.
 
     Raises CommandError.
     """

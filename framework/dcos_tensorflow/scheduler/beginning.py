@@ -79,7 +79,7 @@ def begin(
     Where nothing is stored, that may be so because the state was lost: the state says that it seeks
     its former life. A job that is not done goes on; where ``spec`` is another than the stored one,
     the core is told and takes it for the target. Where it cannot be had, the stored one stays in
-    force, and the state says so from its first moment on: whoever asks how far the update is must
+    force, and the state says so from its first moment on: a client that asks for the progress must
     not be told that it is complete. ``refused`` says why ``spec`` cannot be had whatever is stored;
     of options that cannot be read it has the name alone. ``first_run`` is the
     number of a new service's first run. With ``finish_uninstall`` an uninstall that has begun is

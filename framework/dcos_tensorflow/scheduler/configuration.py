@@ -48,7 +48,7 @@ class SchedulerConfig:
     address that the API binds to, or this machine's name when it binds to all.
     ``api_token`` may do everything there, ``api_read_token`` only look; with ``api_cert`` and
     ``api_key`` (PEM files) the API speaks TLS. From ``api_from`` (names, addresses) comes a proxy
-    that has asked who somebody is.
+    that has authenticated its user.
     ``leadership_timeout_seconds`` None waits for ever while another scheduler serves the same
     service, 0 gives up at once. ``standby`` waits for ever and serves the API meanwhile.
     ``session_seconds`` is how long ZooKeeper keeps the leadership of a scheduler that vanished.

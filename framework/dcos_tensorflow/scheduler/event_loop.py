@@ -40,7 +40,7 @@ _FIRST_RETRY_SECONDS = 0.2
 _MAX_RETRY_SECONDS = 5.0
 #: So long it is told that something could not be stored, from the last time on (seconds).
 _REFUSED_SECONDS = 60.0
-_WAITING = "what runs goes on, nothing else happens until the state can be stored again: {}"
+_WAITING = "the tasks run on, nothing else happens until the state can be stored again: {}"
 _REFUSED = (
     "what runs goes on, but {} leads to more than can be stored, and is not done: {}; nothing is"
     " bought, launched or ended because of it"
@@ -50,7 +50,7 @@ _REFUSED = (
 def _erases(decision: Decision) -> bool:
     """Say whether ``decision`` must be carried out before it may be seen.
 
-    Whoever sees the end of an uninstall may end this process (Cosmos does): what was not erased by
+    A client that sees the end of an uninstall may end this process (Cosmos does): what is left by
     then would stay for ever.
     """
     return any(isinstance(action, EraseState) for action in decision.actions)
@@ -217,7 +217,7 @@ class EventLoop:
                 self.leave(EXIT_STATE, f"the state store refuses to go on: {error}")
             except Exception as error:
                 # A bug must not become a zombie, and must not harm what runs: end, say so, and let
-                # whoever supervises this process start it again.
+                # its supervisor start it again.
                 kinds = Counter(type(event).__name__ for event in events)
                 log.exception("step failed on %s", dict(kinds) or "a tick")
                 self.leave(EXIT_SOFTWARE, f"internal error: {type(error).__name__}: {error}")
@@ -287,7 +287,7 @@ class EventLoop:
         )
         self._log(turn)
         with self._changed:
-            # Nobody is woken to find that it is to wait on.
+            # No thread is woken to find that it is to wait on.
             if any(condition(decision.state) for condition in self._awaited):
                 self._changed.notify_all()
         if decision.why or decision.writes:
@@ -306,7 +306,7 @@ class EventLoop:
         """Write until it succeeds. Nothing is acted upon before; False when told to stop.
 
         What could be written when the loop began can be again: a full disk is emptied, rights are
-        given back. The tasks run on meanwhile, and whoever asks is told.
+        given back. The tasks run on meanwhile, and every client is told.
         """
         wait = _FIRST_RETRY_SECONDS
         try:

@@ -53,7 +53,7 @@ def labels(service: str, state_url: str) -> Mapping[str, str]:
         where = f"{socket.gethostname()}:{place.path.resolve()}"
     else:
         where = str(place)
-    # A digest: whoever reads the master's state need not learn where ours is.
+    # A digest: a reader of the master's state need not learn where ours is.
     return {LABEL: hashlib.sha256(f"{service}\n{where}".encode()).hexdigest()[:32]}
 
 

@@ -49,31 +49,31 @@ DOORS = (
         "a file of the scheduler's machine, for tasks",
         "`file:` of a secret, `s3.credentials.file`",
         "the scheduler's user",
-        "`--task-secrets-dir`; what is the kernel's, nothing",
+        "`--task-secrets-dir`; never files of the kernel",
     ),
     Door(
         "a variable of the scheduler, for tasks",
         "`env:` of a secret, each variable of `s3.credentials.env`",
         "the scheduler's environment",
-        "`--task-secret-env`, by its whole name; what is the scheduler's own, nothing",
+        "`--task-secret-env`, by its whole name; never the scheduler's own variables",
     ),
     Door(
         "a path of the secret store, for tasks",
         "`source` of a secret",
         "the scheduler's user, or Mesos'",
-        "who fills the store, or the folder of `--secrets-dir`",
+        "the administrator of the store, or of the folder of `--secrets-dir`",
     ),
     Door(
         "`TASKCFG_*`, for tasks",
         "none",
         "the scheduler's environment",
-        "who names a variable so",
+        "the operator, who sets these variables",
     ),
     Door(
         "objects of S3: inputs, outputs, kept runs",
         "`batch`, `checkpoints.uri`, `logs.uri`",
         "the credentials that the options name",
-        "who allowed these",
+        "the operator's permission for these credentials",
     ),
     Door(
         "the same without credentials of the options",
@@ -97,7 +97,7 @@ DOORS = (
         "a manifest of the scheduler's machine, for tasks",
         "`batch.inputs.manifest`",
         "the scheduler's user",
-        "who starts the scheduler: it lies beside the options, and an update names no other",
+        "the operator: it lies beside the options, and an update names no other",
     ),
     Door(
         "which outputs are there, of those that the batch would write",
@@ -127,8 +127,7 @@ DOORS = (
         "code and data of the scheduler's machine, for tasks",
         "`service.job_url`, `data`",
         "the scheduler's user",
-        "who starts the scheduler, links that lead out of them by `--job-links-to`; an update names"
-        " no other",
+        "the operator, links that lead out of them by `--job-links-to`; an update names no other",
     ),
 )
 

@@ -61,7 +61,7 @@ class Inbox:
         self._reports: dict[str, RunnerReported] = {}
         #: Since when something waits that was not looked at, on the monotonic clock; None: nothing.
         self._since: float | None = None
-        #: For how many seconds nobody had looked, though something waited, at the last ``take``.
+        #: For how many seconds no look was taken, though something waited, at the last ``take``.
         self.waited = 0.0
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """Knowing for certain that no other scheduler leads, while something is ordered.
 
 Used by ``scheduler.scheduler`` for ``runner_client``. The state store fences what is written and
-Mesos its calls, but a task runner obeys whoever has its token: a leader that was frozen, or cut off
+Mesos its calls, but a task runner obeys all who have its token: a leader that was frozen or cut off
 from ZooKeeper, would order what its successor has changed. So orders are given only for a while
 after the store has confirmed the leadership, and for less than the session lasts that it hangs on.
 """
@@ -44,7 +44,7 @@ class Lease:
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def holds(self) -> bool:
-        """Say whether nobody else can lead now."""
+        """Say whether no other scheduler can lead now."""
         return self._clock() < self._until
 
     def start(self) -> None:

@@ -116,7 +116,7 @@ def _silent_in(answer: Any, state: ServiceState) -> tuple[SilentAgents, ...]:
 
 
 def _waits(state: ServiceState) -> bool:
-    """Say whether somebody wants a place: a gang, or one of it that fits nowhere."""
+    """Say whether a place is wanted: by a gang, or by one of it that fits nowhere."""
     return state.job.phase is JobPhase.PLACING or any(
         gang.placing.misfits for gang in state.gangs.values()
     )

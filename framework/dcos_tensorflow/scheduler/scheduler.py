@@ -154,11 +154,11 @@ class Scheduler:
     def change_configuration(self, options: Path | Mapping[str, Any] | str) -> ServiceSpec:
         """Return what the service would be with these options. Nothing changes yet.
 
-        Whoever asks submits ``ConfigurationChanged`` with it; whether a job that runs can go over
+        The caller submits ``ConfigurationChanged`` with it; whether a job that runs can go over
         to it is the core's to say (``refused_configuration``). Raises OptionsError, also where the
         options would end tasks by not naming them.
         """
-        # Whoever has started this scheduler has read its options, and few are ever changed.
+        # The command that started this scheduler has read its options, and few are ever changed.
         from dcos_tensorflow.options import effective, load
         from dcos_tensorflow.options.asked import lost
 
@@ -284,15 +284,15 @@ class Scheduler:
         config = self.config
         if any(map(is_open, (config.state, config.master))):
             log.warning(
-                "ZooKeeper is asked without a login: whoever reaches it can read and change what"
-                " this service keeps there, the key of its tasks too, or say that another machine"
-                " is the master; see --zookeeper-login-file"
+                "ZooKeeper is used without a login: every client that reaches it can read and"
+                " change this service's state, with the key of its tasks, or name another machine"
+                " as the master; see --zookeeper-login-file"
             )
         self._store = open_store(
             config.state, self.spec.name, zookeeper_session_seconds=config.session_seconds
         )
         if config.standby and self._start_api():
-            log.info("a standby, whose API listens on %s", self.api_url)
+            log.info("waiting as a standby; the API listens on %s", self.api_url)
         self._leadership = self._store.lead(
             f"{socket.gethostname()} pid {os.getpid()}",
             None if config.standby else config.leadership_timeout_seconds,
@@ -302,7 +302,7 @@ class Scheduler:
         self._leader = ""
         log.info("leading the service %s", self.spec.name)
         if self._leadership.after_erase and not config.uninstall:
-            # Whoever waited for the service must not bring it back to life.
+            # A scheduler that waited for the service must not bring it back to life.
             self._store.erase()
             raise UninstallGoesOn(
                 f"the service {self.spec.name} was uninstalled while this scheduler stood by; start"

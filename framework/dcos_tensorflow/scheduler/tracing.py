@@ -145,7 +145,7 @@ class Traces:
 
 
 def traces_of(service: str, environ: Mapping[str, str]) -> Traces | None:
-    """Return what sends the traces of a service; None where nobody asks, or it is not installed."""
+    """Return what sends the traces of a service; None where none are wanted, or it is missing."""
     if not is_asked_for(environ):
         return None
     try:

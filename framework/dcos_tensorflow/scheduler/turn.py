@@ -1,6 +1,6 @@
 """One turn of the event loop: what was decided, how long each part took, and the id that ties it.
 
-Made by ``event_loop``; read by whoever measures (``api.counters``), traces (``tracing``) or logs
+Made by ``event_loop``; read by what measures (``api.counters``), traces (``tracing``) or logs
 (``deploy.own_log``). It keeps names of what happened and no contents: these may hold secrets.
 """
 
@@ -44,7 +44,7 @@ class Turn(NamedTuple):
     decided: float
     #: In the state store, every try; None where nothing was written.
     committed: float | None
-    #: In calls to Mesos and to whoever else carries out an action.
+    #: In calls to Mesos and to all others that carry out an action.
     performed: float
     ended_at: float
 

@@ -104,7 +104,7 @@ class Units:
                 log.warning("no units of work yet: %s", error)
                 self._emit(UnitsRefused(str(error), is_final=False))
             except Exception as error:
-                # What runs goes on, and whoever waits for units is told.
+                # What runs goes on, and a slot that waits for units is told.
                 log.exception("the producer of units failed")
                 why = f"internal error: {type(error).__name__}: {error}"
                 self._emit(UnitsRefused(why, is_final=False))

@@ -40,7 +40,7 @@ class Holder:
 
     def __str__(self) -> str:
         if not self.pid:
-            return "a process that has not said yet who it is"
+            return "a process that has not given its identity yet"
         return f"{self.identity} (pid {self.pid} on host {self.host}, since {self.since})"
 
     def to_bytes(self) -> bytes:

@@ -107,7 +107,7 @@ class SqliteStore:
         was_led = False
         with self._translated():
             while not self._lock.try_acquire(holder := this_process(identity)):
-                # First of all: whoever is told that we wait may erase the service then.
+                # First of all: a process that is told that we wait may erase the service then.
                 with contextlib.suppress(errors.StateUnavailable):
                     was_led = was_led or self._is_led()
                 now_leading = self._lock.read_holder()
@@ -254,7 +254,7 @@ class SqliteStore:
             paths.check_schema(row[0], f"{self.path}, service {self.service!r}")
 
     def _is_led(self) -> bool:
-        """Say whether somebody leads the service, or did and has left it: an erase forgets that."""
+        """Say whether a process leads the service, or did and left it: an erase forgets that."""
         with self._mutex, self._translated():
             query = "SELECT 1 FROM leader WHERE service = ?"
             return self._execute(query, self._folder).fetchone() is not None

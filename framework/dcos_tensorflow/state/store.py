@@ -73,7 +73,7 @@ class StateStore(Protocol):
     def confirm(self) -> None:
         """Return if this process leads now, as far as the backend itself knows; writes nothing.
 
-        Raises FencedOut when it does not, StateUnavailable when nobody can say.
+        Raises FencedOut when it does not, StateUnavailable when that is not known.
         """
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ Made by :func:`dcos_tensorflow.state.store.open_store`.
 How a commit stays right when things go wrong: each transaction begins with two guards.
 
 1. A check that our own node in the line for the lock exists. It is ephemeral and the lowest:
-   while it exists nobody else leads, and once the session has ended no transaction of ours can
+   while it exists no other process leads, and once the session has ended no transaction of ours can
    succeed, whether we know of the end or not.
 2. A write of a fresh commit id into the ``lock`` node, with the version it must have. So each
    transaction can be applied once at most. When the connection breaks after a commit was sent,
@@ -242,7 +242,7 @@ class ZooKeeperStore:
     def _warn_of_others(self) -> None:
         """Say so where a login is used and the service's folder was made without it, or by others.
 
-        Who may write a folder may delete what is in it, whoever made that.
+        A login that may write a folder may delete what is in it, made by any login.
         """
         if not self.place.username:
             return
@@ -404,7 +404,8 @@ class ZooKeeperStore:
             yield
         except _NodesDiffer:
             raise errors.StateError(
-                f"nodes below {self._root} keep changing under the leader; who else writes there?"
+                f"nodes below {self._root} keep changing under the leader: another program writes"
+                " there"
             ) from None
         except KazooException as error:
             raise errors.StateError(f"ZooKeeper ({self.place}): {error!r}") from error
@@ -430,7 +431,7 @@ def _raised_schema() -> PlannedWrite:
 def _deletions(tree: Tree) -> list[PlannedWrite]:
     """All values with their emptied folders, and last what an unfinished uninstall needs to know.
 
-    A folder goes with its last value: whoever comes next would take an empty one for a value.
+    A folder goes with its last value: the next reader would take an empty one for a value.
     """
     values = [path for path in tree if not tree.get(path) and path != paths.SCHEMA_VERSION]
     order = sorted(values, key=lambda path: (paths.erase_order(path), path))

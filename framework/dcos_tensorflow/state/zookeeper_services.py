@@ -26,7 +26,7 @@ class StoredService:
 
     #: The name of the folder: ``/`` in the service's name is ``__``.
     folder: str
-    #: None when nobody leads.
+    #: None when no scheduler leads.
     leader: Holder | None
 
 

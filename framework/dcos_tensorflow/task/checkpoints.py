@@ -34,7 +34,7 @@ class Checkpoint:
     """A complete checkpoint. ``step`` is the number in its name, 0 where that has none.
 
     ``path`` is its prefix as the state file gives it. Of its files ``bytes`` is the size of all,
-    and ``saved_at`` (unix seconds) when the last was written; None where nobody has looked. Two are
+    and ``saved_at`` (unix seconds) when the last was written; None before a look. Two are
     the same checkpoint whatever they say of these.
     """
 
@@ -132,7 +132,7 @@ def is_complete(prefix: str) -> bool:
 
 def _state(directory: str) -> bytes:
     try:
-        # Not blocking: somebody may have put a named pipe there.
+        # Not blocking: the job may have put a named pipe there.
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(os.path.join(directory, STATE_FILE), flags)
     except OSError:

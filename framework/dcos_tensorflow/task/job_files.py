@@ -1,6 +1,6 @@
 """Opens and writes files where the job's code may have put something else meanwhile.
 
-For whoever reads or writes below directories of the job while that runs: a named pipe would hold
+For code that reads or writes below directories of the job while that runs: a named pipe would hold
 the runner for ever, a device has no end, and a link may lead to what the runner may read and the
 job may not. Nothing else is decided here.
 """

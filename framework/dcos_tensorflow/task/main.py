@@ -194,17 +194,17 @@ def _run(
 
 
 def _listen(variables: Mapping[str, str]) -> Optional[socket.socket]:
-    """Return the socket on which whoever asks waits for the server; None where nobody may ask."""
+    """Return the socket on which requests wait for the server; None where there are to be none."""
     port = int(variables.get(contract.RUNNER_PORT_VARIABLE) or "0")
     if port == 0:
         return None
     if not variables.get(contract.RUNNER_TOKEN_VARIABLE):
-        raise ValueError(f"{contract.RUNNER_TOKEN_VARIABLE} is empty, so nobody could be trusted")
+        raise ValueError(f"{contract.RUNNER_TOKEN_VARIABLE} is empty: no request can be trusted")
     return listening.listen(port)
 
 
 def _end(task: str, sandbox: str, stderr: BoundedOutput, report: ExitReport) -> int:
-    """Leave the report for whoever asks later: a file, and the last line of stderr."""
+    """Leave the report for later readers: a file, and the last line of stderr."""
     exit_file.write_report(
         sandbox, report, lambda line: stderr.write(f"task-runner: {line}\n".encode())
     )

@@ -160,9 +160,9 @@ def _compiled(source: Path, name: str) -> bytes:
 
 
 def _called(code: CodeType, name: str) -> CodeType:
-    """Return ``code`` with ``name`` for its file: where it was packed, nobody is to read.
+    """Return ``code`` with ``name`` for its file: where it was packed is not to be read.
 
-    What its functions say of themselves is in the source beside it, and nobody reads that there.
+    What its functions say of themselves is in the source beside it, and is not read there.
     """
     constants = [_called(one, name) if isinstance(one, CodeType) else one for one in code.co_consts]
     if _has_docstring(code):

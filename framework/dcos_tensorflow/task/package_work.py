@@ -82,7 +82,7 @@ class PackageWork:
         """Make the environment; then ``Installed`` is told. Once is enough while that goes on."""
         if self._thread is not None and self._thread.is_alive():
             return
-        self.doing = "Looks for what was installed before"
+        self.doing = "Looks for an earlier installation"
         self._thread = threading.Thread(target=self._work, name="packages", daemon=True)
         self._thread.start()
 

@@ -126,7 +126,7 @@ def has_mark(pid: int, mark: str) -> bool:
 def own_children() -> Optional[Set[int]]:
     """Return the children of this process, zombies too; None where this kernel does not tell.
 
-    Whoever calls it sees to it that no child is waited for meanwhile: the kernel may leave one out
+    The caller sees to it that no child is waited for meanwhile: the kernel may leave one out
     then. It costs as much as a look at one process, and not at all of the machine.
     """
     found: Set[int] = set()

@@ -51,13 +51,13 @@ class NotAnswering(Exception):
     """The runner's loop did not take a request in time."""
 
 
-#: Is there while nobody may log in because the machine goes down, or comes up
+#: Is there while no user may log in because the machine goes down, or comes up
 #: (systemd-user-sessions.service(8)).
 NO_LOGIN = "/run/nologin"
 
 
 class Request:
-    """An event that somebody waits for: the loop sets ``changed`` or ``error``, then ``done``."""
+    """An event that a client waits for: the loop sets ``changed`` or ``error``, then ``done``."""
 
     def __init__(self, event: events.Event) -> None:
         self.event = event
@@ -418,7 +418,7 @@ class Runner:
             self._peers = None
             self._followers.append(answered)
             return
-        self.log(f"epoch {cluster.epoch}: waiting for {', '.join(addresses)}")
+        self.log(f"version {cluster.epoch} of the cluster: waiting for {', '.join(addresses)}")
         self._peers = PeerWatch(addresses, lambda: self._queue.put(answered))
         self._peers.start()
 

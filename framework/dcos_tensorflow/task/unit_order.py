@@ -129,7 +129,7 @@ def storage_of(kept: Storage, unit: Unit, owner: str) -> Storage:
     if output and directory:
         output = replace(output, uri=posixpath.join(output.uri, directory))
     if not directory:
-        # Nobody else's: units would publish their checkpoints over each other.
+        # No other unit's: units would publish their checkpoints over each other.
         checkpoints = None
     return replace(kept, checkpoints=checkpoints, summaries=summaries, output=output)
 

@@ -92,4 +92,5 @@ def test_the_services_of_a_zookeeper_are_shown_with_who_leads_them(
         found = listed(capsys, "--state", url)
         assert f"a scheduler (pid {os.getpid()} on host" in found["a/b"]["scheduler"]
     assert found["a/b"]["phase"] == "placing"
-    assert (found["unserved"]["phase"], found["unserved"]["why"]) == ("placing", "nobody serves it")
+    assert found["unserved"]["phase"] == "placing"
+    assert found["unserved"]["why"] == "no scheduler serves it"

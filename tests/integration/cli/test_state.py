@@ -161,4 +161,4 @@ def test_services_of_a_zookeeper_are_listed_with_a_login_from_a_file(
         "list", f"--state={without}", f"--zookeeper-login-file={tmp_path}/login"
     )
     assert listed.code == 0, listed.out
-    assert "nobody serves it" in listed.out
+    assert "no scheduler serves it" in listed.out

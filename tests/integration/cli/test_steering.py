@@ -242,7 +242,7 @@ class TestUpdate:
 
     def test_nothing_to_change_is_a_wrong_command_line(self, service: Service, capsys: Any) -> None:
         assert run_command_line(["update", "start"]) == 2
-        assert "What is to change?" in capsys.readouterr().err
+        assert "Nothing to change" in capsys.readouterr().err
 
     def test_a_wrong_option_is_told_and_nothing_is_ordered(
         self, service: Service, capsys: Any, options_file: Path
@@ -311,7 +311,8 @@ class TestUninstall:
         service.afterwards = self.gone("ps-0 on node1")
 
         assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 0
-        assert "Given up, because nobody answered: ps-0 on node1" in capsys.readouterr().out
+        given_up = "Given up, because its agent did not answer: ps-0 on node1"
+        assert given_up in capsys.readouterr().out
 
     def test_a_scheduler_that_has_gone_when_nothing_is_stored_has_done_its_work(
         self, service: Service, capsys: Any

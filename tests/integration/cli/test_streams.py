@@ -52,7 +52,7 @@ def test_what_is_printed_to_a_closed_stream_gets_into_no_file(tmp_path: Path) ->
 def test_a_full_disk_is_told_in_a_sentence(tmp_path: Path) -> None:
     ended = run("$COMMAND validate options.json > /dev/full", tmp_path)
     assert ended.returncode == 1
-    assert ended.stderr == "Error: What is printed cannot be written: No space left on device.\n"
+    assert ended.stderr == "Error: The output cannot be written: No space left on device.\n"
 
 
 def test_what_an_encoding_cannot_say_is_written_out(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_machine_without_such_a_service_is_not_asked_for_ever() -> None:
     found._watch()
     assert not changed.is_set()
     assert len(lines) == 1
-    assert lines[0].startswith("nothing is told of the end of this spot machine at http://")
+    assert lines[0].startswith("no notice of this spot machine can be read at http://")
 
 
 def test_the_status_tells_of_the_end_of_the_machine(start: Starter, served: Served) -> None:

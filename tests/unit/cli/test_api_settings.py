@@ -24,9 +24,9 @@ KEYS = "https://cluster.example/acs/api/v1/auth/jwks"
     ("values", "sentence"),
     [
         ({"api_token": "same", "api_read_token": "same"}, "are one"),
-        ({"api_dcos_keys": KEYS}, "one is nothing without the other"),
-        ({"api_dcos_operators": "alice"}, "one is nothing without the other"),
-        ({"api_open": "true", "api_read_token": "one"}, "an open API asks nobody"),
+        ({"api_dcos_keys": KEYS}, "give the keys together with at least one of the lists"),
+        ({"api_dcos_operators": "alice"}, "give the keys together with at least one of the lists"),
+        ({"api_open": "true", "api_read_token": "one"}, "an open API requires no token"),
         ({"api_open": "true", "api_from": "master.mesos"}, "or addresses that need none"),
         ({"api_dcos_keys": KEYS, "api_dcos_readers": "bob", "api_from": "m"}, "give one of them"),
         ({"api_from": "http://master.mesos"}, "must be names or addresses"),

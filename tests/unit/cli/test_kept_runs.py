@@ -158,14 +158,14 @@ def test_a_png_is_drawn_where_the_name_asks_for_one(
     assert (tmp_path / "auc.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_metric_that_nobody_told_is_named_with_those_that_there_are(
+def test_an_unknown_metric_is_named_with_the_known_ones(
     work: WorkDirectory, said: Said, tmp_path: Path
 ) -> None:
     keep(work, "digits", 1, 0.9)
     code, _, error = said("plot", "digits", "--metric", "lost", "--out", str(tmp_path / "a.svg"))
     assert (code, error) == (
         2,
-        "Error: --metric: nobody told lost; there are loss, auc. Did you mean loss?\n",
+        "Error: --metric: no run has lost; there are loss, auc. Did you mean loss?\n",
     )
 
 

@@ -256,7 +256,7 @@ class TestTfConfig:
 
     def test_refuses_a_member_without_an_address(self) -> None:
         spec = service(worker=2)
-        with pytest.raises(ValueError, match=r"worker-1 has no address .* epoch 1"):
+        with pytest.raises(ValueError, match=r"worker-1 has no address in version 1"):
             tf_config(spec, ClusterSpec(1, {"worker-0": "a:1"}), "worker-1")
 
 

@@ -70,7 +70,7 @@ def test_it_trains_on_for_as_long_as_there_is_no_other_place() -> None:
     assert scheduler.cluster.runner("worker-1").state == contract.RUNNER_RUNNING
     host = scheduler.state.tasks["worker-1"].hostname
     assert scheduler.state.job.why == (
-        f"{host} is taken back by whoever lends it: worker-1 trains on and looks for another place"
+        f"{host} is taken back by its provider: worker-1 trains on and looks for another place"
     )
 
 

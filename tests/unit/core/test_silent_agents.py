@@ -39,7 +39,10 @@ def told(*agents: KnownAgent, state: ServiceState | None = None) -> list[str]:
         ({"recovered": True}, "has not come back since another master leads"),
         ({"draining": "DRAINING", "deactivated": True}, "is being drained"),
         ({"draining": "DRAINED", "active": False}, "is drained"),
-        ({"deactivated": True, "active": False}, "is deactivated: the master offers it to nobody"),
+        (
+            {"deactivated": True, "active": False},
+            "is deactivated: the master offers it to no framework",
+        ),
         ({"active": False}, "does not answer the master"),
         ({"total": GPUS}, "has GPUs, and masters keep such machines from jobs that ask for none"),
         ({"region": "east"}, "in the region east, and the options name none"),
@@ -58,7 +61,7 @@ def test_a_machine_that_is_given_back_says_so() -> None:
     leaving = {"p-1": CapacityRecord(1, leaving=("HOST-A",))}
     state = replace(a_state(), capacity=leaving)
     (sentence,) = told(an_agent(deactivated=True, active=False), state=state)
-    assert sentence == "no offer from host-a: it goes back to whoever lends it"
+    assert sentence == "no offer from host-a: it goes back to its provider"
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_a_task_without_an_address_says_so():
     scheduler = launched(on_overlay())
     deploy = plans(scheduler.state.view())["deploy"]
     messages = [step.message for phase in deploy.phases for step in phase.steps]
-    assert "whose container's address Mesos has not told yet" in str(messages)
+    assert "Mesos has not reported the container's address yet" in str(messages)
 
 
 def test_with_the_agents_addresses_ports_are_taken_from_the_offer():

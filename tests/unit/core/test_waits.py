@@ -111,8 +111,8 @@ def test_a_gang_of_which_nobody_does_anything_is_told_of_and_then_starts_again()
     scheduler = a_job()
     let_rest(scheduler)
     (wait,) = told(scheduler)
-    assert "nobody does anything" in wait.why
-    assert "after 300 s of that (service.idle_seconds) everybody starts again" in wait.ends
+    assert "no task does anything" in wait.why
+    assert "after 300 s of that (service.idle_seconds) all tasks start again" in wait.ends
     scheduler.run(IDLE_SECONDS - 10)
     assert scheduler.state.job.incidents == ()
     scheduler.run(20)
@@ -189,7 +189,7 @@ def test_a_standstill_that_comes_again_and_again_ends_the_job():
             scheduler.run(IDLE_SECONDS + 5)
             recover(scheduler, 30)
     assert scheduler.state.job.verdict is not None
-    assert "nobody does anything" in scheduler.state.job.verdict.summary
+    assert "no task does anything" in scheduler.state.job.verdict.summary
 
 
 def test_a_report_of_before_says_nothing_of_a_new_start():

@@ -251,7 +251,7 @@ def test_what_looks_beyond_its_own_process_is_named_with_its_line(facts_of, sour
     ("source", "hidden"),
     [
         ("import horovod.tensorflow as hvd", "imports horovod"),
-        ("from . import absent", "imports what is not there"),
+        ("from . import absent", "imports a missing module"),
         ("import subprocess", "imports subprocess"),
         ("importlib.import_module(name)", "has importlib.import_module"),
         ("from importlib import import_module", "has import_module"),

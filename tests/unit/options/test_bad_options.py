@@ -12,7 +12,7 @@ PLACEMENT = (
     'placement constraints such as [["hostname", "UNIQUE"]] or hostname:UNIQUE,rack:LIKE:r[12]'
 )
 NAME = (
-    "lower-case letters, digits and hyphens, in groups parted by /, at most 63 characters "
+    "lower-case letters, digits and hyphens, in groups separated by /, at most 63 characters "
     "without the slashes"
 )
 OPERATORS = "UNIQUE, CLUSTER, GROUP_BY, LIKE, UNLIKE, MAX_PER, IS, IS_NOT"

@@ -393,8 +393,8 @@ def test_a_mistake_is_refused_with_one_line_that_says_it_all(
                 "checkpoints": {"uri": "s3://bucket"},
                 "s3": {"credentials": {"env": "AWS_"}},
             },
-            "s3.credentials: the docker containerizer knows no secrets: whoever may see the tasks "
-            "in Mesos sees these credentials.",
+            "s3.credentials: the docker containerizer has no secrets: every user of Mesos that may "
+            "see the tasks can read these credentials.",
         ),
     ],
 )

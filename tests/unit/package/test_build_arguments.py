@@ -35,7 +35,7 @@ def test_a_folder_of_this_machine_is_served_by_nobody_and_needs_to_be_the_output
     [
         ("ftp://example.org", "must be http://, https:// or file://"),
         ("dist/package", "must be http://, https:// or file://"),
-        ("file:///elsewhere", "nobody serves a file:// address"),
+        ("file:///elsewhere", "no server serves a file:// address"),
     ],
 )
 def test_an_address_from_which_nothing_can_be_had_is_refused(

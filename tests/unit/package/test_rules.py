@@ -90,7 +90,7 @@ def broken(package: Package, part: str, path: str, value: Any) -> Package:
             "https://example.org/x.zip",
             "default of service.job_url is not in resource.json",
         ),
-        ("resource", "assets/uris/scheduler-tar-gz", "{{artifact-dir}}/x", "nobody has filled"),
+        ("resource", "assets/uris/scheduler-tar-gz", "{{artifact-dir}}/x", "place without a value"),
         ("resource", "assets/uris/scheduler-tar-gz", "/tmp/x", "must be an address"),
         ("resource", "assets/uris/unused", "https://example.org/x", "is used nowhere"),
         ("resource", "cli/binaries/linux/x86-64/kind", "script", "of the kind executable"),
@@ -118,7 +118,7 @@ def test_what_is_required_is_missed(package: Package, key: str) -> None:
     ("edit", "message"),
     [
         (lambda t: t.replace("{{worker.count}}", "{{worker.number}}"), "no option and no resource"),
-        (lambda t: t.replace("{{worker.count}}", "3"), "the option worker.count reaches nobody"),
+        (lambda t: t.replace("{{worker.count}}", "3"), "nothing uses the option worker.count"),
         (lambda t: t.replace("{{#gpu_worker.port}}", "{{#service.name}}"), "is not open"),
         (
             lambda t: t.replace("{{#gpu_worker.port}}", "").replace("{{/gpu_worker.port}}", ""),

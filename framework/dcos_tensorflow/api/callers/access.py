@@ -23,11 +23,11 @@ from dcos_tensorflow.records import dataclass
 
 
 class OpenBinding(ValueError):
-    """The API would be open to the network without a token, and nobody asked for that."""
+    """The API would be open to the network without a token, and no flag asked for that."""
 
 
 class Right(enum.IntEnum):
-    """What somebody may do; each has those before it too."""
+    """What a caller may do; each has those before it too."""
 
     READ = 1
     OPERATE = 2
@@ -35,7 +35,7 @@ class Right(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who was let in."""
+    """A caller who was let in."""
 
     #: Who, in the words of the audit log: ``operator``, ``reader``, ``router``, ``dcos:alice``,
     #: ``anyone``.
@@ -45,7 +45,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why somebody was not let in."""
+    """Why a caller was not let in."""
 
     #: 401 for no token or a wrong one, 403 for one that may not do that, 429 for too many.
     status: int
@@ -54,7 +54,7 @@ class Refusal:
     caller: str = ""
     #: Seconds until the next try; 0 where waiting changes nothing.
     wait_seconds: int = 0
-    #: Whether somebody has tried a token, or an order that is not his: something to write down.
+    #: Whether it was a wrong token, or a verb without the right to it: something to write down.
     is_a_try: bool = False
 
 
@@ -70,14 +70,14 @@ class Logins(Protocol):
     """Who is let in beside those with a token of this service (``api.callers.dcos_tokens``)."""
 
     def caller(self, token: str) -> Caller | None:
-        """Return whose token that is; None when it is nobody's who may ask. It may wait."""
+        """Return whose token that is; None for an unknown one. It may wait."""
 
 
 #: Where no token is asked for.
 ANYONE = Caller("anyone", Right.OPERATE)
 OPERATOR = Caller("operator", Right.OPERATE)
 READER = Caller("reader", Right.READ)
-#: A proxy that has let somebody in.
+#: A proxy that has let its user in.
 ROUTER = Caller("router", Right.OPERATE)
 
 #: A shorter token may be found by trying: one a millisecond, for years, finds no longer one that
@@ -90,21 +90,22 @@ _NO_TOKEN = "this API needs its token: Authorization: Bearer <token>"
 def check_binding(host: str, guarded: bool, allow_open: bool) -> None:
     """Refuse to serve ``host`` unguarded, unless ``allow_open`` says that it is wanted.
 
-    Raises OpenBinding. Whoever reaches an open API can end the job.
+    Raises OpenBinding. Every client that reaches an open API can end the job.
     """
     if guarded or allow_open or is_loopback(host):
         return
     raise OpenBinding(
-        f"the API would listen on {host or 'all addresses'} without a token: whoever reaches it "
-        "could stop the job; set a token, bind to 127.0.0.1, or allow an open API explicitly"
+        f"the API would listen on {host or 'all addresses'} without a token, and every client that"
+        " reaches it could stop the job; set a token, bind to 127.0.0.1, or allow an open API"
+        " explicitly"
     )
 
 
 class Access:
     """Who is let in: ``token`` is the operator's, ``read_token`` one that may only read.
 
-    Who comes from ``trusted`` addresses needs none of these. Without any of the four nobody is
-    asked, and everybody may do everything.
+    Clients at ``trusted`` addresses need none of these. Without any of the four no token is
+    required, and every client may do everything.
     """
 
     def __init__(
@@ -188,7 +189,7 @@ class Access:
 def is_foreign(request: Request, *, asks: bool) -> bool:
     """Say whether a browser may have sent this for a page that is not ours.
 
-    Where nobody ``asks`` for a token, a name that means this machine is looked at too: any site's
+    If it ``asks`` for no token, a name that means this machine is looked at too: any site's
     may.
     """
     headers = request.headers

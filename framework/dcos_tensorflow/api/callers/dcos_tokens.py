@@ -1,9 +1,9 @@
-"""Whose tokens of DC/OS are let in: RS256, signed by a key of the cluster, for a user who is named.
+"""Which tokens of DC/OS are accepted: RS256, signed by a key of the cluster, for a listed user.
 
 Asked by ``api.callers.access`` where the operator has said where the cluster's keys are: its
-identity service (``https://<cluster>/acs/api/v1/auth/jwks``), or a file that holds what that
-answers. A token says who somebody is, never what he may do here: that is the operator's list.
-Tokens of Open DC/OS are signed with a secret of the cluster's own (HS256) and are nobody's here.
+identity service (``https://<cluster>/acs/api/v1/auth/jwks``), or a file with the same content. A
+token says who its user is, never what that user may do here: that is the operator's list. Tokens
+of Open DC/OS are signed with a secret of the cluster's own (HS256) and count for nothing here.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class KeyService:
         self._keys: tuple[PyJWK, ...] = ()
 
     def keys(self, *, fresh: bool = False) -> tuple[PyJWK, ...]:
-        """Return the keys, those of before while nobody answers. ``fresh`` asks again soon."""
+        """Return the keys, the last known ones without an answer. ``fresh`` asks again soon."""
         with self._lock:
             after = _AGAIN_SECONDS if fresh or not self._keys else _KEPT_SECONDS
             if self._asked_at is None or self._clock() - self._asked_at >= after:

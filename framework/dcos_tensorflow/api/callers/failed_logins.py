@@ -1,4 +1,4 @@
-"""How often somebody may say a wrong token: a bucket of tries for each peer that has.
+"""How often a client may say a wrong token: a bucket of tries for each peer that has.
 
 Asked by ``api.callers.access`` about a peer whose token is wrong. A bucket fills again with time,
 and what is kept of peers is bounded. Nothing here knows a token; a peer that never fails is not

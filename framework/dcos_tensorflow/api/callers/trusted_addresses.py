@@ -2,8 +2,7 @@
 
 Asked by ``api.callers.access``. On DC/OS that is Admin Router, on the masters: their names are
 looked up, and anew now and then, for masters come and go. An address is what the kernel says of a
-connection, nothing that a request says. Whoever can take such an address has the machine's network
-anyway.
+connection, not what a request says. A host that can take such an address has the network anyway.
 """
 
 from __future__ import annotations

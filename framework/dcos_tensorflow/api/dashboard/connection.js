@@ -41,7 +41,7 @@ export class Connection {
 
   /**
    * Returns the JSON of a path of the API. Throws Unauthorized, Refused, or a TypeError when
-   * nobody answers.
+   * the scheduler does not answer.
    * @param {string} path relative to the page, such as `v1/job`
    * @param {RequestInit} [more]
    */

@@ -1,5 +1,5 @@
 // The page of an embedded cluster: its agents, services and tasks, the sandboxes, and orders that
-// show what a loss does. Served by the master; it asks Mesos' /state again and again while somebody looks.
+// show what a loss does. Served by the master; it asks Mesos' /state again and again while it is visible.
 import { confirmation } from "./confirmation.js";
 import { Connection, Unauthorized } from "./connection.js";
 import { door } from "./door.js";
@@ -192,7 +192,7 @@ function turn() {
 }
 
 addEventListener("hashchange", turn);
-// A page that nobody looks at asks for nothing.
+// A hidden page asks for nothing.
 document.addEventListener("visibilitychange", () => document.hidden || known.connection === "locked" || look());
 turn();
 look();

@@ -92,6 +92,6 @@ function told(job, members, servers, others, last, taken) {
     : others.length > 1 ? `${counted(others.length, "task")} talk to each other.` : "One task trains alone.";
   const rest = members.length > MOST_NODES ? ` The first ${MOST_NODES} of ${members.length} are drawn.` : "";
   const whole = !last ? " No incident so far."
-    : ` Last incident: ${last.task}${taken.size ? `; with it died or restarted ${[...taken].filter((n) => n !== last.task).join(", ") || "nobody"}` : "; nobody else died of it"}.`;
+    : ` Last incident: ${last.task}${taken.size ? `; with it died or restarted ${[...taken].filter((n) => n !== last.task).join(", ") || "no task"}` : "; no other task died of it"}.`;
   return talk + rest + whole;
 }

@@ -199,9 +199,9 @@ function decoded(part) {
 }
 
 addEventListener("hashchange", turn);
-// Ages and elapsed times go on between events, while somebody looks.
+// Ages and elapsed times go on between events, while the page is visible.
 setInterval(() => document.hidden || know({ now: Date.now() / 1000 }), 1000);
-// A page that nobody looks at follows nothing.
+// A hidden page follows nothing.
 document.addEventListener("visibilitychange", () => (document.hidden ? connection.pause() : connection.resume()));
 turn();
 follow();

@@ -5,9 +5,9 @@ import { incidents } from "./overview.js";
 import { clock, duration, number } from "./words.js";
 
 const VERBS = [
-  ["restart", "Restart", "Its process is started again in its container, and with it whoever has to restart too."],
+  ["restart", "Restart", "Its process is started again in its container, with the tasks that have to restart too."],
   ["replace", "Replace", "It gets a new container, on another agent where there is one."],
-  ["pause", "Pause", "Its process is stopped, and with it whoever would have to restart too. Its container is kept."],
+  ["pause", "Pause", "Its process is stopped, with the tasks that would have to restart too. Its container is kept."],
   ["resume", "Resume", "Its process is started again."],
 ];
 

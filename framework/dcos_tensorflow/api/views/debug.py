@@ -1,4 +1,4 @@
-"""For whoever looks for a fault: ``/v1/debug/plans``, ``taskStatuses`` and ``reservations``.
+"""For the search for a fault: ``/v1/debug/plans``, ``taskStatuses`` and ``reservations``.
 
 The first two can be narrowed to a plan, a phase and a step; a name that does not exist is answered
 as the SDK does, with ``invalid-input``.

@@ -20,7 +20,7 @@ def capacity(state: ServiceState) -> schemas.Capacity:
     spec = state.spec.capacity
     if spec is None:
         raise ElementNotFound("capacity")
-    # Whoever buys no machines does not import it.
+    # A service that buys no machines does not import it.
     from dcos_tensorflow.capacity.billing.usage import BY_THE_HOUR, BY_THE_SECOND
     from dcos_tensorflow.capacity.status import document
     from dcos_tensorflow.scheduler.machines.ledger_records import ledger_of

@@ -26,7 +26,7 @@ _PARTS = {
 }
 _BROUGHT = frozenset({"start", "followed", "shown"})
 _PLURAL = frozenset({"checkpoints", "followed", "shown"})
-#: Where somebody must change something, or the task has lost its place.
+#: Where an operator must change something, or the task has lost its place.
 NEEDS_SOMEBODY = frozenset({"blocked", "lost"})
 
 

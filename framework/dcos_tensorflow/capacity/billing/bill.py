@@ -1,7 +1,7 @@
 """What machines have cost, for what, and what on-demand ones would have cost instead.
 
 Called with what the ledger knows of each machine (``usage``): at the end of a job, and whenever
-somebody asks. Pure. Nothing is bought or decided by it; a budget is held by the planner.
+a caller asks. Pure. Nothing is bought or decided by it; a budget is held by the planner.
 
 **How it is reckoned.** A machine is paid from its start to its end, in the tariff's increments and
 for its minimum at least, each second at the price of that second: prices hold until the next one.

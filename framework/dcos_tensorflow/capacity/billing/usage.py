@@ -1,6 +1,6 @@
 """What is known of a machine's use when it has to be paid: facts alone, no money.
 
-Filled by ``uses`` from the ledger of whoever buys, read by ``bill``. All moments are of one clock;
+Filled by ``uses`` from the ledger of the buyer, read by ``bill``. All moments are of one clock;
 how long a machine lived is what its provider says, for that is billed.
 """
 

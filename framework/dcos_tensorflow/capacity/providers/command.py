@@ -82,7 +82,7 @@ class CommandProvider:
         return pools
 
     def machines(self) -> Sequence[Machine]:
-        """Return the owner's machines; those of others are nobody's business here."""
+        """Return the owner's machines; those of others are no business of ours."""
         return [m for m in self._listed().machines if is_of(m.owner, self._owner)]
 
     def buy(self, order: Order) -> Bought:

@@ -83,7 +83,7 @@ _SHORTAGES = frozenset(
         "VcpuLimitExceeded",
     }
 )
-#: How EC2 names what somebody may not do.
+#: How EC2 names what a client may not do.
 _ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:\w+)")
 _NOT_FOUND = "InvalidInstanceID.NotFound"
 #: Ids in one call to end instances: a refused one concerns no others.

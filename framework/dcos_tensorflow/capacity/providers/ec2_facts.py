@@ -2,7 +2,7 @@
 
 Asked by ``ec2``. Types and zones change with years and are read once; spot prices are those of now.
 On-demand prices come from the operator: the API that tells them is another service, in another
-region, and knows nothing of what somebody has agreed with AWS.
+region, and knows nothing of what an account has agreed with AWS.
 """
 
 from __future__ import annotations

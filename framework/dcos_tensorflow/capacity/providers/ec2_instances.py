@@ -23,7 +23,7 @@ _STATES = {
 }
 #: EC2 itself has taken a spot machine back (EC2 User Guide, "State reason codes").
 _TAKEN_BACK = frozenset({"Server.SpotInstanceShutdown", "Server.SpotInstanceTermination"})
-#: When somebody ended an instance: "User initiated (2026-03-01 10:20:30 GMT)".
+#: When a user ended an instance: "User initiated (2026-03-01 10:20:30 GMT)".
 _ENDED = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 
 

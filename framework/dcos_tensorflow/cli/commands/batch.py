@@ -14,7 +14,7 @@ from dcos_tensorflow.client.told_units import told_units
 @click.command()
 @asks_about()
 def batch(asked: Asked) -> int:
-    """Show how far a batch is, and which shards have failed."""
+    """Show the progress of a batch and its failed shards."""
     if asked.as_json:
         show_json(told_units(asked, "shard"))
     else:

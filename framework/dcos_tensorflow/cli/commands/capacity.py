@@ -35,9 +35,9 @@ _NONE = "section capacity in the options of this service: no machines are bought
 
 @click.group(cls=NamedGroup)
 def capacity() -> None:
-    """Show the machines that are bought for a service, plan them, give them back.
+    """Show, plan and give back the machines that a service buys.
 
-    Or buy some for a whole cluster (up), and end them (down).
+    up buys machines for a whole cluster, and down ends them.
     """
 
 
@@ -47,8 +47,8 @@ def _of_cluster(function: F) -> F:
         "--cluster",
         type=OPTIONS_FILE,
         metavar="OPTIONS.json",
-        help="The machines of a whole cluster that up has bought by this file, in place of a"
-        " service's.",
+        help="Use the machines that up has bought for a whole cluster by this file, not those"
+        " of a service.",
     )
     return named(setting_flags(CLUSTER_SETTINGS)(function))
 
@@ -74,9 +74,9 @@ def _wait_flag(what: str) -> Callable[[F], F]:
 
 @capacity.command(name="up")
 @click.argument("options", metavar="OPTIONS.json", type=OPTIONS_FILE)
-@click.option("--machines", type=click.IntRange(min=1), required=True, help="How many in all.")
-@click.option("--stay", is_flag=True, help="Go on, and replace those that are taken back.")
-@_wait_flag("until all of them are agents")
+@click.option("--machines", type=click.IntRange(min=1), required=True, help="Total number.")
+@click.option("--stay", is_flag=True, help="Go on, and replace machines that are taken back.")
+@_wait_flag("until all machines are agents")
 @setting_flags(CLUSTER_SETTINGS)
 @work_dir_flag
 @json_flag
@@ -90,7 +90,7 @@ def capacity_up(
     as_json: bool,
     **settings: Any,
 ) -> int:
-    """Buy machines until a cluster has so many of these, for any service that comes."""
+    """Buy machines for all services of a cluster, until it has the given number."""
     from dcos_tensorflow.deploy.cluster_machines import up
 
     asked = _cluster(options, settings, work)
@@ -100,15 +100,15 @@ def capacity_up(
 
 @capacity.command(name="down")
 @click.argument("options", metavar="OPTIONS.json", type=OPTIONS_FILE)
-@click.option("--force", is_flag=True, help="End them whatever runs there.")
-@_wait_flag("until nothing runs there any more")
+@click.option("--force", is_flag=True, help="End them even while tasks run there.")
+@_wait_flag("until no task runs there")
 @setting_flags(CLUSTER_SETTINGS)
 @work_dir_flag
 @json_flag
 def capacity_down(
     options: Path, force: bool, wait: float, work: WorkDirectory, as_json: bool, **settings: Any
 ) -> int:
-    """End the machines that up has bought, each when the tasks there have ended."""
+    """End the machines that up has bought, each after the end of its tasks."""
     from dcos_tensorflow.deploy.cluster_machines import down
 
     asked = _cluster(options, settings, work)
@@ -128,19 +128,19 @@ def _show(found: Mapping[str, Any], as_json: bool) -> None:
 
 
 @capacity.command(name="status")
-@click.option("--bill", is_flag=True, help="Show what was paid, by type and market.")
+@click.option("--bill", is_flag=True, help="Show the payments by type and market.")
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.svg|FILE.png",
-    help="Draw the machines and what they cost over time.",
+    help="Draw the machines and their cost over time.",
 )
 @_of_cluster
 @asks_about()
 def capacity_status(
     asked: Asked, bill: bool, plot: Path | None, cluster: Path | None, **settings: Any
 ) -> int:
-    """Show what runs, why, and what it costs an hour."""
+    """Show the machines, the reason for each, and their cost per hour."""
     if plot is not None:
         can_be_drawn(plot)
     if cluster is not None:
@@ -167,10 +167,10 @@ def capacity_status(
 
 @capacity.command(name="plan")
 @click.argument("options", metavar="OPTIONS.json", type=OPTIONS_FILE)
-@click.option("--machines", type=click.IntRange(min=1), help="What up would buy for so many.")
+@click.option("--machines", type=click.IntRange(min=1), help="Plan a cluster of this size for up.")
 @json_flag
 def capacity_plan(options: Path, machines: int | None, as_json: bool) -> int:
-    """Show what would be bought now for a job. Nothing is bought."""
+    """Show the machines that a job would get now, without buying any."""
     from dcos_tensorflow.deploy.planned_machines import planned_machines
 
     found = planned_machines(options, machines)
@@ -198,15 +198,15 @@ def capacity_plan(options: Path, machines: int | None, as_json: bool) -> int:
     "every_of",
     type=OPTIONS_FILE,
     metavar="OPTIONS.json",
-    help="End every machine that carries the name of the service of these options, also without a"
-    " scheduler, and whatever runs there.",
+    help="End every machine with the name of the service in these options, with its tasks, also"
+    " without a scheduler.",
 )
 @_of_cluster
 @asks_about()
 def capacity_release(
     asked: Asked, every_of: Path | None, cluster: Path | None, **settings: Any
 ) -> int:
-    """Give machines back: those on which nothing runs."""
+    """Give idle machines back."""
     if cluster is not None:
         from dcos_tensorflow.deploy.cluster_machines import released
 

@@ -21,6 +21,6 @@ def cluster(asked: Asked) -> int:
     elif not found["epoch"]:
         say(f"{service.name} has no ClusterSpec yet: its tasks have no place.")
     else:
-        say(f"{service.name}: epoch {found['epoch']}, strategy {found['strategy']}")
+        say(f"{service.name}: version {found['epoch']}, strategy {found['strategy']}")
         say_lines(table(list(found["addresses"].items())))
     return 0

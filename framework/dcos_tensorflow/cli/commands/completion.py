@@ -16,7 +16,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> int:
-    """Print the script that completes commands, flags and names of services in a shell."""
+    """Print the script that completes commands in a shell."""
     root = context.find_root()
     made = get_completion_class(shell)
     if made is None:

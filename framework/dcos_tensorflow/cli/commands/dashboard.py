@@ -11,12 +11,12 @@ from dcos_tensorflow.client.page import show_page
 
 @click.command()
 @click.option("--open", "in_browser", is_flag=True, help="Open it in a browser.")
-@click.option("--token", "with_token", is_flag=True, help="Print the token that the page asks for.")
+@click.option("--token", "with_token", is_flag=True, help="Print the token for the page.")
 @asks_about()
 def dashboard(asked: Asked, in_browser: bool, with_token: bool) -> int:
-    """Show where the dashboard is."""
+    """Show the address of the dashboard."""
     client = asked.client()
-    # An address at which nobody answers, or that lets this command in as little, is told here.
+    # An address without an answer, or one that lets this command in as little, is told here.
     client.get("/v1/plans")
     return show_page(
         f"{client.api.url}/",

@@ -14,22 +14,22 @@ from dcos_tensorflow.client.output import show_json
 
 @click.group(cls=NamedGroup)
 def debug() -> None:
-    """Look inside the scheduler; everything is JSON in any case."""
+    """Look inside the scheduler; always prints JSON."""
 
 
 @debug.group(cls=NamedGroup)
 def config() -> None:
-    """See the configurations that are kept."""
+    """Show the stored configurations."""
 
 
 @debug.group(cls=NamedGroup)
 def state() -> None:
-    """See what the scheduler keeps beside them."""
+    """Show the other stored values."""
 
 
 @debug.group(name="pod", cls=NamedGroup)
 def debug_pod() -> None:
-    """Pause and resume single tasks, as pod pause and pod resume do."""
+    """Pause and resume single tasks, like pod pause and pod resume."""
 
 
 for _name in ("pause", "resume"):
@@ -59,7 +59,7 @@ def _add(
 
 
 _add(config, "list", "configurations", "Show the ids of all configurations, the target's first.")
-_add(config, "target", "configurations/target", "Show the configuration that runs or is wanted.")
+_add(config, "target", "configurations/target", "Show the target configuration.")
 _add(config, "target_id", "configurations/targetId", "Show the target's id, in a list.")
 _add(config, "show", "configurations", "Show one configuration.", item="ID", what="configuration")
 _add(
@@ -75,6 +75,6 @@ _add(
     state,
     "refresh_cache",
     "state/refresh",
-    "Refresh the cache, of which there is none.",
+    "Refresh the cache; the scheduler has none.",
     method="PUT",
 )

@@ -13,6 +13,6 @@ from dcos_tensorflow.client.output import show_json
 @click.command()
 @asks_about()
 def describe(asked: Asked) -> int:
-    """Show the options in force sorted by name, as JSON in any case."""
+    """Show the options in force, sorted by name, always as JSON."""
     show_json(options_in_force(asked), sort_keys=True)
     return 0

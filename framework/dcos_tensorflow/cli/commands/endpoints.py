@@ -16,7 +16,7 @@ from dcos_tensorflow.client.output import say_lines, show_json
 @click.argument("endpoint", metavar="[NAME]", required=False, shell_complete=endpoint_names)
 @asks
 def endpoints(asked: Asked, endpoint: str | None) -> int:
-    """Show the names of the endpoints, or where the tasks of one listen."""
+    """Show the endpoints, or the addresses of one."""
     if endpoint is None:
         show_json(asked.client().get("/v1/endpoints"))
         return 0

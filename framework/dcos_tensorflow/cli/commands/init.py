@@ -29,7 +29,7 @@ from dcos_tensorflow.client.output import say_lines, show_json
     metavar="FILE",
     help="The file to write.",
 )
-@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @script_flags
 @gpus_flag
 @json_flag
@@ -45,9 +45,9 @@ def init(
     name: str | None,
     as_json: bool,
 ) -> int:
-    """Write a first options file for a script, with the options that matter and why.
+    """Write a first options file for a script, with comments.
 
-    Without SCRIPT.py it is train.py or main.py of this folder, or the only script in it.
+    Without SCRIPT.py, init takes train.py or main.py of this folder, or its only script.
     """
     from dcos_tensorflow.deploy.job.commented_options import first_options, said_of
     from dcos_tensorflow.deploy.job.script_job import (

@@ -34,7 +34,7 @@ class _Listed:
     outcome: str
     #: In words, what else there is to say.
     why: str
-    #: Who serves it; empty when nobody does.
+    #: Who serves it; empty when no scheduler does.
     scheduler: str
 
 
@@ -42,7 +42,7 @@ class _Listed:
 @click.option(
     "--state",
     metavar="zk://HOST:PORT,...",
-    help="Show the services that keep their state in this ZooKeeper, wherever they are served.",
+    help="Show the services with their state in this ZooKeeper, on all machines.",
 )
 @zookeeper_flags
 @api_flags
@@ -163,7 +163,10 @@ def _stored_in(url: str) -> Sequence[_Listed]:
         raise CliError(f"The state store: {sentence(str(error))}", 8) from error
     return [
         _by_its_state(
-            url, each.folder, "" if each.leader else "nobody serves it", str(each.leader or "")
+            url,
+            each.folder,
+            "" if each.leader else "no scheduler serves it",
+            str(each.leader or ""),
         )
         for each in found
     ]

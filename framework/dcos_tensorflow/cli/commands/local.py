@@ -16,20 +16,20 @@ from dcos_tensorflow.client.work_directory import WorkDirectory
 
 @click.group()
 def local() -> None:
-    """Keep an embedded cluster running on this machine."""
+    """Run an embedded cluster on this machine."""
 
 
 @local.command()
 @agent_flags
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the master.")
-@click.option("--dcos", is_flag=True, help="Serve what the dcos command line needs, too.")
+@click.option("--dcos", is_flag=True, help="Also serve a local DC/OS for the dcos command line.")
 @click.option("--dcos-port", type=click.IntRange(0, 65535), help="Port of the local DC/OS.")
 @click.option(
     "--dcos-variant",
     type=click.Choice(["open", "enterprise", "old-open"]),
     help="enterprise allows updates to other package versions, old-open has no /cosmos/service.",
 )
-@click.option("--dcos-login", is_flag=True, help="Ask for DCOS_USERNAME and DCOS_PASSWORD.")
+@click.option("--dcos-login", is_flag=True, help="Require DCOS_USERNAME and DCOS_PASSWORD.")
 @click.option(
     "--dcos-core-cli", type=OPTIONS_FILE, metavar="ZIP", help="The plugin dcos-core-cli to serve."
 )
@@ -80,13 +80,13 @@ def local_status(work: WorkDirectory, as_json: bool) -> int:
 @local.command(name="dashboard")
 @click.argument("service", default="", shell_complete=service_names)
 @click.option("--open", "in_browser", is_flag=True, help="Open it in a browser.")
-@click.option("--token", "with_token", is_flag=True, help="Print the secret that it asks for.")
+@click.option("--token", "with_token", is_flag=True, help="Print the secret for the page.")
 @work_dir_flag
 @json_flag
 def local_dashboard(
     *, service: str, in_browser: bool, with_token: bool, work: WorkDirectory, as_json: bool
 ) -> int:
-    """Show where the page of the embedded cluster is: that of local up, or of a service's run."""
+    """Show the address of the page of local up's cluster, or of a service's own cluster."""
     from dcos_tensorflow.deploy.embedded import lasting
 
     directory = work.service(service).cluster if service else work.local

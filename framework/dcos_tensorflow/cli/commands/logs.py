@@ -46,7 +46,7 @@ class _Wanted:
     default=10,
     show_default=True,
     metavar="N",
-    help="Last lines of each task to begin with.",
+    help="Number of last lines of each task.",
 )
 @click.option(
     "--file",
@@ -59,7 +59,7 @@ class _Wanted:
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON, one object a line.")
 @with_asked
 def logs(asked: Asked, tasks: tuple[str, ...], follow: bool, lines: int, file: str) -> int:
-    """Show what tasks print: the named ones, those of a role, or all of them interleaved."""
+    """Show the output of single tasks, roles, or the whole job."""
     refuse_nonsense(file)
     wanted = _Wanted(tasks, file, lines, asked.as_json)
     service = asked.service()
@@ -118,7 +118,7 @@ class _Printer:
         complain(text)
 
     def gone(self) -> bool:
-        """Say whether whoever read our output has gone; a quiet job would never let us know."""
+        """Say whether the reader of our output has gone; a quiet job would never let us know."""
         try:
             watched = select.poll()
             watched.register(sys.stdout.fileno(), 0)

@@ -15,7 +15,7 @@ from dcos_tensorflow.client.output import show_json
 @click.command()
 @asks_about()
 def options(asked: Asked) -> int:
-    """Show the options in force, defaults included and secrets hidden, as JSON in any case."""
+    """Show the options in force as JSON, without secrets."""
     show_json(options_in_force(asked))
     return 0
 

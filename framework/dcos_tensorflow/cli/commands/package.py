@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def package() -> None:
-    """Look at the DC/OS package, and use it on a Marathon without DC/OS."""
+    """Use the DC/OS package on a Marathon without DC/OS."""
 
 
 @package.command()
@@ -39,7 +39,7 @@ def package() -> None:
 @click.option(
     "--artifact-url",
     metavar="URL",
-    help="Where the files of 'make package' are served from.",
+    help="URL from which the files of 'make package' are served.",
 )
 @click.option(
     "--repository",
@@ -80,7 +80,7 @@ def render(
     login_file: str,
     as_json: bool,
 ) -> int:
-    """Print the Marathon app that the package makes of these options, as JSON in any case."""
+    """Print the package's Marathon app for these options, always as JSON."""
     from dcos_tensorflow.options import load
     from dcos_tensorflow.options.sections.images import with_images
     from dcos_tensorflow.package.cosmos import RenderError, marathon_app

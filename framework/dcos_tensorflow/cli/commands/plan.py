@@ -51,13 +51,13 @@ class SdkGroup(NamedGroup):
 
 @click.group(cls=SdkGroup)
 def plan() -> None:
-    """See and steer plans: deploy, recovery, update, decommission."""
+    """Show and control plans, such as deploy and recovery."""
 
 
 @plan.command(name="list")
 @asks_about()
 def plan_list(asked: Asked) -> int:
-    """Show the names of all plans, as JSON in any case."""
+    """Show the names of all plans, always as JSON."""
     show_json(asked.client().get("/v1/plans"))
     return 0
 
@@ -143,11 +143,11 @@ def _part(phase: str | None, step: str | None) -> str:
 add_verbs(
     plan,
     (
-        ("start", "start", 0, "Resume a plan that is paused; start one again that is complete."),
-        ("stop", "stop", 0, "Pause a plan, and take back what was forced and approved in it."),
-        ("pause", "interrupt", 1, "Hold a plan or a phase back. It stays so until it is resumed."),
-        ("resume", "continue", 1, "Let a plan or a phase go on, or approve of a canary."),
+        ("start", "start", 0, "Resume a paused plan; start a complete one again."),
+        ("stop", "stop", 0, "Pause a plan, and withdraw its forced steps and approvals."),
+        ("pause", "interrupt", 1, "Pause a plan or a phase until it is resumed."),
+        ("resume", "continue", 1, "Resume a plan or a phase, or approve a canary."),
         ("force-restart", "restart", 2, "Start the tasks of a plan, a phase or a step again."),
-        ("force-complete", "forceComplete", 2, "Take a step for complete, whatever it is."),
+        ("force-complete", "forceComplete", 2, "Mark a step as complete, in every state."),
     ),
 )

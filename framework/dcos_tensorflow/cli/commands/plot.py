@@ -22,26 +22,26 @@ _MOST_RUNS = 8
 @click.argument(
     "names", nargs=-1, required=True, metavar="NAME[@RUN]...", shell_complete=service_names
 )
-@click.option("--metric", metavar="METRIC", help="What is drawn; the loss if it is not said.")
+@click.option("--metric", metavar="METRIC", help="Metric to draw; by default the loss.")
 @click.option(
     "--over",
     type=click.Choice(["steps", "time"]),
     default="steps",
     show_default=True,
-    help="What it is drawn over; where no steps are told, that is time.",
+    help="Horizontal axis; time if the run has no steps.",
 )
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
     metavar="FILE.svg|FILE.png",
-    help="Where the picture goes.",
+    help="File of the picture.",
 )
 @asks
 def plot(asked: Asked, names: tuple[str, ...], metric: str | None, over: str, out: Path) -> int:
-    """Draw the curves of a run, or of several over each other, with the incidents.
+    """Draw the curves of one or several runs, with their incidents.
 
-    NAME is the newest run of a service, NAME@3 its third; the command runs shows which there are.
+    NAME is the newest run of a service, NAME@3 its third; the command runs lists them.
     """
     from dcos_tensorflow.history.picture import Drawn, metrics_of, picture
 
@@ -57,7 +57,7 @@ def plot(asked: Asked, names: tuple[str, ...], metric: str | None, over: str, ou
     if wanted not in told:
         near = difflib.get_close_matches(wanted, told, 1)
         meant = f" Did you mean {near[0]}?" if near else ""
-        raise UsageError(f"--metric: nobody told {wanted}; there are {', '.join(told)}.{meant}")
+        raise UsageError(f"--metric: no run has {wanted}; there are {', '.join(told)}.{meant}")
     image = picture(drawn, wanted, over_time=over == "time")
     draw(image, out, tell=not asked.as_json)
     if asked.as_json:

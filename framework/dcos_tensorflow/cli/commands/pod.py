@@ -15,13 +15,13 @@ from dcos_tensorflow.plugin.trees import pod_lines, pods_lines
 
 @click.group(cls=NamedGroup)
 def pod() -> None:
-    """See and steer single tasks: a pod instance is a task."""
+    """Show and control single tasks: a pod instance is a task."""
 
 
 @pod.command(name="list")
 @asks_about()
 def pod_list(asked: Asked) -> int:
-    """Show the names of all pod instances, as JSON in any case."""
+    """Show the names of all pod instances, always as JSON."""
     show_json(asked.client().get("/v1/pod"))
     return 0
 
@@ -44,7 +44,7 @@ def pod_status(asked: Asked, pod_name: str | None) -> int:
 @click.argument("pod_name", metavar="POD")
 @asks
 def pod_info(asked: Asked, pod_name: str) -> int:
-    """Show what Mesos knows of a pod, as JSON in any case."""
+    """Show Mesos' data about a pod, always as JSON."""
     answer = asked.client().ask("GET", f"/v1/pod/{quote(pod_name)}/info")
     show_json(answer.found(_what(pod_name)))
     return 0

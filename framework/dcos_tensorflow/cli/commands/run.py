@@ -44,7 +44,9 @@ def run_flags(settings: Collection[str] = RUN_SETTINGS) -> Callable[[F], F]:
     flags: tuple[Callable[[F], F], ...] = (
         click.option("--local", is_flag=True, help="Run on the embedded cluster, the default."),
         click.option(
-            "--follow/--detach", default=True, help="Show progress to the end, or go on alone."
+            "--follow/--detach",
+            default=True,
+            help="Follow the job to its end, or run it in the background.",
         ),
         overrides_flag,
         setting_flags(settings),
@@ -71,10 +73,8 @@ def run_flags(settings: Collection[str] = RUN_SETTINGS) -> Callable[[F], F]:
 @script_flags
 @run_flags()
 @work_dir_flag
-@click.option("--resume", is_flag=True, help="Of a batch, work on what is missing alone.")
-@click.option(
-    "--update", is_flag=True, help="Let a job that has not ended go over to these options."
-)
+@click.option("--resume", is_flag=True, help="Of a batch, run only the shards without output.")
+@click.option("--update", is_flag=True, help="Change a job that has not ended to these options.")
 @json_flag
 def run(
     job: Path,
@@ -90,10 +90,10 @@ def run(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Deploy a job, follow it to its end, and exit as it did.
+    """Run a job, follow it to its end, exit with its exit code.
 
-    SCRIPT.py is run as it is, by one worker unless --workers says how many; what stands behind --
-    are its arguments. OPTIONS.json says everything else that there is to say.
+    SCRIPT.py runs unchanged, on one worker or on --workers many; the arguments after -- are the
+    script's. OPTIONS.json can set all other options.
     """
     from dcos_tensorflow.deploy.job.script_job import ScriptFlags, given_options
 
@@ -126,7 +126,7 @@ def deployed(
 ) -> int:
     """Run what ``read`` returns as ``flags`` say, those of ``run_flags``; return the exit code.
 
-    ``master`` is where it goes when nobody says it. Raises CliError and OptionsError.
+    ``master`` is where it goes when no flag says it. Raises CliError and OptionsError.
     """
     from dcos_tensorflow.deploy.embedded.machine import AgentWishes
     from dcos_tensorflow.deploy.run import run

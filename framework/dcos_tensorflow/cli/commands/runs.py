@@ -22,18 +22,18 @@ _SHOWN = 20
 
 @click.group(cls=GroupWithDefault, default=_LIST)
 def runs() -> None:
-    """Show the runs that are kept, of all services of this machine or of one.
+    """Show the former runs of one service, or of all.
 
-    RUNS NAME is RUNS LIST NAME.
+    runs NAME means runs list NAME.
     """
 
 
 @runs.command(name=_LIST)
 @click.option("--all", "-a", "whole", is_flag=True, help=f"Show all runs, not the newest {_SHOWN}.")
-@click.option("--metric", metavar="METRIC", help="Whose best value is shown.")
+@click.option("--metric", metavar="METRIC", help="Show the best value of this metric.")
 @asks_about()
 def runs_list(asked: Asked, whole: bool, metric: str | None) -> int:
-    """Show how each ended, how long it took, its best metric, its steps, and when it was."""
+    """Show the end, duration, best metric, steps and start of each run."""
     found = kept_runs(asked)
     shown = found if whole else found[:_SHOWN]
     if asked.as_json:
@@ -51,7 +51,7 @@ def runs_list(asked: Asked, whole: bool, metric: str | None) -> int:
 @click.argument("run", metavar="NAME[@RUN]", shell_complete=service_names)
 @asks
 def runs_show(asked: Asked, run: str) -> int:
-    """Show all that is known of a run, with its options; secrets are hidden in them.
+    """Show everything about a run, with its options, without secrets.
 
     NAME is the newest run of a service, NAME@3 its third.
     """

@@ -18,7 +18,7 @@ from dcos_tensorflow.deploy.settings import SETTINGS, collect, setting_flags, wi
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="JSON file of settings; the environment wins over it, flags win over both.",
+    help="JSON file of settings; the environment overrides it, flags override both.",
 )
 @click.option("--options-folder", type=click.Path(path_type=Path), hidden=True)
 @overrides_flag
@@ -33,8 +33,8 @@ def scheduler(
 ) -> int:
     """Serve a job as a daemon.
 
-    Each flag can also be given as DCOS_TENSORFLOW_<NAME> in the environment, or as <name> in the
-    --config file. Ending this process leaves all tasks running.
+    Each flag can also stand as DCOS_TENSORFLOW_<NAME> in the environment, or as <name> in the
+    --config file. The tasks run on when this process ends.
     """
     from dcos_tensorflow.deploy.daemon import serve
     from dcos_tensorflow.task.supervise.shield import keep_memory_private

@@ -1,7 +1,7 @@
 """``state``: what is kept of a service: whether it is sound, out into a file, and back.
 
 ``check`` and ``export`` only read, also while a scheduler serves. ``import`` writes where nothing
-is kept yet, and nobody serves.
+is kept yet, and no scheduler serves.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_READS = 20
 
 @click.group()
 def state() -> None:
-    """Look at what is kept of a service, save it to a file, and put it back."""
+    """Check, save and restore the stored state of a service."""
 
 
 def _place_flags(function: F) -> F:
@@ -42,8 +42,8 @@ def _place_flags(function: F) -> F:
         "--state",
         "url",
         metavar="URL",
-        help="Where it is kept, sqlite:///FILE or zk://HOST:PORT,...; else where the service's last"
-        " scheduler on this machine kept it.",
+        help="State store, sqlite:///FILE or zk://HOST:PORT,...; else that of the service's last"
+        " scheduler on this machine.",
     )
     return where(zookeeper_flags(name_flag(work_dir_flag(function))))
 
@@ -54,7 +54,7 @@ def _place_flags(function: F) -> F:
 def check(
     work: WorkDirectory, name: str | None, url: str | None, as_json: bool, **zookeeper: str | None
 ) -> int:
-    """Say whether what is kept of a service can be read, and what it is; change nothing."""
+    """Say whether a service's state is readable, and describe it; change nothing."""
     service, values = _kept(work, name, url, zookeeper)
     found = _restored(service, values)
     phase, tasks = str(found.job.phase), len(found.live_tasks)
@@ -80,9 +80,9 @@ def export(
     as_json: bool,
     **zookeeper: str | None,
 ) -> int:
-    """Save what is kept of a service to a new file that is yours alone; change nothing.
+    """Save a service's state to a new file that only you can read; change nothing.
 
-    It is saved as it is, damaged too. It holds the key that the service's tasks trust.
+    A damaged state is saved as it is. The file contains the key that the service's tasks trust.
     """
     from dcos_tensorflow.state.exported import Export, to_text
 
@@ -114,7 +114,7 @@ def import_(
     as_json: bool,
     **zookeeper: str | None,
 ) -> int:
-    """Put back what export has saved, where nothing is kept of the service and nobody serves it."""
+    """Restore an export into an empty state store, while no scheduler serves the service."""
     from dcos_tensorflow.client.stored import led
     from dcos_tensorflow.core.kept.paths import CONFIG_TARGET
     from dcos_tensorflow.core.model.actions import Write

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--follow", "-f", is_flag=True, help="Show progress until the job ends.")
 @asks_about()
 def status(asked: Asked, follow: bool) -> int:
-    """Show where a job stands, or how it ended."""
+    """Show the state of a job, or how it ended."""
     service = asked.service()
     try:
         client = service.connect()

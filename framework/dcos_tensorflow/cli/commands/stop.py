@@ -20,7 +20,7 @@ _WHY = "stopped from the command line"
 @timeout_flags("Wait until the job has ended.", 120.0)
 @asks_about(required=True)
 def stop(asked: Asked, wait: bool, seconds: float) -> int:
-    """End a job: its tasks are ended and its resources given back."""
+    """End a job and give its resources back."""
     service = asked.service()
     ended = stop_job(asked.work, service, _WHY, wait=wait, seconds=seconds, tell=complain)
     if ended is not None:

@@ -33,7 +33,7 @@ _COMMAND_LINE = ParameterSource.COMMANDLINE
 def sweep() -> None:
     """Show the leaderboard of a sweep.
 
-    SWEEP NAME is SWEEP BOARD NAME.
+    sweep NAME means sweep board NAME.
     """
 
 
@@ -44,7 +44,7 @@ def sweep() -> None:
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.svg|FILE.png",
-    help="Draw the best so far, and the finished trials in parallel coordinates.",
+    help="Draw the best value over time, and the finished trials in parallel coordinates.",
 )
 @asks_about()
 def sweep_board(asked: Asked, whole: bool, as_csv: bool, plot: Path | None) -> int:
@@ -65,7 +65,7 @@ def sweep_board(asked: Asked, whole: bool, as_csv: bool, plot: Path | None) -> i
 
 
 @sweep.command(name="best")
-@click.option("--run", "again", is_flag=True, help="Train with them as a job of its own, in full.")
+@click.option("--run", "again", is_flag=True, help="Train with them in full, as a job of its own.")
 @run_flags(_SETTINGS)
 @asks_about()
 def sweep_best(asked: Asked, again: bool, overrides: tuple[str, ...], **flags: Any) -> int:

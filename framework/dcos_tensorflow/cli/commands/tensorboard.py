@@ -14,7 +14,7 @@ from dcos_tensorflow.client.output import complain, say, show_json
 @click.option("--open", "in_browser", is_flag=True, help="Open it in a browser.")
 @asks_about()
 def tensorboard(asked: Asked, in_browser: bool) -> int:
-    """Show where TensorBoard is."""
+    """Show the address of TensorBoard."""
     client = asked.client()
     answer = client.ask("GET", "/v1/endpoints/tensorboard")
     if answer.is_missing:

@@ -20,7 +20,7 @@ _LOOK_SECONDS = 0.5
 #: How long a scheduler that was asked to uninstall has to begin with that.
 _HEARD_SECONDS = 2.0
 
-_UNFINISHED = "What it left is removed by dcos-tensorflow scheduler OPTIONS.json --uninstall."
+_UNFINISHED = "Run dcos-tensorflow scheduler OPTIONS.json --uninstall to remove the rest."
 
 
 @click.command()
@@ -28,7 +28,7 @@ _UNFINISHED = "What it left is removed by dcos-tensorflow scheduler OPTIONS.json
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @asks_about(required=True)
 def uninstall(asked: Asked, wait: bool, seconds: float, yes: bool) -> int:
-    """End a service and leave nothing behind: tasks, framework and state. Cannot be taken back."""
+    """End a service and remove its tasks, framework and state. Cannot be undone."""
     service = asked.service()
     try:
         client = service.connect()
@@ -132,5 +132,5 @@ def _uninstalled(asked: Asked, service: Service, given_up: list[str]) -> int:
         return 0
     say(f"{service.name} is uninstalled.")
     for left in given_up:
-        say(f"Given up, because nobody answered: {left}")
+        say(f"Given up, because its agent did not answer: {left}")
     return 0

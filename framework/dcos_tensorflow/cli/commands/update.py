@@ -27,7 +27,7 @@ _DEPLOY = "deploy"
 
 @click.group(cls=SdkGroup)
 def update() -> None:
-    """Change the options of a service that runs."""
+    """Change the options of a running service."""
 
 
 @update.command(name="start")
@@ -36,14 +36,14 @@ def update() -> None:
     "options_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="Options to lay over those in force; - reads standard input.",
+    help="Options to merge into those in force; - reads standard input.",
 )
 @overrides_flag
-@click.option("--replace", is_flag=True, help="Forget the options in force: FILE has all of them.")
+@click.option("--replace", is_flag=True, help="Replace the options in force: FILE has all options.")
 @click.option(
     "--published-defaults",
     is_flag=True,
-    help="Run 2 parameter servers and 3 workers where FILE does not name them.",
+    help="Run 2 parameter servers and 3 workers if FILE does not name these roles.",
 )
 @asks_about()
 def update_start(
@@ -54,11 +54,11 @@ def update_start(
     replace: bool,
     published_defaults: bool,
 ) -> int:
-    """Make other options the target: what differs is restarted."""
+    """Change the options; restart the tasks that the change concerns."""
     from dcos_tensorflow.options import as_given, given_part, load
 
     if options_file is None and (replace or not overrides):
-        raise UsageError("What is to change? Give --options, or --set for single options.")
+        raise UsageError("Nothing to change: give --options, or --set for single options.")
     source: Path | str = options_file or "{}"
     if str(options_file) == "-":
         source = sys.stdin.read()
@@ -82,7 +82,7 @@ def update_start(
 @click.argument("configuration", metavar="[ID]", required=False)
 @asks
 def update_rollback(asked: Asked, configuration: str | None) -> int:
-    """Go back to a configuration of before; without an id to the only other one."""
+    """Go back to an earlier configuration; without an id to the only other one."""
     body = json.dumps({"id": configuration}) if configuration else None
     answer = asked.client().ask("POST", "/v1/job/rollback", body)
     if answer.is_missing:
@@ -93,7 +93,7 @@ def update_rollback(asked: Asked, configuration: str | None) -> int:
 @update.command(name="configurations")
 @asks_about()
 def update_configurations(asked: Asked) -> int:
-    """Show the ids of all configurations, the target's first, as JSON in any case."""
+    """Show the ids of all configurations, the target's first, always as JSON."""
     show_json(asked.client().get("/v1/configurations"))
     return 0
 
@@ -102,17 +102,17 @@ def update_configurations(asked: Asked) -> int:
 @reasons_flag
 @asks_about()
 def update_status(asked: Asked, reasons: bool) -> int:
-    """Show how far an update is."""
+    """Show the progress of an update."""
     return show_plan(asked, _DEPLOY, reasons=reasons)
 
 
 add_verbs(
     update,
     (
-        ("pause", "interrupt", 0, "Keep the tasks that have not gone over yet as they are."),
-        ("resume", "continue", 0, "Go on with an update, or approve of its canary."),
+        ("pause", "interrupt", 0, "Keep the tasks with the old options as they are."),
+        ("resume", "continue", 0, "Go on with an update, or approve its canary."),
         ("force-restart", "restart", 2, "Start the tasks of an update, a phase or a step again."),
-        ("force-complete", "forceComplete", 2, "Leave a task as it is until the next update."),
+        ("force-complete", "forceComplete", 2, "Keep a task's old options until the next update."),
     ),
     _DEPLOY,
 )

@@ -30,7 +30,7 @@ _VARIABLES = (_MASTER_VARIABLE, "DCOS_TENSORFLOW_PUBLISHED_DEFAULTS")
 @click.argument("job", metavar="SCRIPT.py|OPTIONS.json", type=click.Path(path_type=Path))
 @script_flags
 @gpus_flag
-@click.option("--local", is_flag=True, help="As run on the embedded cluster, the default.")
+@click.option("--local", is_flag=True, help="For the embedded cluster, the default.")
 @overrides_flag
 @setting_flags(("master", "published_defaults"))
 @work_dir_flag
@@ -50,7 +50,7 @@ def validate(
     work: WorkDirectory,
     as_json: bool,
 ) -> int:
-    """Show what a job would run, or everything that is wrong with its options."""
+    """Show the tasks that a job would run, or all mistakes."""
     from dcos_tensorflow.core.cluster.cluster_spec import illegal_mix
     from dcos_tensorflow.deploy.job import describing
     from dcos_tensorflow.deploy.job.deployment import PreparedJob

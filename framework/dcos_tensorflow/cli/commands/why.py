@@ -13,7 +13,7 @@ from dcos_tensorflow.client.wording import table, untold
 @click.command()
 @asks_about()
 def why(asked: Asked) -> int:
-    """Say why a job is not further, per task and per offer."""
+    """Explain why a job waits, per task and per offer."""
     service = asked.service()
     found = service.connect().get("/v1/why")
     if asked.as_json:

@@ -1,7 +1,7 @@
 """Following a job to its end in the foreground: progress, Ctrl-C, signals, the exit code.
 
 Used by ``run``. The scheduler runs in this process; this is the main thread, which shows what the
-state says five times a second and asks what to do when somebody presses Ctrl-C.
+state says five times a second and asks what to do when the user presses Ctrl-C.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class PlainView:
 
 def view_for(stream: TextIO) -> View:
     """Return a live view where ``stream`` is a terminal that can show one, else plain lines."""
-    # What draws is imported where somebody may see it.
+    # What draws is imported where it may be seen.
     if not stream.isatty() and not any(map(os.environ.get, _FORCES)):
         return PlainView(stream)
     from rich.console import Console
@@ -116,7 +116,7 @@ def caught_signals() -> Iterator[Signals]:
         signals.ending = number
 
     before = {signal.SIGINT: signal.signal(signal.SIGINT, interrupted)}
-    # nohup's choice is kept: whoever ignores SIGHUP wants to outlive the terminal.
+    # nohup's choice is kept: a process that ignores SIGHUP wants to outlive the terminal.
     wanted = [n for n in _ENDING_SIGNALS if signal.getsignal(n) is not signal.SIG_IGN]
     before.update({number: signal.signal(number, ending) for number in wanted})
     try:
@@ -191,7 +191,7 @@ def follow(
 
 
 def wait_for_the_end(job: FollowedJob, signals: Signals) -> None:
-    """Wait until somebody ends what has outlived the job, here or from elsewhere.
+    """Wait until a user ends what has outlived the job, here or from elsewhere.
 
     Raises CliError when the scheduler ended by itself.
     """
@@ -202,7 +202,7 @@ def wait_for_the_end(job: FollowedJob, signals: Signals) -> None:
 
 
 def wait_for_machines(job: FollowedJob, signals: Signals) -> int:
-    """Wait until the machines that were bought are given back, or somebody does not want to.
+    """Wait until the machines that were bought are given back, or the user does not want to.
 
     Return how many are left. Raises CliError when the scheduler ended by itself.
     """

@@ -43,7 +43,7 @@ GIVE_UP_SECONDS = 15.0
 class Standing:
     """What is known of a job at one moment: the newest attempts, and whether it is done.
 
-    ``away`` says why nobody can be asked now; what is known is then what was known before.
+    ``away`` says why no scheduler can be asked now; what is known is then what was known before.
     """
 
     attempts: Mapping[str, Attempt] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Sink(Protocol):
         """Tell the person something that is no output of a task."""
 
     def gone(self) -> bool:
-        """Say whether nobody reads any more."""
+        """Say whether the reader has gone."""
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Follower:
     def run(self) -> None:
         """Show lines until the job is done and all of them are shown. Raises CliError."""
         for _ in range(_READERS):
-            # Daemons: one that waits for an agent must keep nobody here.
+            # Daemons: one that waits for an agent must not keep this process.
             threading.Thread(target=self._read_what_is_wanted, daemon=True).start()
         try:
             self._show_all()

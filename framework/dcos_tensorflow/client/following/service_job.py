@@ -28,7 +28,7 @@ def follow_service(
 ) -> dict[str, Any] | None:
     """Show progress until the job has ended, and return how; None once it is ``left`` alone.
 
-    ``tell`` is what a person hears while nobody answers for the job. Raises CliError for an answer
+    ``tell`` is what a person hears while the scheduler is away. Raises CliError for an answer
     that is none of its scheduler.
     """
     ended: dict[str, Any] | None = None
@@ -55,7 +55,7 @@ def follow_service(
 
 
 def _end_in(snapshot: Snapshot, service: Service) -> dict[str, Any] | None:
-    """Return how the job ended, as whoever served it here tells it, or as the API does."""
+    """Return how the job ended, as its scheduler here tells it, or as the API does."""
     if not snapshot.done:
         return None
     # What is kept here knows places on this machine, too, and is written a moment later.

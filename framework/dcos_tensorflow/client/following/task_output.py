@@ -1,7 +1,7 @@
 """What tasks have printed: from the scheduler's API while it runs, from the disk once it is gone.
 
-Used by ``logs``. Both places know a file by the attempt that wrote it, and by bytes: whoever reads
-on after an interruption, from the other place even, misses nothing and gets nothing twice.
+Used by ``logs``. Both places know a file by the attempt that wrote it, and by bytes: a reader that
+goes on after an interruption, from the other place even, misses nothing and gets nothing twice.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ApiOutput:
     """The files as a running scheduler reads them from the agents (``/v1/pod/<task>/files/``)."""
 
     def __init__(self, connect: Callable[[], SchedulerClient]) -> None:
-        """``connect`` returns whoever serves the service now; it raises SchedulerAway."""
+        """``connect`` returns a client of the present scheduler; it raises SchedulerAway."""
         self._connect = connect
 
     def read(self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES) -> Part:

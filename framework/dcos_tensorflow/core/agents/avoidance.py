@@ -1,6 +1,6 @@
 """Agents that are passed over for a while: those that failed our tasks, and those to be left.
 
-Asked by ``core.offers``; told by ``core.failures.incidents``, and where somebody asks for a
+Asked by ``core.offers``; told by ``core.failures.incidents``, and where an operator asks for a
 replacement. Nothing is refused for good: an agent that alone makes offers is taken in the end.
 """
 
@@ -32,7 +32,7 @@ def count(draft: Draft, agent_id: str, times: int = 1) -> None:
 
 
 def avoid(draft: Draft, agent_id: str) -> None:
-    """Leave an agent for a while, as somebody has asked for."""
+    """Leave an agent for a while, as an operator has asked for."""
     count(draft, agent_id, AVOIDED_AFTER)
 
 
@@ -67,7 +67,7 @@ def is_on(gang: GangDraft) -> bool:
 
 
 def has_just_begun(gang: GangDraft, names: Iterable[str]) -> bool:
-    """Say whether offers of other agents may still come for these: nobody holds offers for them."""
+    """Say whether offers of other agents may still come for these: no offers are held for them."""
     befores = (gang.tasks.get(name) for name in names)
     ended = [r.changed_at for r in befores if r is not None and r.terminal]
     return gang.now - max(ended, default=0.0) < gang.spec.gang.hold_seconds

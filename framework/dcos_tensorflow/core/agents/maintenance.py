@@ -55,7 +55,7 @@ def notice(gang: GangDraft, record: TaskRecord, at: float) -> None:
     gang.say(f"{record.hostname} says that it is taken back in {left:.0f} s")
     if gang.job.phase is JobPhase.RUNNING and draft.state.reservation_of(record.name) is None:
         moves = f"{record.name} trains on and looks for another place"
-        gang.explain(f"{record.hostname} is taken back by whoever lends it: {moves}")
+        gang.explain(f"{record.hostname} is taken back by its provider: {moves}")
 
 
 def advise(gang: GangDraft, record: TaskRecord) -> None:
@@ -73,7 +73,7 @@ def advise(gang: GangDraft, record: TaskRecord) -> None:
 
 
 def agents(draft: Draft) -> frozenset[str]:
-    """Return the agents of which somebody has said something that still counts."""
+    """Return the agents with a notice that still counts."""
     known = draft.state.maintenance
     taken_back = (agent for agent in known.noticed if _is_taken_back(draft, agent))
     advised = (agent for agent in known.advised if _is_advised(draft, agent))
@@ -102,7 +102,7 @@ def is_just_noticed(draft: Draft, agent_id: str) -> bool:
 
 
 def must_be_left(draft: Draft, agent_id: str) -> bool:
-    """Say whether an agent goes so soon that whoever is there has to leave, wherever to.
+    """Say whether an agent goes so soon that its tasks have to leave, wherever to.
 
     From a machine that is taken back that is as late as can be: until then there may be another
     place, and who trains meanwhile loses nothing.
@@ -129,7 +129,7 @@ def _is_advised(draft: Draft, agent_id: str) -> bool:
 def _is_announced(draft: Draft, agent_id: str) -> bool:
     """Say whether an agent's maintenance is near.
 
-    Nobody says that a maintenance was cancelled which we have agreed to: the master only stops
+    No message says that a maintenance was cancelled which we have agreed to: the master only stops
     asking for the agent again.
     """
     known = draft.state.maintenance

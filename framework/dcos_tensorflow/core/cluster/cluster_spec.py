@@ -10,10 +10,10 @@ The rules are TensorFlow's (``tensorflow/python/distribute/multi_worker_util.py`
 ``TFConfigClusterResolver``) and what was measured with versions 2.15 and 2.21:
 
 * only the jobs ``chief``, ``worker``, ``ps`` are ever listed; an unknown job is a ValueError there;
-* an evaluator is never listed, in nobody's cluster: a ParameterServerStrategy chief would wait for
+* an evaluator is never listed, in no task's cluster: a ParameterServerStrategy chief would wait for
   its gRPC server for ever;
 * ``ps`` is left out when there is none, and always for MultiWorkerMirrored: it would wait for it;
-* a job of one task has no ``TF_CONFIG``: it would make TensorFlow start a server for nobody.
+* a job of one task has no ``TF_CONFIG``: TensorFlow would start a server without clients.
 """
 
 from __future__ import annotations
@@ -218,14 +218,14 @@ def wait_for(spec: ServiceSpec, cluster: ClusterSpec, task: str, contract: str) 
 
     With sessions the order of a start is ps, chief, workers, evaluator. It is no nicety: a worker
     that arrives before the chief has initialised the variables sleeps 30 seconds between looks.
-    Where TensorFlow waits by itself nobody else does: importing it takes seconds, and all of them
+    Where TensorFlow waits by itself the runner does not: importing it takes seconds, and all tasks
     can do that at the same time. Only servers that are sure to be opened are waited for:
 
     * sessions (``between_graph``, and ``contract`` "function" under any strategy but
       ``independent``): index 0 of ``worker`` waits for every ps, the other workers for index 0 too;
-    * ``parameter_server``: nobody, the ClusterCoordinator's chief waits for every ps and worker;
-    * ``multi_worker``: nobody, TensorFlow's own barrier does it;
-    * ``independent``: nobody;
+    * ``parameter_server``: no task, the ClusterCoordinator's chief waits for every ps and worker;
+    * ``multi_worker``: no task, TensorFlow's own barrier does it;
+    * ``independent``: no task;
     * the evaluator waits for the decider where that one opens its port: sessions, and
       ``multi_worker`` with more than one member.
     """
@@ -316,4 +316,4 @@ def _position(cluster: ClusterSpec, task: str, jobs: Mapping[str, range]) -> tup
     for job, members in jobs.items():
         if place in members:
             return job, place - members.start
-    raise ValueError(f"{task} has no address in the ClusterSpec of epoch {cluster.epoch}")
+    raise ValueError(f"{task} has no address in version {cluster.epoch} of the cluster")

@@ -27,7 +27,7 @@ from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec, TaskRo
 
 #: How long a process waits for those that must start before it; then it starts all the same.
 WAIT_SECONDS = 300
-#: The same where only a command line is known: whether it opens TensorFlow's port, nobody knows.
+#: The same where only a command line is known: it may open TensorFlow's port or not.
 COMMAND_WAIT_SECONDS = 30
 
 #: The runner escalates by itself after the grace, and then keeps the last checkpoint and the logs:

@@ -1,7 +1,7 @@
 """Whose processes serve others: they never end by themselves, and save nothing. Pure.
 
-Asked where somebody is to be stopped (``orders``, ``core.restarts.restarts``, ``core.advance``),
-where nobody is to be waited for (``core.restarts.outcome``), and for a launch: TensorFlow's
+Asked where a task is to be stopped (``orders``, ``core.restarts.restarts``, ``core.advance``),
+where the job waits for no server (``core.restarts.outcome``), and for a launch: TensorFlow's
 ``Server.join`` never returns, and who waits in it hears of no handler of SIGTERM that the job's
 code has set.
 """

@@ -30,7 +30,7 @@ class Cause:
     unexplained: bool = False
 
 
-#: Mesos reasons that are nobody's fault in the job (mesos.proto, TaskStatus.Reason).
+#: Mesos reasons without a fault of the job (mesos.proto, TaskStatus.Reason).
 UNCHARGED_REASONS = frozenset(
     {
         "REASON_AGENT_DISCONNECTED",
@@ -78,7 +78,7 @@ START_TIMED_OUT = "start timed out"
 ENDED_BEFORE_PEERS = "ended before its peers"
 #: A parameter server that ended with 0 while others wait for it.
 SERVER_ENDED = "server ended"
-#: A gang of which nobody does anything.
+#: A gang in which no task does anything.
 STANDSTILL = "standstill"
 
 #: An end that Mesos or a machine tells of, or by a signal of which nothing tells.
@@ -123,7 +123,7 @@ def exit_code(message: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
-#: Signals and exit codes of somebody else's making: SIGINT, SIGUSR1, SIGKILL without a word of
+#: Signals and exit codes from outside the job: SIGINT, SIGUSR1, SIGKILL without a word of
 #: memory, SIGTERM (reference: what preempted processes exit with).
 INTERRUPTED_CODES = frozenset({130, 137, 138, 143})
 

@@ -1,7 +1,7 @@
 """What an incident costs: a retry, a wait, the unit of a slot, or the job.
 
-Called by ``core.failures.incidents`` for each one that it opens. What is nobody's fault is not
-charged; what never gets anywhere ends all the same.
+Called by ``core.failures.incidents`` for each one that it opens. A failure from outside the job is
+not charged; what never gets anywhere ends all the same.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _leave_bad_agent(gang: GangDraft, agent_id: str) -> None:
 
 def fail(gang: GangDraft, summary: str, exit_code: int) -> None:
     """End the job as failed."""
-    # Nobody is started again for the newest failure, nor was for those alike in the same start.
+    # No task is started again for the newest failure, nor was for those alike in the same start.
     count = gang.restart.count - own_errors.in_newest_start(gang.job.incidents)
     gang.restart = replace(gang.restart, count=max(count, 0))
     verdict = Verdict(Outcome.FAILED, exit_code, summary)

@@ -1,10 +1,10 @@
 """What it means when a member ends with 0 while the others still need it. Pure.
 
-Asked by ``core.failures.incidents``. An end with 0 is no failure of that member, and nobody starts
-it again for it; but a server has nothing to end for before the job does, and a member of a gang
-that makes each step together takes the others along. Both are mistakes of the job's code, which a
-new start makes again. A server that ends because the job does is no such case: whoever decides
-about the job may end a while after it.
+Asked by ``core.failures.incidents``. An end with 0 is no failure of that member, and it is not
+started again for it; but a server has nothing to end for before the job does, and a member of a
+gang that makes each step together takes the others along. Both are mistakes of the job's code,
+which a new start repeats. A server that ends because the job does is no such case: the decider
+may end a while after it.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _server(view: GangView, record: TaskRecord) -> EndedServer:
 
 
 def _must_listen(report: Report) -> bool:
-    """Say whether who waits does need the port: of a command nobody knows, it soon goes on."""
+    """Say whether the tasks that wait need the port: a command may soon go on without it."""
     return report.get("contract") != contract.CONTRACT_COMMAND
 
 

@@ -104,7 +104,7 @@ def _newest_of(incidents: Sequence[Incident], found: EvidenceFound) -> Incident 
 
 
 def ask_again(gang: GangDraft) -> None:
-    """Ask what sandboxes tell that nobody has asked: a scheduler before us may have, or it was no
+    """Ask what sandboxes tell that was not asked yet: a scheduler before us may have, or it was no
     matter as a task ended in the midst of a restart.
     """
     told = gang.service.state.told

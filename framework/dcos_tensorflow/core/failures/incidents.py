@@ -96,7 +96,7 @@ def add_server(gang: GangDraft, server: TaskRecord) -> bool:
     if server.began_at == incident.at and server.name in (incident.task, *incident.collateral):
         # It was launched anew in the step that lost it.
         return False
-    # While we heard nobody it may have ended at any time before we heard of it.
+    # While we heard of no task it may have ended at any time before we heard of it.
     known = gang.service.state.subscription
     began = (incident.at, known.registered_at, known.awake_since)
     heard_since = max(since for since in began if since <= server.changed_at)
@@ -156,7 +156,7 @@ def _ended_meanwhile(gang: GangDraft, effect: Incident) -> Failure | None:
 
 
 def _is_told_end(job: JobState, finished: TaskRecord) -> bool:
-    """Say whether an incident tells already of this end with 0: it is one, whoever fails of it."""
+    """Say whether an incident tells already of this end with 0: it is one for all its effects."""
     return any(
         incident.task_id == finished.task_id and incident.kind == causes.ENDED_BEFORE_PEERS
         for incident in job.incidents
@@ -275,7 +275,7 @@ def _with_collateral(incident: Incident, *names: str, more: int = 0) -> Incident
 
 
 def _may_be_effect(gang: GangDraft, incident: Incident, record: TaskRecord) -> bool:
-    """Say whether somebody in the incident takes this member along: else its error is its own."""
+    """Say whether a task in the incident takes this member along: else its error is its own."""
     strategy, decider = strategy_of(gang.view), gang.roster.decider
     return any(
         ends_with(strategy, decider, lost, record.name)

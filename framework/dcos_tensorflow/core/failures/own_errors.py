@@ -88,8 +88,8 @@ def why_no_more_shards(state: ServiceState, now: float) -> str:
 def may_be_of_all(view: GangView, now: float) -> bool:
     """Say whether other members may yet fail alike: they are not stopped before the back-off ends.
 
-    Members reach the same line seconds apart: whoever is stopped for the first that does never
-    tells that it would have failed, too.
+    Members reach the same line seconds apart: a task that is stopped for the first one that does
+    never tells that it would have failed, too.
     """
     if view.roster.is_of_slot or not view.job.incidents or now >= view.job.restart.due_at:
         return False

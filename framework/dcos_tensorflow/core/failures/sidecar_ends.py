@@ -2,7 +2,7 @@
 
 Asked by ``core.restarts.sidecars``, ``core.offers.launching`` and ``core.plans.standing``; decides
 by a record's counts and times alone, and changes nothing. A failure of its own is charged, as in
-the gang; an end that is nobody's fault in the job is not, and only what ends again and again at
+the gang; an end from outside the job is not, and only what ends again and again at
 once is given up for that.
 """
 

@@ -1,4 +1,4 @@
-"""Ends what waits for nothing: a job that a server has left, a gang of which nobody does anything.
+"""Ends what waits for nothing: a job that a server has left, a gang that does nothing.
 
 Called by ``core.advance`` while every member is wanted to run. Both are made sure of before
 anything is done: a server may end a moment before the job does, and a process that says nothing may

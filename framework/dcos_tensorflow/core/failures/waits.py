@@ -30,7 +30,7 @@ _WORDS_OF_ALL = "no step, no output and hardly any CPU time"
 
 @dataclass(frozen=True)
 class Wait:
-    """Somebody waits, for longer than a start takes."""
+    """A task waits, for longer than a start takes."""
 
     #: The tasks that wait ...
     tasks: tuple[str, ...]
@@ -52,7 +52,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Standstill:
-    """A gang of which nobody does anything, and nobody is known to wait for us."""
+    """A gang in which no task does anything, and none is known to wait for us."""
 
     idle: tuple[str, ...]
     #: Unix seconds.
@@ -61,14 +61,14 @@ class Standstill:
     @property
     def summary(self) -> str:
         """Return what is so, in one sentence."""
-        return f"nobody does anything ({_WORDS_OF_ALL}): {listed(self.idle)}"
+        return f"no task does anything ({_WORDS_OF_ALL}): {listed(self.idle)}"
 
 
 def standstill(view: GangView) -> Standstill | None:
-    """Return since when nobody of the gang does anything; None while somebody does, or may.
+    """Return since when no task of the gang does anything; None while one does, or may.
 
-    Whoever has ended, or waits for a peer's port, does nothing either. Of a task whose runner says
-    nothing, nobody knows.
+    A task that has ended, or waits for a peer's port, does nothing either. Of a task whose runner
+    says nothing, it is not known.
     """
     idle = view.tasks.having(Fact.IDLE) & view.roster.members
     if not idle or view.job.phase is not JobPhase.RUNNING:
@@ -86,8 +86,8 @@ def standstill(view: GangView) -> Standstill | None:
 def is_a_failure(view: GangView) -> bool:
     """Say whether a standstill of this gang, if it lasts, is one that a new start may mend.
 
-    Whoever is alone, or independent, may wait for anything in the world; and of code that nobody
-    has recognised nobody knows that its tasks wait for each other.
+    A single task, or independent ones, may wait for anything in the world; and of code that was not
+    recognised it is not known that its tasks wait for each other.
     """
     together = strategy_of(view) is not Strategy.INDEPENDENT and len(view.roster) > 1
     return together and knows_strategy(view) and view.spec.idle_seconds > 0
@@ -163,10 +163,10 @@ def _idle(view: GangView, *, decided: bool) -> Iterator[Wait]:
     if found is not None:
         limit = view.spec.idle_seconds
         if decided:
-            # Of that somebody's end was said to be the cause.
+            # Of that the end of a task was said to be the cause.
             return
         if is_a_failure(view):
-            ends = f"after {limit:g} s of that (service.idle_seconds) everybody starts again"
+            ends = f"after {limit:g} s of that (service.idle_seconds) all tasks start again"
         else:
             ends = "nothing ends that by itself: the tasks' logs may say what they wait for"
         yield Wait(found.idle, (), found.since, found.summary, ends)

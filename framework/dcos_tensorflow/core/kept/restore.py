@@ -86,7 +86,7 @@ def without_service(values: Mapping[str, bytes]) -> str:
 def configurations(values: Mapping[str, bytes]) -> tuple[dict[str, ServiceSpec], dict[str, str]]:
     """Return the stored configurations by id, and why others cannot be read.
 
-    One that is not the target is of no use when nobody can read it, and harms nothing.
+    One that is not the target is of no use when it cannot be read, and harms nothing.
     """
     found, unreadable = {}, {}
     for path in sorted(values):
@@ -207,7 +207,7 @@ def _epoch(values: Mapping[str, bytes], path: str) -> ClusterSpec | None:
 
 
 def _unit_run(values: Mapping[str, bytes], gang: str, now: float, units: int) -> UnitRun | None:
-    """Return what a slot runs; None for nothing, and for a unit that nobody knows."""
+    """Return what a slot runs; None for nothing, and for an unknown unit."""
     run = _kept(UnitRun, values, paths.unit(gang))
     if run is None or run.number >= units:
         return None

@@ -32,7 +32,7 @@ class KnownAgent:
     hostname: str
     #: Known from the registry alone: it has not come back to this leading master.
     recovered: bool = False
-    #: It is connected, and nobody has taken it out.
+    #: It is connected, and no operator has taken it out.
     active: bool = True
     #: An operator has taken it out ...
     deactivated: bool = False
@@ -80,7 +80,7 @@ def silent_agents(agents: Collection[KnownAgent], state: ServiceState) -> tuple[
     going = {name.lower() for name in emptied(state.capacity)}
     for agent in agents:
         goes = agent.agent_id in noticed or not names_of(agent).isdisjoint(going)
-        why = "it goes back to whoever lends it" if goes else _out_of_order(agent)
+        why = "it goes back to its provider" if goes else _out_of_order(agent)
         if not why and agent.agent_id not in heard:
             why = _kept_from_us(agent, state)
         if why:
@@ -110,7 +110,7 @@ def _out_of_order(agent: KnownAgent) -> str:
         done = agent.draining == "DRAINED"
         return "it is drained" if done else "it is being drained"
     if agent.deactivated:
-        return "it is deactivated: the master offers it to nobody"
+        return "it is deactivated: the master offers it to no framework"
     return "" if agent.active else "it does not answer the master"
 
 

@@ -3,7 +3,7 @@
 What comes from outside as an event is cut by ``of_event`` at the core's one door (``core.step``);
 what is made of it, and what a runner's report tells, is cut where it is made, with the bounds that
 stand here. Bytes are those of the JSON that is stored, where a letter may take six and an emoji
-twelve: no value of the state store is ever too large for what somebody has written. Pure.
+twelve: no written text is ever too large for a value of the state store. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dcos_tensorflow.core.contract import UNIT_RESULT_BYTES
 
 E = TypeVar("E")
 
-#: A sentence or a few: a message of Mesos, how a process ended, why somebody asks for something.
+#: A sentence or a few: a message of Mesos, how a process ended, the reason of an order.
 TEXT_BYTES = 2_000
 #: A word, a name, or a place in a file.
 NAME_BYTES = 300

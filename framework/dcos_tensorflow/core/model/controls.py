@@ -60,7 +60,7 @@ class Controls:
     paused_tasks: tuple[str, ...] = ()
     #: The configuration id whose canary the operator has approved.
     approved: str = ""
-    #: Attempts (Mesos task ids) whose end nobody waits for any more, though they may run.
+    #: Attempts (Mesos task ids) that may still run, and that the service waits for no more.
     let_go: tuple[str, ...] = ()
 
     def holds(self, plan: str, phase: str = "") -> bool:
@@ -68,7 +68,7 @@ class Controls:
         return plan in self.paused or (bool(phase) and f"{plan}/{phase}" in self.paused)
 
     def forced(self, task: str) -> bool:
-        """Say whether somebody said that the deployment is complete without this task.
+        """Say whether an operator said that the deployment is complete without this task.
 
         A sidecar is not started then, and the gang goes on without a member.
         """

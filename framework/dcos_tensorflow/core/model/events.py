@@ -75,7 +75,7 @@ class InverseOffer:
     """A request to leave an agent before it goes away for maintenance. Advisory in Mesos.
 
     ``start`` is when the agent goes, in unix seconds; ``duration`` is for how long, in seconds,
-    None when nobody knows. An empty ``agent_id`` means all agents that we have tasks on.
+    None when it is not known. An empty ``agent_id`` means all agents that we have tasks on.
     """
 
     inverse_offer_id: str
@@ -171,7 +171,7 @@ class QuotaSeen:
 
 @dataclass(frozen=True)
 class StopRequested:
-    """Somebody asked for the job's end: Ctrl-C, an API verb, uninstall."""
+    """The job is to end: Ctrl-C, an API verb, uninstall."""
 
     why: str
 
@@ -189,7 +189,7 @@ class PlanVerb(StrEnum):
 
 @dataclass(frozen=True)
 class PlanCommand:
-    """Somebody steers a plan of one gang. ``phase`` and ``step`` are names.
+    """An operator steers a plan of one gang. ``phase`` and ``step`` are names.
 
     Empty means the whole above.
     """
@@ -215,7 +215,7 @@ class PodVerb(StrEnum):
 
 @dataclass(frozen=True)
 class PodCommand:
-    """Somebody asks something of tasks, by name."""
+    """An operator asks something of tasks, by name."""
 
     verb: PodVerb
     tasks: tuple[str, ...]
@@ -271,7 +271,7 @@ class UnitPruned:
 class CapacityNoted:
     """Records of purchases are to be kept; None forgets one. Answered by CapacityKept.
 
-    ``number`` is the sender's own. Nobody buys or gives back a machine before the answer.
+    ``number`` is the sender's own. No machine is bought or given back before the answer.
     """
 
     number: int
@@ -282,7 +282,7 @@ class CapacityNoted:
 
 @dataclass(frozen=True)
 class ReleaseRequested:
-    """Somebody wants idle machines that were bought to go now."""
+    """An operator wants idle machines that were bought to go now."""
 
     why: str
 

@@ -55,7 +55,7 @@ RESTARTING_PHASES = frozenset(
 )
 #: Phases in which a member's end is looked at.
 WATCHED_PHASES = RESTARTING_PHASES | {JobPhase.RUNNING}
-#: Phases in which nobody of a restart set has been told to start.
+#: Phases in which no task of a restart set has been told to start.
 STOPPED_PHASES = RESTARTING_PHASES - {JobPhase.STARTING}
 #: Phases in which the verdict is known.
 ENDED_PHASES = frozenset({JobPhase.ENDING, JobPhase.DONE})
@@ -170,7 +170,7 @@ class Restart:
     #: The checkpoint step that every member of a gang which must agree on one restores; None: there
     #: is no checkpoint.
     restore_step: int | None = None
-    #: Unix seconds before which nobody starts again.
+    #: Unix seconds before which no task starts again.
     due_at: float = 0.0
     #: How many there were after failures.
     count: int = 0

@@ -35,7 +35,7 @@ class Offer:
 
     ``resources`` and ``ports`` are there for any task. Of these, ``fixed`` and ``fixed_ports`` are
     reserved to our Mesos role by an operator, and cannot be reserved once more. ``reserved`` is
-    what carries somebody's labels, ``mounts`` the sizes (MB) of whole disks that are free.
+    what carries another framework's labels, ``mounts`` the sizes (MB) of whole disks that are free.
 
     ``address`` is the agent's IP: what peers dial. ``zone`` and ``region`` come from the fault
     domain. ``unavailable_from`` is the start of a maintenance window in unix seconds.

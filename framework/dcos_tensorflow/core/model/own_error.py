@@ -1,8 +1,8 @@
 """The exception of the user's code that ended a start: by it two failures are the same, or not.
 
 Data that a task runner tells in its report and leaves in the sandbox (docs/task-runner.md), kept
-with the task and with the incident. ``core.failures.own_errors`` compares it; nobody compares what
-is rendered for people.
+with the task and with the incident. ``core.failures.own_errors`` compares it; the sentences that
+people read are never compared.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def idle_since(report: Report) -> float | None:
 
 
 def taken_back_at(report: Report) -> float | None:
-    """Return when the runner's machine is taken back, in unix seconds; None when nobody says so."""
+    """Return when the runner's machine is taken back, in unix seconds; None without a notice."""
     at = _notice(report).get("at")
     if _notice(report).get("kind") != contract.NOTICE_INTERRUPTION:
         return None

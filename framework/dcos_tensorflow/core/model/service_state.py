@@ -83,7 +83,7 @@ class OfferUse(StrEnum):
     RELEASED = "released"
     #: Nothing is wanted.
     UNWANTED = "unwanted"
-    #: It could hold nobody who waits.
+    #: No waiting task fits into it.
     UNFIT = "unfit"
     #: Everybody has found a place in others.
     UNNEEDED = "unneeded"
@@ -206,7 +206,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Maintenance:
-    """Which agents are to be taken down, as far as somebody said so. Unix seconds."""
+    """Which agents are announced to be taken down. Unix seconds."""
 
     #: Agent id -> when its maintenance begins ...
     starts: Mapping[str, float] = field(default_factory=dict)
@@ -276,7 +276,7 @@ class ServiceState:
     #: Agent id -> the times of recent failures of our tasks on it.
     agent_failures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     uninstall: Uninstall = Uninstall()
-    #: Nothing was stored when the service began, and nobody could say yet whether Mesos knows it:
+    #: Nothing was stored when the service began, and it is not known yet whether Mesos knows it:
     #: until that is known it is not registered.
     seeks_former_life: bool = False
     #: Units of work, of a service that has some.
@@ -295,7 +295,7 @@ class ServiceState:
     strays: Mapping[str, Stray] = field(default_factory=dict)
     #: Reservations whose offers are asked for, to give them back.
     awaited_back: frozenset[str] = frozenset()
-    #: Gangs of which nothing moves by time alone: nobody looks at them before they change.
+    #: Gangs in which time alone changes nothing: a step does not look at them before they change.
     at_rest: AbstractSet[str] = frozenset()
 
     @classmethod
@@ -369,7 +369,7 @@ class ServiceState:
 
     @property
     def tasks(self) -> Mapping[str, TaskRecord]:
-        """Return all tasks: where there are several gangs, put together for whoever shows them."""
+        """Return all tasks: where there are several gangs, put together to be shown."""
         if len(self.gangs) == 1:
             return self.only_gang.tasks
         return {name: record for g in self.gangs.values() for name, record in g.tasks.items()}

@@ -153,7 +153,7 @@ class TaskRecord:
 
     @property
     def had_failed_when_held(self) -> bool:
-        """Say whether the start before had failed when it was told to stop for somebody else."""
+        """Say whether the start before had failed when it was told to stop for another task."""
         return self.held and 0 < self.failed_start == self.start - 1
 
     @property

@@ -1,7 +1,7 @@
 """The tasks of one gang by name, and which of them are what: the core's index.
 
 A step asks which tasks are down, have stopped, are to be killed, many times a second; with
-thousands of tasks nobody may look at all of them for that. So what a record, its runner's report
+thousands of tasks a step must not look at all of them. So what a record, its runner's report
 and the roster say about a task is worked out when one of the three changes, as a set of
 :class:`Fact`, and the names that have a fact are kept together.
 
@@ -41,7 +41,7 @@ class Fact(Enum):
     ENDED = auto()
     FINISHED = auto()
     UNREACHABLE = auto()
-    #: Written to the store; nobody has spoken of it yet.
+    #: Written to the store; Mesos has not spoken of it yet.
     LAUNCHING = auto()
     #: Launched and not running yet.
     COMING_UP = auto()
@@ -236,7 +236,7 @@ class TaskTable(Mapping[str, TaskRecord]):
         return copy
 
     def close(self, opener: object) -> None:
-        """Let nobody change this table any more, and let go of the one that it was opened from."""
+        """Allow no more changes of this table, and let go of the one that it was opened from."""
         if self._opener is opener:
             self._opener = None
         self._since = None

@@ -86,7 +86,7 @@ class Unit:
     state: UnitState = UnitState.WAITING
     #: Attempts that are over.
     tries: int = 0
-    #: How many of them in a row ended by nobody's fault in the unit.
+    #: How many of them in a row ended by no fault of the unit.
     interruptions: int = 0
     #: The newest ones, at most ``bounds.FAILURES_OF_A_UNIT``.
     failures: tuple[UnitFailure, ...] = ()

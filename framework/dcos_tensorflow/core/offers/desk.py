@@ -200,14 +200,14 @@ def _most_of(wanted: Resources, there: Resources) -> Resources:
 
 
 def _decline_useless(draft: Draft, waiting: Mapping[GangDraft, _Look]) -> None:
-    """Hand back what is of use to nobody who waits."""
+    """Hand back what is of use to no waiting gang."""
     if not waiting:
         return
     looks = tuple(waiting.values())
-    nobody = set.intersection(*(set(look.useless) for look in looks))
+    in_vain = set.intersection(*(set(look.useless) for look in looks))
     by_reason: dict[str, list[str]] = {}
     for offer_id, reason in looks[0].useless.items():
-        if offer_id in nobody and offer_id in draft.state.desk.offers:
+        if offer_id in in_vain and offer_id in draft.state.desk.offers:
             by_reason.setdefault(reason, []).append(offer_id)
     seconds = min(look.useless_seconds for look in looks)
     for reason, offer_ids in by_reason.items():
@@ -238,7 +238,7 @@ def _hand_back_offers_of_leaving_agents(draft: Draft) -> None:
         for key, offer in draft.state.desk.offers.items()
         if maintenance.is_leaving(draft, offer.agent_id)
     }
-    # Who waits for a volume there hears of the agent as soon as nobody says any more that it goes.
+    # A task that waits for a volume there hears of the agent as soon as no notice counts any more.
     forgotten_in = min(going.values(), default=0.0)
     seconds = min(USELESS_REFUSE_SECONDS, max(SOON_REFUSE_SECONDS, forgotten_in))
     decline(draft, tuple(going), seconds, "the agent is to be taken down", OfferUse.LEAVING)
@@ -263,7 +263,7 @@ def _old_attempts_may_live(draft: Draft, reachable: frozenset[str]) -> Mapping[s
 
     An agent that makes offers is reachable. What we left behind on it is asked about and killed
     before the same task starts anywhere (rule 5). So is what the master still owes an answer about.
-    An operator may let go of an attempt: then nobody waits for its end.
+    An operator may let go of an attempt: then the service no longer waits for its end.
     """
     state = draft.state
     let_go = frozenset(state.controls.let_go)
@@ -328,7 +328,7 @@ def _want_nothing(draft: Draft) -> None:
 
 
 def _stop_looking(gang: GangDraft) -> None:
-    """Forget why nobody found a place: nobody looks for one."""
+    """Forget why no place was found: the gang looks for none."""
     before = gang.placing
     after = Placing(considered=before.considered, rounds=before.rounds)
     if after != before:
@@ -377,7 +377,7 @@ def _consider(gang: GangDraft, what: Wants) -> _Look:
     names = [request.name for request in what.others]
     late = avoided and not what.members and not result.complete
     if late and not avoidance.has_just_begun(gang, names):
-        # Nobody holds offers for these: they take now what is there.
+        # No offers are held for these: they take now what is there.
         result = place(what.every, offers, placed, salt=salt, preferred=preferred)
     misfits = result.misfits
     if what.members and what.others and not result.complete:
@@ -452,7 +452,7 @@ def _keep_waiting(gang: GangDraft, result: Placement) -> None:
 def _held_since(draft: Draft, gangs: Iterable[GangDraft]) -> float:
     """Return since when offers are held for these gangs, in unix seconds.
 
-    Nobody's hold begins where another's ends: what is in hand goes back in time.
+    A hold begins only where another's ends: what is in hand goes back in time.
     """
     began = [gang.placing.held_since for gang in gangs if gang.placing.held_since]
     came = (offer.received_at for offer in draft.state.desk.offers.values())

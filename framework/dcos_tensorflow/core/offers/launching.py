@@ -122,7 +122,7 @@ def _enter(
     before = dict(gang.epoch.addresses) if gang.epoch is not None else {}
     epoch = renew_epoch(gang)
     hosts = len({by_task[name].agent_id for name in members})
-    where = f"placed on {counted(hosts, 'agent')} (epoch {epoch.epoch})"
+    where = f"placed on {counted(hosts, 'agent')} (cluster version {epoch.epoch})"
     gang.placing = replace(gang.placing, rounds=0)
     if not held:
         gang.restart = replace(gang.restart, members=())

@@ -23,7 +23,7 @@ from dcos_tensorflow.core.restarts.backoff import spread
 FIRST_WAIT_SECONDS = 5.0
 MAX_WAIT_SECONDS = 300.0
 PERIOD_SECONDS = 900.0
-#: A launch that nobody spoke of for so long is asked about.
+#: A launch without any answer for so long is asked about.
 LAUNCH_SILENCE_SECONDS = 30.0
 #: The update that says how a task failed is waited for so long. Its agent sends it at once after a
 #: subscription, and again after 10 s and 20 s (recorded: unacked_retry).

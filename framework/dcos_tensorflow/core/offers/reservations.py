@@ -3,7 +3,7 @@
 Called by ``core.offers.desk`` first in each step, and where tasks are launched, replaced or removed
 (where they go is ``core.offers.volume_places``). A task with a volume goes back to the agent
 that has it, for as long as its options ask for it; only ``pod replace``, an agent that is gone for
-good, and an uninstall give it up. What carries our labels and is nobody's is given back when it is
+good, and an uninstall give it up. What carries our labels and no task's name is given back once
 offered: nothing in an offer is in use. What carries other labels, or none, is never touched (rule
 12). Level-triggered: an operation that did not succeed shows in the next offers and is asked for
 again.
@@ -75,7 +75,7 @@ def kept(state: ServiceState, reservation: Reservation) -> Kept:
 
 
 def _owner(state: ServiceState, task: str) -> GangView | None:
-    """Return the gang that has a task, or would have it once it is launched; None for nobody's."""
+    """Return the gang that has a task, or would have it once launched; None for an unknown one."""
     gang = state.gang_wanting(task)
     return state.view(gang.name) if gang is not None else None
 
@@ -162,7 +162,7 @@ def give_up(gang: GangDraft, name: str, why: str) -> None:
 
 
 def look_after(draft: Draft) -> None:
-    """Learn from tasks and offers what is there, and give back what nobody wants."""
+    """Learn from tasks and offers what is there, and give back what no task wants."""
     state = draft.state
     if not state.reservations and not any(o.reserved for o in state.desk.offers.values()):
         return

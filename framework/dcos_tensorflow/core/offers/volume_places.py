@@ -68,7 +68,7 @@ def kept_ports(view: GangView, name: str) -> tuple[int, ...]:
 
 
 def found_taken(view: GangView) -> Collection[str]:
-    """Return the tasks whose ports turned out to be taken by somebody else."""
+    """Return the tasks whose ports turned out to be taken by another program."""
     return {i.task for i in view.job.incidents if i.kind == PORT_TAKEN}
 
 

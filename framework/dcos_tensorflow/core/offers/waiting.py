@@ -1,7 +1,7 @@
 """Who waits for places, with what: the demand for machines, out of one state.
 
 Asked by ``scheduler.machines.buying`` beside the event loop. It asks ``core.offers.wants`` as a
-step does, in a draft that nobody keeps: nothing is changed.
+step does, in a draft that is thrown away: nothing is changed.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def _lost_members(gang: GangDraft) -> tuple[str, ...]:
         return ()
     lost = missing(view)
     if is_quiet(view) and (old := leaving(view)):
-        gang.block(f"nobody is placed before {listed([r.name for r in old])} left")
+        gang.block(f"no task is placed before {listed([r.name for r in old])} left")
         return ()
     if any(may_return(view, view.tasks.get(name), gang.now) for name in lost):
         return ()

@@ -201,7 +201,7 @@ def _stop(view: GangView, target: _Target) -> Ruling:
 
 def _force_restart(view: GangView, target: _Target) -> Ruling:
     if view.service.uninstall.asked or target.plan.name == DECOMMISSION:
-        raise Refused("what is being removed is not started again")
+        raise Refused("a task that is being removed does not start again")
     check_goes_on(view)
     keys = [step_key(target.plan.name, phase.name, step.name) for phase, step in target.steps]
     keys += deploy_keys(step.task for _, step in target.steps)
@@ -272,7 +272,7 @@ def _check_can_do_without(view: GangView, name: str, gang: tuple[str, ...]) -> N
             " without"
         )
     if name == view.roster.decider:
-        raise Refused(f"{name} decides about the job's end: nobody can do without it")
+        raise Refused(f"{name} decides about the job's end: the job cannot go on without it")
     if spec is None or spec.min_count is None:
         raise Refused(f"the job needs every {role}: it has no min_count that allows doing without")
     forced = tuple(n for n in view.roster.every if view.controls.forced(n))

@@ -2,7 +2,7 @@
 
 Called by ``core.operator.plan_control.rule``. A pod of the DC/OS SDK is a task here. Nothing is
 carried out. An old attempt of a task, or a task of ours that should not exist, goes by its Mesos
-task id alone: ``replace`` lets go of it, so that nobody waits for its end any more.
+task id alone: ``replace`` lets go of it, so that the service no longer waits for its end.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def rule_pod(state: ServiceState, command: PodCommand) -> Ruling:
 def _let_go(controls: Controls, old: Names) -> Ruling:
     """Wait no more for attempts that were given up and may still run.
 
-    By their ids alone: a person that replaces a task by name does not mean to have two of it.
+    By their ids alone: an operator who replaces a task by name does not mean to have two of it.
     """
-    why = f"nobody waits for the end of {', '.join(old)} any more"
+    why = f"the scheduler no longer waits for the end of {', '.join(old)}"
     let_go = tuple(dict.fromkeys((*controls.let_go, *old)))
     if let_go == controls.let_go:
         return unchanged(controls, Answer.ALREADY, why)

@@ -109,7 +109,7 @@ def _start_again(
 
 
 def _give_up(draft: Draft, name: str) -> None:
-    """Wait no more for the end of a task that nobody can reach; should it return, it is killed."""
+    """Wait no more for the end of a task out of reach; should it return, it is killed."""
     gang = draft.gang_with(name)
     if gang is not None and not gang.tasks[name].terminal:
         _abandon(gang, gang.tasks[name])
@@ -173,7 +173,7 @@ def _kind(spec: ServiceSpec) -> UnitKind | None:
 def _is_joined_or_left(before: ServiceSpec, after: ServiceSpec) -> bool:
     """Say whether others join the only task that trains, or leave it alone.
 
-    Where nobody has named a strategy that is none of its own: the code is the same, and what one
+    Options that name no strategy never differ in theirs: the code is the same, and what one
     worker has saved the first of several restores.
     """
     unnamed = before.strategy is after.strategy is Strategy.AUTO
@@ -194,7 +194,7 @@ def _changed_volume(before: ServiceSpec, after: ServiceSpec, roles: Collection[T
 
 
 def _lost_provider(state: ServiceState, after: ServiceSpec) -> str:
-    """Return why machines cannot be had from elsewhere: nobody would end those that are there."""
+    """Return why machines cannot be had from elsewhere: those that are there would never end."""
     left = machines_left(state.capacity)
     before = state.spec.capacity
     if not left or before is None:

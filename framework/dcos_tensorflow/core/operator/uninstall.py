@@ -66,7 +66,7 @@ def _watch_ending(draft: Draft) -> None:
         return
     machines = machines_left(state.capacity)
     if machines and not state.removal.torn_down_at:
-        # However long it takes: nobody would know of them afterwards, and they cost money.
+        # However long it takes: no record of them would be left afterwards, and they cost money.
         for gang in draft.gangs():
             gang.explain(f"uninstall: waits for the end of {counted(machines, 'bought machine')}")
         return
@@ -93,7 +93,7 @@ def _is_something_left(draft: Draft) -> bool:
 
 
 def _still_reserved(state: ServiceState) -> tuple[Reservation, ...]:
-    """Return what is to be given back before the framework goes: afterwards nobody can."""
+    """Return what is to be given back before the framework goes: afterwards it cannot be."""
     if not state.framework_id:
         return ()
     given_up = state.controls.completed
@@ -116,7 +116,7 @@ def _given_up(state: ServiceState) -> tuple[str, ...]:
 
 
 def _is_torn_down(draft: Draft) -> bool:
-    """Remove the framework; say whether nothing was heard against that, or nobody can be told.
+    """Remove the framework; say whether nothing was heard against that, or no master can be told.
 
     The id is kept until then: a scheduler that finds it after a crash tears down again.
     """

@@ -3,7 +3,7 @@
 ``core.placement.place`` calls it where ``core.placement.few`` does not do. Made for 10,000 agents:
 they are columns of a table that is kept from one decision to the next
 (``core.placement.agent_table``), a task costs the rows that it changes
-(``core.placement.packing``), and what nobody asks for is not worked out.
+(``core.placement.packing``), and only what a caller asks for is worked out.
 
 What is preferred is told in ``core.placement.packing``, what is tried and what is not found in
 ``core.placement.search``.

@@ -1,4 +1,4 @@
-"""Why a task went nowhere and why an offer helps nobody, in words.
+"""Why a task went nowhere and why an offer helps no task, in words.
 
 ``core.placement.place`` calls it for tasks that were not placed and for the offers that hold none.
 The conditions are those that the packing itself applied (``Packing.checks``), so an explanation

@@ -1,7 +1,7 @@
 """The offers in hand as a service keeps them for placement, from one decision to the next.
 
 ``core.offers.desk`` has one beside its offers. The table of them (``core.placement.agent_table``)
-is made when somebody looks at it, of the last one that was made: who never does needs no numpy.
+is made when a decision looks at it, of the last one that was made: unseen, it needs no numpy.
 """
 
 from __future__ import annotations

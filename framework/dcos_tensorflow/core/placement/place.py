@@ -1,7 +1,7 @@
 """Which task goes to which agent, and why a task goes nowhere.
 
 ``core.offers.desk`` calls :func:`place` with what is wanted, the offers in hand and what runs.
-The answer is a value: assignments, misfits each with its reason, and which offers help nobody.
+The answer is a value: assignments, misfits each with its reason, and which offers help no task.
 Nothing is accepted, declined
 or remembered here.
 
@@ -108,7 +108,7 @@ class Placement:
     def useless_offers(self) -> Mapping[str, str]:
         """Return the offers that could hold none of the tasks, not even alone, and why.
 
-        Worked out when it is asked for: where all have a place nobody does.
+        Worked out when it is asked for: where all have a place it is not.
         """
         return self.why_useless()
 

@@ -20,7 +20,7 @@ class Status(StrEnum):
     """The SDK's status values of a step, a phase or a plan."""
 
     ERROR = "ERROR"
-    #: Somebody has to say go on.
+    #: An operator has to say go on.
     WAITING = "WAITING"
     PENDING = "PENDING"
     #: A place was found; the rest of the gang has none yet.

@@ -21,7 +21,7 @@ STARTING_STATES = frozenset({TaskState.LAUNCHING, TaskState.STAGING, TaskState.S
 def where(record: TaskRecord) -> str:
     """Return where a task has its container."""
     if not record.address:
-        return f"on {record.hostname}, whose container's address Mesos has not told yet"
+        return f"on {record.hostname}; Mesos has not reported the container's address yet"
     port = f":{record.ports[0]}" if record.ports else ""
     return f"on {record.hostname} at {record.address}{port}"
 

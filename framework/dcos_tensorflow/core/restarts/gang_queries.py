@@ -134,7 +134,7 @@ def leaving(view: GangView) -> tuple[TaskRecord, ...]:
 
 
 def is_quiet(view: GangView) -> bool:
-    """Say whether nobody trains: the decider and all that restart have said that they stopped."""
+    """Say whether no task trains: the decider and all that restart have said that they stopped."""
     if view.job.phase not in STOPPED_PHASES:
         return False
     concerned = {*scope(view), view.roster.decider}

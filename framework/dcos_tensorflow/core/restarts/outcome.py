@@ -45,7 +45,7 @@ def has_succeeded(view: GangView) -> bool:
 def servers(view: GangView) -> Iterator[str]:
     """Yield the tasks that have nothing to end for before the job does: their processes serve.
 
-    Of many workers that have finished nobody asks each again and again.
+    Many workers that have finished are not asked again and again.
     """
     serving = serving_roles(view.spec, view.job.strategy_seen)
     for role in view.spec.roles:

@@ -1,4 +1,4 @@
-"""Restarts that somebody or something asks for while nothing has failed.
+"""Restarts that an operator or the cluster asks for while nothing has failed.
 
 Called by ``core.advance`` while the job runs. In this order, one at a time: an agent that is to be
 taken down, members that were added or are not wanted any more, a task that an operator pauses or

@@ -16,7 +16,7 @@ from dcos_tensorflow.core.spec.service_spec import Strategy, TaskRole, split_tas
 
 
 class Loss(StrEnum):
-    """How somebody was lost, as its peers see it."""
+    """How a task was lost, as its peers see it."""
 
     #: The process ended; the kernel closed its connections, and it can be back at its address.
     PROCESS = "process death"
@@ -24,7 +24,7 @@ class Loss(StrEnum):
     MOVED = "moved"
     #: Its machine is gone or cut off: no connection was closed, TensorFlow notices nothing.
     SILENT = "silent loss"
-    #: The training does not go on, and nobody knows whose fault it is.
+    #: The training does not go on, and the task at fault is not known.
     STALLED = "stalled"
 
 
@@ -58,7 +58,7 @@ RESTART_SETS: Mapping[Strategy, Mapping[tuple[Part, Loss], frozenset[Who]]] = {
         (Part.WORKER, Loss.SILENT): _IT_AND_CHIEF,
         (Part.PS, Loss.PROCESS): _IT_AND_CHIEF,
         (Part.PS, Loss.MOVED): _IT_AND_CHIEF,
-        # Workers that nobody touches stay stuck on the dead connection (measured).
+        # Workers that do not restart stay stuck on the dead connection (measured).
         (Part.PS, Loss.SILENT): _ALL_BUT_PS,
         (Part.CHIEF, Loss.PROCESS): _IT,
         (Part.CHIEF, Loss.MOVED): _IT,
@@ -84,7 +84,7 @@ RESTART_SETS: Mapping[Strategy, Mapping[tuple[Part, Loss], frozenset[Who]]] = {
     },
 }
 
-#: Nobody knows which waits for which: all start again; independent tasks wait for nobody.
+#: Which task waits for which is not known: all start again; independent tasks wait for none.
 STALLED_SETS: Mapping[Strategy, frozenset[Who]] = {
     Strategy.PARAMETER_SERVER: _ALL,
     Strategy.MULTI_WORKER: _ALL,

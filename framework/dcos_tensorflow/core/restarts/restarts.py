@@ -2,7 +2,7 @@
 
 Called by ``core.advance``; ``core.failures.incidents`` and ``core.restarts.planned_changes`` begin
 one. A member that has a container keeps it: its runner stops the process and starts it again.
-Nobody of a restart set starts before all of it has stopped, so that no new process meets an old one
+No task of a restart set starts before all of it has stopped: no new process meets an old one
 of a peer. Members that are not in the set train on.
 """
 
@@ -88,7 +88,7 @@ def _who_stop_later(view: GangView, busy: Collection[str]) -> frozenset[str]:
     """Return who of those that still train is not told yet to stop, when nothing has failed.
 
     The decider goes first, to save; independent tasks each for themselves. Servers go last, and all
-    together: whoever they serve saves through them.
+    together: the tasks that they serve save through them.
     """
     decider = view.roster.decider
     if decider in busy and strategy_of(view) is not Strategy.INDEPENDENT:
@@ -144,7 +144,7 @@ def _give_up_container(gang: GangDraft, record: TaskRecord) -> None:
 
 
 def watch_backing_off(gang: GangDraft) -> None:
-    """BACKING_OFF: go on when the time has come and nobody holds recovery back."""
+    """BACKING_OFF: go on when the time has come and no operator holds recovery back."""
     if gang.now < gang.restart.due_at:
         return
     held = _held_back(gang) or _idle(gang)
@@ -181,7 +181,7 @@ def _go_on(gang: GangDraft) -> None:
     running = set(scope(view)) - view.tasks.having(Fact.STOPPED)
     if running:
         back = they(gang.roster.in_order(running), "are")
-        gang.enter(JobPhase.STOPPING, f"{back} stopped before anybody starts")
+        gang.enter(JobPhase.STOPPING, f"{back} stopped before any task starts")
     elif not _waits_for_old_peers(gang):
         _begin_with_a_unit(gang)
 
@@ -195,7 +195,7 @@ def _place(gang: GangDraft, lost: tuple[str, ...]) -> None:
 def watch_placing(gang: GangDraft) -> None:
     """PLACING: left by ``core.offers.launching``, or when the missing members have come back."""
     if gang.restart.members and not missing(gang.view):
-        gang.enter(JobPhase.STOPPING, "everybody has a container again")
+        gang.enter(JobPhase.STOPPING, "every task has a container again")
 
 
 def watch_staging(gang: GangDraft) -> None:
@@ -206,7 +206,7 @@ def watch_staging(gang: GangDraft) -> None:
         if not view.tasks.having(Fact.UNREACHABLE).issuperset(lost):
             # Options removed it, and its container with it, and brought it back.
             _place(gang, lost)
-        # A member out of reach may return: nobody starts without it.
+        # A member out of reach may return: no task starts without it.
         return
     launched = view.tasks.having(Fact.HELD).intersection(scope(view))
     busy = launched - view.tasks.having(Fact.STOPPED)
@@ -233,7 +233,7 @@ def _waits_for_old_peers(gang: GangDraft) -> bool:
     """Say whether a task that leaves or was given up trains yet; ``core.advance`` kills it.
 
     A server that leaves does nothing for those who do not know of it: unless the gang starts as a
-    whole, nobody waits for its end.
+    whole, no task waits for its end.
     """
     view = gang.view
     if not is_quiet(view):
@@ -243,7 +243,7 @@ def _waits_for_old_peers(gang: GangDraft) -> bool:
     old = [r.name for r in leaving(view) if whole or not serves(spec, seen, r.name)]
     old += [key for key in view.service.strays if _is_of(gang, key) and key not in let_go]
     if old:
-        gang.block(f"nobody starts before the end of {listed(old)}, being killed")
+        gang.block(f"no task starts before the end of {listed(old)}, being killed")
     return bool(old)
 
 
@@ -278,7 +278,10 @@ def begin(gang: GangDraft) -> None:
     at = f" from step {restored}" if known else ""
     number = view.epoch.epoch if view.epoch is not None else 0
     gang.restart = replace(gang.restart, restore_step=restored, planned=False, replacing=())
-    gang.enter(JobPhase.STARTING, f"{they(starting or ['nobody'], 'start')}{at} (epoch {number})")
+    gang.enter(
+        JobPhase.STARTING,
+        f"{they(starting or ['no task'], 'start')}{at} (cluster version {number})",
+    )
 
 
 def _checkpoint_step(view: GangView) -> int | None:
@@ -296,7 +299,7 @@ def renew_epoch(gang: GangDraft) -> ClusterSpec:
     number = epoch.epoch + 1 if epoch is not None else 1
     renewed = ClusterSpec(epoch=number, addresses=addresses)
     gang.epoch = renewed
-    gang.say(f"epoch {number}: {counted(len(addresses), 'member')}")
+    gang.say(f"version {number} of the cluster: {counted(len(addresses), 'member')}")
     return renewed
 
 
@@ -315,7 +318,7 @@ def late(gang: GangDraft) -> tuple[TaskRecord, ...]:
 def out_of_sight(gang: GangDraft) -> tuple[TaskRecord, ...]:
     """Return the members that became unreachable before they were seen to run.
 
-    They may return without having heard of their start: until then nobody says that all run.
+    They may return without having heard of their start: until then the job is not RUNNING.
     """
     tasks = gang.tasks
     unreachable = tasks.having(Fact.UNREACHABLE)

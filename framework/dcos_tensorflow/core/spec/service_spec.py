@@ -163,7 +163,7 @@ class PlacementSpec:
     gpus: float = 1.0
 
 
-#: What holds where nobody says otherwise.
+#: What holds where the options do not say otherwise.
 PACKED = PlacementSpec()
 
 
@@ -222,7 +222,7 @@ class LinkedData:
     """Input data that is a file or folder of the task's machine.
 
     ``source`` is absolute; ``path`` is where it is found below the sandbox, a file by its own name
-    in there. A relative ``source`` lies beside the options, and is linked by nobody as it is.
+    in there. A relative ``source`` lies beside the options, and is never linked as it is.
     """
 
     source: str
@@ -349,8 +349,8 @@ class RetrySpec:
     """How often a failed job is started again.
 
     ``limit`` charged incidents within ``window_seconds``, of which at most ``out_of_memory_limit``
-    may be tasks that ran out of memory: more tries do not give them more. Incidents that are
-    nobody's fault cost nothing, but ``fruitless_limit`` of them in a row without any progress in
+    may be tasks that ran out of memory: more tries do not give them more. Incidents from
+    outside the job cost nothing, but ``fruitless_limit`` of them in a row without any progress in
     between end the job too: what never gets anywhere is not healed by trying. So does the same
     exception at the same line ``same_failure_limit`` times without a step of progress between.
     """
@@ -398,7 +398,7 @@ class ServiceSpec:
     """One service: a name, its roles, its job, and the rules it runs by.
 
     A task whose known step has not moved for ``stall_seconds`` has failed (0: never), one whose
-    process is frozen for ``freeze_seconds`` too, and so has a gang of which nobody does anything
+    process is frozen for ``freeze_seconds`` too, and so has a gang in which no task does anything
     for ``idle_seconds`` (0: never). A task on an agent that does not answer is replaced
     ``replace_after_seconds`` after Mesos said so. Tasks leave an agent ``maintenance_lead_seconds``
     before its maintenance begins, and, with ``leave_on_rebalance``, one that may be taken back as

@@ -2,7 +2,7 @@
 
 ``VolumeSpec`` is part of ``core.spec.service_spec.RoleSpec``. A ``Reservation`` is kept in the
 state store before the ACCEPT that makes it is sent; what carries its ``resource_id`` in an offer is
-that task's, and nobody else's (``core.offers.reservations``).
+that task's alone (``core.offers.reservations``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Reservation:
 
     The labels ``framework_id`` and ``resource_id`` tell it from everybody else's. ``task_id`` is
     the launch that it was made with; it is ``confirmed`` once that task or an offer has shown it.
-    ``given_up`` says why nobody wants it any more, since ``given_up_at``. It was told to be given
+    ``given_up`` says why it is not wanted any more, since ``given_up_at``. It was told to be given
     back at ``released_at``, 0 when it was not. ``volume_only`` says that all of it but the volume
     was given back. Times are unix seconds.
     """

@@ -3,8 +3,8 @@
 Called by ``core.restarts.restarts`` and ``core.failures.incidents`` as a slot stops and starts, by
 ``core.work.slots`` when a unit is done, and by ``core.absorb`` for what the producer says. A
 unit is in one slot at a time, but for a shard that takes too long: of that the first success wins.
-What ends a slot's process without any fault of the unit gives it back, to be taken by whoever comes
-next; what may be its fault is noted with the machine, and the same on two of them is its fault.
+What ends a slot's process without any fault of the unit gives it back, to be taken by the slot that
+comes next; what may be its fault is noted with the machine, the same on two of them is its fault.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def take(gang: GangDraft) -> bool:
 
 
 def may_go_on(draft: Draft) -> bool:
-    """Say whether units are handed out: the work is not over, and nobody has paused it."""
+    """Say whether units are handed out: the work is not over, and no operator has paused it."""
     state = draft.state
     return state.job.phase not in ENDED_PHASES and not state.controls.holds(DEPLOY)
 
@@ -150,7 +150,7 @@ def _most_attempts(gang: GangDraft) -> int:
 
 
 def succeed(gang: GangDraft, result: Mapping[str, Any]) -> None:
-    """Note the result of the unit that a slot has done. Whoever runs it too is to stop."""
+    """Note the result of the unit that a slot has done. A second slot that runs it is to stop."""
     run_now = gang.unit
     if run_now is None:
         raise AssertionError(f"{gang.name} has done a unit and has none")
@@ -191,7 +191,7 @@ def give_back(gang: GangDraft) -> None:
 def stopped_with(gang: GangDraft, names: Iterable[str]) -> set[str]:
     """Return who is stopped together with these: all, where the slot does not go on with its unit.
 
-    It does as long as whoever decides about the unit does.
+    It does as long as the task that decides about the unit does.
     """
     chosen = set(names)
     if not is_slot(gang.view):
@@ -203,7 +203,7 @@ def stopped_with(gang: GangDraft, names: Iterable[str]) -> set[str]:
 
 
 def stop(gang: GangDraft) -> None:
-    """Note that a slot does not go on with its unit: nobody else has it before all have stopped."""
+    """Note that a slot gives up its unit: no other slot has it before all have stopped."""
     if gang.unit is not None and not gang.unit.is_over:
         gang.gang = replace(gang.gang, unit=replace(gang.unit, is_over=True))
 

@@ -98,7 +98,7 @@ def most_slots(state: ServiceState) -> int | None:
 
 
 def looks_for_more(draft: Draft) -> bool:
-    """Say whether offers are of use that nobody wants: more of them allow more slots."""
+    """Say whether more offers would be of use, though no gang wants them: they allow more slots."""
     return _is_counted(draft.state) and draft.state.units.waiting > 0
 
 
@@ -111,7 +111,7 @@ def why_no_more(draft: Draft) -> str:
     slots, quota = f"{counted(most, 'slot')} {agreeing(most, 'are')} allowed", state.told.quota
     if most == state.told.slots_left and quota is not None:
         return f"{slots}: more of {quota.mesos_role} is used than its quota allows"
-    return f"{slots} by max_share {spec.max_share:g} of what is offered"
+    return f"{slots} by max_share {spec.max_share:g} of the offers"
 
 
 def _is_counted(state: ServiceState) -> bool:

@@ -43,7 +43,7 @@ from dcos_tensorflow.core.spec.service_spec import (
 from dcos_tensorflow.core.work import assignment as units
 from dcos_tensorflow.core.work import shares
 
-#: So many trials are asked for ahead where nobody says how many run at once.
+#: So many trials are asked for ahead where the options do not say how many run at once.
 AHEAD = 16
 #: Of shards nothing is learned on the way: so many are known ahead at least.
 SHARDS_AHEAD = 200
@@ -98,7 +98,7 @@ def _trains(view: GangView) -> bool:
 
 
 def _is_done(view: GangView) -> bool:
-    """Say whether whoever decides about the unit has done it, and says so of this attempt."""
+    """Say whether the deciding task has done the unit, and says so of this attempt."""
     run, done = view.gang.unit, view.tasks.having(Fact.DONE)
     deciders = deciders_of(view)
     if run is None or not done or not done.issuperset(deciders):
@@ -108,7 +108,7 @@ def _is_done(view: GangView) -> bool:
 
 
 def _next(gang: GangDraft, why: str) -> None:
-    """Start the next unit: at once where nobody has to be stopped for it."""
+    """Start the next unit: at once where no task has to be stopped for it."""
     view = gang.view
     members = contained(view, view.roster.names)
     at_once = (

@@ -47,7 +47,7 @@ class Cluster:
     master: str
     directory: Path
     own: bool
-    #: What it asks of whoever calls it.
+    #: What it asks of its caller.
     credentials: Credentials
     #: It was there, with the tasks of a run that was killed.
     taken_up: bool = False
@@ -207,8 +207,8 @@ def lasting_cluster(
     if found is not None and not _makes_room(work.local, found, spec):
         return Cluster.at(work.local, found, own=False)
     configs, note = _sized(spec, agents(wishes, work.local), wishes, strict=strict)
+    # What a user has started by hand is as large as that user said.
     started = up(work.local, configs)
-    # Whatever somebody has started by hand is as large as they have said.
     (work.local / _FOR_JOBS).write_text(str(started.pid))
     return Cluster.at(work.local, started, own=False, note=note)
 

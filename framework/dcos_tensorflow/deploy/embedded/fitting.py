@@ -19,7 +19,7 @@ from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 if TYPE_CHECKING:
     from dcos_tensorflow.local.configuration import AgentConfig
 
-#: What tasks can share. A GPU that is not there is nobody's.
+#: What tasks can share. A GPU that is not there cannot be shared.
 _SHARED = ("cpus", "mem", "disk")
 
 
@@ -35,7 +35,7 @@ def wanted(spec: ServiceSpec) -> Resources:
 def check_fits(spec: ServiceSpec, cluster: tuple[AgentConfig, ...]) -> None:
     """Raise UsageError when the job is larger than a cluster that is started for it alone.
 
-    Nobody else will ever add to that cluster: the job would wait for ever.
+    That cluster never grows: the job would wait for ever.
     """
     short = _shortfalls(spec, cluster)
     if short:
@@ -58,7 +58,7 @@ def overcommitted(
 ) -> tuple[tuple[AgentConfig, ...], str]:
     """Return the agents as large as the job needs them, and what to say of it; empty for nothing.
 
-    ``fixed`` are the resources whose size somebody has said: these stay. What is short all the
+    ``fixed`` are the resources whose size a flag has said: these stay. What is short all the
     same is for ``check_fits``.
     """
     short = _shortfalls(spec, cluster)
@@ -71,8 +71,8 @@ def overcommitted(
     sizes = {n: getattr(need, n) / count + (largest[n] if count > 1 else 0) for n in claimed}
     told = (
         f"This machine is overcommitted: the {_tasks_need(spec)}"
-        f" {', '.join(short[name] for name in claimed)} that there are, and share what there is;"
-        " --strict refuses such a job."
+        f" {', '.join(short[name] for name in claimed)} that there are, and share them; --strict"
+        " refuses such a job."
     )
     return tuple(replace(agent, **sizes) for agent in cluster), told
 

@@ -1,7 +1,7 @@
 """Whether the tasks of a job have a place on an embedded cluster that is started for it alone.
 
-Asked by ``embedded.cluster``, of the core's own placement: the agents are all empty, and nobody
-else will ever add one, so what has no place now never has. Pure.
+Asked by ``embedded.cluster``, of the core's own placement: the agents are all empty, and that
+cluster never grows, so what has no place now never has. Pure.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def check_places(spec: ServiceSpec, cluster: Sequence[AgentConfig]) -> None:
     misfits = place(list(_requests(spec)), list(map(_offer, cluster))).misfits
     if misfits:
         raise UsageError(
-            f"The job {spec.name} would wait for ever, nobody adds to a cluster of its own:"
+            f"The job {spec.name} would wait for ever, its own cluster never grows:"
             f" {misfits[0].reason}. Change the options, or describe other agents with --agents,"
             " --cpus, --mem, --disk, --gpus and --attributes."
         )

@@ -20,7 +20,7 @@ def with_batch_places(spec: ServiceSpec, base: Path | None, *, local: bool) -> S
     """Return the service with whole paths for its batch; ``base`` is the folder of the options.
 
     ``local`` says that the tasks run on this machine, as this user: else a manifest lies beside the
-    options, because tasks get what is in it, and whoever submits options is not trusted with every
+    options, because tasks get what is in it, and the author of options is not trusted with every
     file here. Raises UsageError for one that does not, or is not there, and for an output that no
     other machine could find.
     """

@@ -50,7 +50,7 @@ def given_options(
 def master_of(service: Service, *, is_said: bool) -> str:
     """Return the masters that the sweep's cluster has; empty for the embedded one.
 
-    ``is_said``: a flag names another place. Raises UsageError where nobody knows.
+    ``is_said``: a flag names another place. Raises UsageError where it is not known.
     """
     if is_said:
         return ""

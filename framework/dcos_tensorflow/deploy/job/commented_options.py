@@ -86,7 +86,7 @@ def _service(script: Script, service: Mapping[str, Any]) -> dict[str, Any]:
         "// job_url": "The code, from where this file lies: every task gets a copy of it.",
         "job_url": service["job_url"],
         "job_name": service["job_name"],
-        "// job_args": 'What the script finds in sys.argv, e.g. ["--epochs", "3"].',
+        "// job_args": 'Arguments of the script, in sys.argv, e.g. ["--epochs", "3"].',
         **({"job_args": service["job_args"]} if "job_args" in service else {}),
         "// tensorflow_version": "Such as 2.21.0. Empty: the one that is installed here.",
         "tensorflow_version": version,

@@ -84,7 +84,7 @@ class Deployment:
     as_given: Mapping[str, Any]
     #: Where relative paths in them start.
     folder: Path | None
-    #: What to say of tasks that nobody has asked for, with whatever is refused.
+    #: What to say of tasks that the options do not name, with whatever is refused.
     unasked: str
 
     @property

@@ -40,7 +40,7 @@ class GivenOptions:
 
     def load(self) -> Options:
         """Return the options. Raises OptionsError."""
-        # A tenth of a second, which whoever wants to begin something has before it.
+        # A tenth of a second, which a command that wants to begin something has before it.
         from dcos_tensorflow.options import load
 
         return load(

@@ -273,7 +273,7 @@ def with_principal(
 ) -> PreparedJob:
     """Return the job under the principal that the settings name, if they name one.
 
-    Who logs in as a service account registers as that, and as nobody else: Mesos refuses a
+    A service account is the only principal of its login: Mesos refuses a
     framework whose principal is another than that of its login. Raises UsageError.
     """
     wanted = principal or prepared.spec.principal
@@ -331,7 +331,7 @@ def _for_this_machine(
     ):
         told.append("service.user: not used here, the tasks run as you.")
     if options.service.service_account_secret:
-        told.append("service.service_account_secret: not used here, nobody logs in.")
+        told.append("service.service_account_secret: not used here, there is no login.")
     if any(role.shm_size for role in spec.roles):
         raise UsageError(
             "service.shm_size: the embedded cluster cannot give tasks a /dev/shm of their own;"
@@ -375,7 +375,7 @@ def _packages_here(
     """Return what is installed for a role on this machine, where no container has it."""
     if role.role is TaskRole.TENSORBOARD and options.tensorboard.python:
         return role.packages
-    # A Python that somebody has named is taken with the TensorFlow that is in it.
+    # A Python that the options name is taken with the TensorFlow that is in it.
     version = "" if role.python else tensorflow
     return replace(role.packages, tensorflow=version, directory=str(directory.work))
 

@@ -46,7 +46,7 @@ class ScriptFlags:
 
     @property
     def given(self) -> dict[str, Any]:
-        """Return those that somebody has said."""
+        """Return those that a flag has said."""
         return {
             one.name: getattr(self, one.name)
             for one in fields(self)
@@ -189,7 +189,7 @@ def service_name(script: Path) -> str:
 
 
 def _code(script: Script) -> tuple[str, tuple[str, ...]]:
-    """Return what is packed: the script's folder, or the script where that is nobody's folder."""
+    """Return what is packed: the script's folder, or the script where that is a shared folder."""
     if not _is_everybodys(script.folder):
         return str(script.folder), ()
     beside = [os.path.relpath(file, script.folder) for file in _imported(script.file)]

@@ -2,7 +2,7 @@
 
 Called by ``cluster``, which brings it messages and carries its effects: messages to the master,
 processes to start, to tell, to destroy. Its tasks are kept by ``containerizer``. How it dies and
-comes back is for whoever orders faults (tests). Pure, as ``master`` is: no I/O, no clock.
+comes back is for the tests that order faults. Pure, as ``master`` is: no I/O, no clock.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Agent:
         )
         self._next_registration = now
         self._last_ping = now
-        #: It left in order: whoever starts it again starts a new agent.
+        #: It left in order: the next start of it is a new agent.
         self.left = False
 
     # -- effects and time ----------------------------------------------------------------------

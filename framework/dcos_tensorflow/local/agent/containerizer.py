@@ -158,7 +158,7 @@ class Containerizer:
                 self._kill(container, self._timing.executor_shutdown_grace, now)
 
     def shut_down_framework(self, framework_id: str, now: float) -> None:
-        """Kill a framework's tasks; nobody wants their updates."""
+        """Kill a framework's tasks; no framework wants their updates."""
         for container in self.live():
             if container.framework_id == framework_id:
                 container.silent = True

@@ -59,7 +59,7 @@ class Container:
     ended: bool = False
     #: The process is gone.
     gone: bool = False
-    #: Nobody wants updates any more (framework or agent shut down).
+    #: No framework wants updates any more (framework or agent shut down).
     silent: bool = False
     kill_asked: bool = False
     #: The agent is drained; with the second, never to come back.

@@ -1,8 +1,8 @@
 """Marathon as a framework: its subscription to the master, its offers, its calls.
 
 ``marathon`` owns it, decides, and is told through a ``Listener`` in the driver's own thread. It
-keeps nothing but the offers that nobody has answered yet. A call that fails is logged and answered
-with False: whoever wanted something looks again.
+keeps nothing but the offers without an answer yet. A call that fails is logged and answered
+with False: the caller looks again.
 """
 
 from __future__ import annotations

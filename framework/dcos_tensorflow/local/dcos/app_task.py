@@ -24,7 +24,7 @@ from dcos_tensorflow.records import dataclass
 Json = dict[str, Any]
 
 _HOST = "127.0.0.1"
-#: A port for whoever takes any is at least this: the machine's own servers rarely listen there.
+#: A port for an app that takes any is at least this: the machine's servers rarely listen there.
 _FIRST_FREE_PORT = 20000
 #: Mesos launches nothing for nothing.
 _LEAST_CPUS = 0.01
@@ -120,7 +120,7 @@ def ports(app: App, offered: PortRanges) -> tuple[int, ...] | None:
 
 
 def is_free(port: int) -> bool:
-    """Say whether nobody listens on a port of this machine."""
+    """Say whether no process listens on a port of this machine."""
     with socket.socket() as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -49,7 +49,7 @@ class Application:
         """Answer one request."""
         request = Request(scope, receive)
         call = _call(request)
-        # Nothing is read of whoever is not answered.
+        # Nothing is read of a caller that is not answered.
         answer = await run_in_threadpool(self._guard.refuse, call)
         if answer is None:
             body = await _body(request)

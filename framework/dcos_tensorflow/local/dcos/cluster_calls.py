@@ -35,7 +35,7 @@ _PROVIDERS = {
 }
 _METRONOME = "/service/metronome"
 _NO_COMMIT = "0" * 40
-# Asked for before anybody has logged in, or by whoever wants to.
+# Asked for before a user has logged in, or without a login.
 _OPEN = ("/", "/acs/api/v1/auth/providers", "/acs/api/v1/auth/login", core_cli.PATH)
 
 
@@ -64,8 +64,8 @@ class Guard:
             # Apps are commands, and this user would run them.
             whose = os.getuid()
             text = (
-                f"403 Forbidden: only for processes of the user {whose} who started it; others"
-                " may log in where it runs with --dcos-login\n"
+                f"403 Forbidden: only for processes of user {whose}, the owner; other users"
+                " can log in if it was started with --dcos-login\n"
             )
             return None if call.user == whose else text_answer(text, 403)
         if call.path in _OPEN:

@@ -56,11 +56,11 @@ class DcosConfig:
     #: enterprise allows updates to other versions; old-open is an open cluster of before Cosmos
     #: could update services: it has no /cosmos/service.
     variant: str = "open"
-    #: The user that must log in; None lets in whose local DC/OS it is, nobody else of the machine.
+    #: The user that must log in; None lets in the owner of the local DC/OS, and no other user.
     login: Login | None = None
     #: The plugin archive to serve as ``dcos-core-cli``.
     core_cli: Path | None = None
-    #: The Pythons with TensorFlow, by version; "" is for whoever names no version.
+    #: The Pythons with TensorFlow, by version; "" is for apps that name no version.
     pythons: Mapping[str, str] = field(default_factory=dict)
     #: Seconds between two looks at an uninstall; Cosmos has 10.
     uninstall_interval: float = 1.0

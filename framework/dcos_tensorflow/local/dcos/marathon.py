@@ -272,7 +272,7 @@ class Marathon:
                     self._tasks[task_id] = found
                     self._save()
                     self._changed.notify_all()
-            # Within the lock: whoever waits for the end of all tasks leaves none unacknowledged.
+            # Within the lock: a wait for the end of all tasks leaves none unacknowledged.
             self._framework.acknowledge(status)
 
     def _ended(self, task_id: str, state: str, why: str) -> None:

@@ -58,7 +58,7 @@ class MesosCalls:
         if wanted == mesos_protobuf.GET_AGENTS:
             body = mesos_protobuf.agents(state["slaves"])
         elif wanted == mesos_protobuf.GET_FRAMEWORKS:
-            # Whatever a framework says: here its tasks run as whoever has started all of this.
+            # Whatever a framework says: here its tasks run as the user who has started all of this.
             user = getpass.getuser()
             body = mesos_protobuf.frameworks([{**f, "user": user} for f in state["frameworks"]])
         else:

@@ -3,7 +3,7 @@
 ``local_dcos`` asks for every start of an app. A package names masters and ZooKeeper by DC/OS' own
 host names, which lead nowhere here; its service listens on every address, which here would be
 those of a laptop; its tasks run in images, where here they need a Python of this machine; and there
-is nobody to log in to as a service account, and no secret store but a folder of files.
+is no service account to log in as, and no secret store but a folder of files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ACCOUNT_SECRET = variable_of(("service", "service_account_secret"))
 class Keys:
     """What lets a service in, and others in to it."""
 
-    #: Who it is for the master, and the file with its secret; None where the master asks nobody.
+    #: Who it is for the master, and the file with its secret; None where the master requires none.
     principal: str
     credential: Path | None
     #: The file with the token of its own API.
@@ -46,7 +46,7 @@ def variables(
     """Return the variables.
 
     ``folder`` is where the service may keep its state, ``secrets`` the folder with a file for each
-    secret. ``pythons`` are by version of TensorFlow, that of "" for whoever names none;
+    secret. ``pythons`` are by version of TensorFlow, that of "" for apps that name none;
     ``own_python`` is there in any case, for a command line, which may need no TensorFlow. ``keys``
     are handed over as files: environments are shown by Mesos and Marathon.
     """

@@ -127,7 +127,7 @@ class Uninstaller:
                 try:
                     done = self._look(one)
                 except MarathonError as error:
-                    # Somebody deleted the app by hand: nothing is left to be done.
+                    # A user deleted the app by hand: nothing is left to be done.
                     log.info("uninstall of %s: %s", one.app_id, error)
                     done = True
                 if done:

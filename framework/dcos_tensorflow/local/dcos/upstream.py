@@ -92,7 +92,7 @@ def forward(
     passed = {k: v for k, v in headers.items() if k.lower() not in _OF_THE_CONNECTION}
     passed.pop("authorization", None)
     passed |= authorization
-    # An answer that is packed would be unpacked by nobody here, and is small anyway.
+    # A packed answer would stay packed, and is small anyway.
     passed["accept-encoding"] = "identity"
     try:
         connection.request(method, target, body or None, passed)

@@ -59,7 +59,7 @@ class ExecutorSource:
             try:
                 return self._fork(directory, descriptors)
             except (ConnectionError, EOFError):
-                # Somebody has killed the process. What it had forked before lives on.
+                # The process was killed. What it had forked before lives on.
                 self._end()
                 self._begin()
             try:
@@ -114,7 +114,7 @@ def main() -> None:
         message, descriptors, _, _ = socket.recv_fds(orders, _MESSAGE_BYTES, 3)
         word, _, what = message.partition(b" ")
         if word == b"forget":
-            # Not that of a process before this one, which somebody has killed.
+            # Not that of a process before this one, which was killed.
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(int(what), 0)
             continue

@@ -214,7 +214,7 @@ class Host:
             os.close(entry.orders)
         secret_files.remove(entry.secrets)
         if not entry.has_ended and entry.task_pid is not None:
-            # The executor was killed: nobody else ends its task.
+            # The executor was killed: no other process ends its task.
             kill_tree(entry.task_pid)
         entry.source.forget(entry.pid)
         self._deliver(entry.container_id, messages.ExecutorGone(entry.container_id))

@@ -2,7 +2,7 @@
 
 Mesos gives such a file a place in memory that only the container sees. Here it lies beside the
 agent's work directory, where its file API does not reach, readable for the task's user alone; the
-sandbox holds a link to it. ``containers`` says what is wanted, ``host`` writes it, and whoever ends
+sandbox holds a link to it. ``containers`` says what is wanted, ``host`` writes it, and the end of
 the task removes it: ``host``, and ``executor`` when it is left alone. Standard library only.
 """
 
@@ -54,6 +54,6 @@ def write(secrets: Mapping[str, Any], sandbox: str) -> None:
 
 
 def remove(secrets: Mapping[str, Any] | None) -> None:
-    """Remove the files, if there are any and nobody did it before."""
+    """Remove the files, if there are any and they are still there."""
     if secrets is not None:
         trees.remove(secrets["directory"])

@@ -99,7 +99,7 @@ class Desk:
         now: float,
         more: Json | None = None,
     ) -> None:
-        """Send a status that the master itself decides. It has no uuid: nobody acknowledges it."""
+        """Send a status that the master itself decides. It has no uuid: it is not acknowledged."""
         status: Json = {
             "task_id": {"value": task_id},
             "state": state,

@@ -109,7 +109,7 @@ def start(desk: Desk, machines: list[Json], now: float) -> str | None:
 def stop(desk: Desk, machines: list[Json]) -> str | None:
     """End the maintenance of machines that are down; return why that cannot be, or None.
 
-    They leave the schedule. Their agents are started by whoever runs them.
+    They leave the schedule. Their operator starts their agents.
     """
     state = desk.state
     problem = _change_error(desk, machines, down=True)

@@ -197,7 +197,7 @@ def remove(desk: Desk, agent: Agent, loss: Loss, now: float) -> None:
     """Take an agent out: updates for its tasks, RESCINDs, FAILURE."""
     del desk.state.agents[agent.agent_id]
     for framework in desk.state.frameworks.values():
-        # Those too that have ended and whose end was not acknowledged: nobody tells of it any more.
+        # Those too that have ended and whose end was not acknowledged: no agent tells of it now.
         for task in list(framework.tasks.values()):
             if task.agent_id == agent.agent_id:
                 lose_task(desk, framework, task, loss, now)

@@ -43,7 +43,7 @@ class _AgentHandler(Handler):
     def do_GET(self) -> None:
         self.door.interference.agent_asked(self.link, self.connection)
         if not self.door.agents[self.link].running:
-            # It was told to leave: nobody listens.
+            # It was told to leave: no server listens.
             self.close_connection = True
             return
         if self.is_foreign():

@@ -25,12 +25,12 @@ from dcos_tensorflow.network.seldom import Seldom
 MAX_BODY_BYTES = 64 * 1024 * 1024
 #: Of those whom we do not know nothing is near this.
 MAX_STRANGERS_BODY_BYTES = 64 * 1024
-#: Whoever connects says who it is within this time (seconds). Known ones keep their connections.
+#: A client says who it is within this time (seconds). Known ones keep their connections.
 STRANGERS_SECONDS = 20.0
 #: With more connections than this, the oldest of those whom we do not know goes. Each is a file
 #: descriptor, and a thread.
 MOST_CONNECTIONS = 500
-#: The line before a chunk: its size, and extensions that nobody sends.
+#: The line before a chunk: its size, and extensions that no client sends.
 _MAX_CHUNK_LINE_BYTES = 1024
 _MAX_DIGITS = 18
 #: What of a file is in memory at once.
@@ -51,7 +51,7 @@ class BadLength(Exception):
 class Server(ThreadingHTTPServer):
     """An HTTP server on one address whose open connections can all be ended.
 
-    Nobody holds it up by connections that ask for nothing: see the constants above.
+    Connections that ask for nothing hold it up for nothing: see the constants above.
     """
 
     daemon_threads = True
@@ -59,7 +59,7 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        #: In the order they came; whether somebody is known to be at its end.
+        #: In the order they came; whether a known client is at its end.
         self._connections: dict[socket.socket, bool] = {}
         self._connections_lock = threading.Lock()
         super().__init__(address, handler)
@@ -73,7 +73,7 @@ class Server(ThreadingHTTPServer):
 
     def stop(self) -> None:
         """Stop serving and end every connection."""
-        # Whoever waits for the next connection looks up at once, and need not look now and then.
+        # A thread that waits for the next connection looks up at once, without a poll.
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RD)
         self.shutdown()
@@ -93,7 +93,7 @@ class Server(ThreadingHTTPServer):
             _end(connection)
 
     def note_known(self, connection: socket.socket) -> None:
-        """Note that a connection is that of somebody whom we know."""
+        """Note that a connection is that of a known client."""
         with self._connections_lock:
             self._connections[connection] = True
 
@@ -144,7 +144,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     #: Without it, small answers wait for the client's delayed ACK (Nagle).
     disable_nagle_algorithm = True
-    #: Until somebody is known: then the connection may rest for as long as it likes.
+    #: Until the client is known: then the connection may rest for as long as it likes.
     timeout = STRANGERS_SECONDS
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -155,7 +155,7 @@ class Handler(BaseHTTPRequestHandler):
         return "embedded-mesos"
 
     def welcome(self) -> None:
-        """Let whoever asks have the connection for good: it is somebody we know."""
+        """Let the client have the connection for good: it is known."""
         self.connection.settimeout(None)
         if isinstance(self.server, Server):
             self.server.note_known(self.connection)
@@ -203,7 +203,7 @@ class Handler(BaseHTTPRequestHandler):
         return True
 
     def principal(self, credentials: Mapping[str, str] | None) -> str | None:
-        """Return who asks, by HTTP basic authentication; None for nobody who is known."""
+        """Return who asks, by HTTP basic authentication; None for an unknown caller."""
         header = self.headers.get("Authorization", "")
         if credentials is None or not header.startswith("Basic "):
             return None

@@ -50,7 +50,7 @@ def show_page(to: Handler, path: str) -> bool:
 
 
 def answer(to: Handler, door: OverviewDoor, path: str, query: str) -> None:
-    """Answer a path below ``PATH``, asked by somebody who is known.
+    """Answer a path below ``PATH``, asked by a known caller.
 
     ``GET agents`` tells of every agent, gone ones too, and where its sandboxes lie; ``GET
     agents/LINK/files/...`` is Mesos' file API of an agent; ``POST agents/LINK/start`` and ``POST

@@ -45,7 +45,7 @@ def answer(
     elif found.is_dir():
         to.answer(400, "Cannot read from a directory.\n", TEXT)
     elif not found.is_file():
-        # Whoever opens a pipe waits for its other end: a task could hold the readers for ever.
+        # A pipe's reader waits for its other end: a task could hold the readers for ever.
         to.answer(400, "Cannot read from what is no file.\n", TEXT)
     elif path == "/files/read":
         _read(to, found, query)
@@ -84,7 +84,7 @@ def _read(to: Handler, path: Path, query: Mapping[str, str]) -> None:
     with path.open("rb") as file:
         file.seek(offset)
         data = file.read(length)
-    # Agents put a file's bytes into JSON as they are: whoever reads on must be able to count.
+    # Agents put a file's bytes into JSON as they are: a reader must be able to count.
     text = data.decode("utf-8", "surrogateescape")
     body = json.dumps({"data": text, "offset": offset}, ensure_ascii=False)
     to.answer(200, body.encode("utf-8", "surrogateescape"), "application/json")

@@ -26,7 +26,7 @@ def secret_variables(launch: LaunchTask) -> list[dict[str, Any]]:
     """Return the variables whose values are secrets, for a CommandInfo's environment.
 
     The files that the scheduler has read come to the task runner in one of them, which writes them:
-    masters show a task's volumes to whoever sees the task, a secret's value in them included, but
+    masters show a task's volumes to all who see the task, a secret's value in them included, but
     nothing of its command.
     """
     found = [

@@ -64,7 +64,7 @@ class Pool:
 
 
 def offered_reservations(offer: Json) -> tuple[OfferedReservation, ...]:
-    """Return what an offer holds of labelled reservations, whoever made them."""
+    """Return what an offer holds of labelled reservations, by any framework."""
     found: dict[tuple[str, str], list[Json]] = {}
     for resource in offer.get("resources", ()):
         key = owner(resource)

@@ -2,7 +2,7 @@
 
 Base class of the driver, which brings the transport. Every call needs a subscription and raises
 NotConnected without one, where pymesos' builders silently do nothing; other failures are CallError
-too (:mod:`~dcos_tensorflow.mesos.calls`). Calls that nobody makes are not here.
+too (:mod:`~dcos_tensorflow.mesos.calls`). Calls without a use are not here.
 """
 
 from __future__ import annotations

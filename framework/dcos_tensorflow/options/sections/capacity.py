@@ -113,19 +113,21 @@ class AtLeast(Section):
 class Ec2(Section):
     """Machines of Amazon EC2."""
 
-    region: Line = Field("", title="Region", description="The region, such as eu-central-1.")
+    region: Line = Field("", title="Region", description="Region, such as eu-central-1.")
     endpoint_url: EndpointUrl = Field(
-        "", title="Endpoint", description="Another address than the region's own."
+        "", title="Endpoint", description="Endpoint in place of the region's own."
     )
     launch_template: Line = Field(
         "",
         title="Launch template",
-        description="Id or name of a launch template, used as it is: its machines must become "
-        "agents by themselves. Empty: one is made of the options below.",
+        description="Id or name of a launch template for machines that become agents by "
+        "themselves. Empty: the service makes one from the options below.",
     )
     image_id: Line = Field("", title="Image", description="Id of the image (AMI) of the machines.")
     instance_profile: Line = Field(
-        "", title="Instance profile", description="Name of what the machine itself may do."
+        "",
+        title="Instance profile",
+        description="Name of the instance profile, which gives the machine its rights.",
     )
     key_name: Line = Field("", title="Key", description="Name of the key pair for SSH.")
     security_groups: TextList = Field(
@@ -134,28 +136,28 @@ class Ec2(Section):
     subnets: TextList = Field(
         default=[],
         title="Subnets",
-        description="Ids; machines are bought in their zones alone. Empty: the default ones.",
+        description="Ids of the subnets; machines are bought only in their zones. Empty: the "
+        "default subnets.",
     )
     disk_gb: DiskGigabytes = Field(50, title="Disk (GB)", description="Size of the root volume.")
     master: Line = Field(
         "",
         title="Master",
-        description="Where a new machine's agent finds its master: zk://... or host:port.",
+        description="Address of the master for the agent of a new machine: zk://... or host:port.",
     )
     install: str = Field(
         "",
         title="Install",
-        description="Commands of a shell that install Mesos on a new machine, where its image has "
-        "none.",
+        description="Shell commands that install Mesos on a new machine, if its image has none.",
     )
     agent_flags: Line = Field(
-        "", title="Agent flags", description="More flags of that agent, as mesos-agent has them."
+        "", title="Agent flags", description="Further flags of mesos-agent on a new machine."
     )
     prices: Prices = Field(
         default={},
         title="Prices",
-        description="What an on-demand machine costs an hour, by instance type. A type that is not "
-        "there is bought on the spot market alone.",
+        description="Price of an on-demand machine per hour, by instance type. A type without "
+        "a price is bought only on the spot market.",
     )
 
 
@@ -165,11 +167,11 @@ class MachinesCommand(Section):
     cmd: TextList = Field(
         default=[],
         title="Command",
-        description="The program on the scheduler's machine and its first arguments; it is called "
-        "with list, up or down behind them (docs/machines.md).",
+        description="Program on the scheduler's machine and its first arguments; the service "
+        "adds list, up or down (docs/machines.md).",
     )
     timeout_seconds: SomeSeconds = Field(
-        300.0, title="Timeout (seconds)", description="Longest time that one call may take."
+        300.0, title="Timeout (seconds)", description="Longest time of one call."
     )
 
 
@@ -179,79 +181,82 @@ class Capacity(Section):
     provider: Literal["", "ec2", "command"] = Field(
         "",
         title="Provider",
-        description="Where machines come from: ec2, or a command of yours. Empty: none is bought.",
+        description="Provider of machines: ec2, or a command of your own. Empty: the service "
+        "buys none.",
     )
     max_instances: MachineCountIfGiven = Field(
-        None, title="Most machines", description="How many there may be at a time."
+        None, title="Most machines", description="Largest number of machines at a time."
     )
     max_price_per_hour: MoneyIfGiven = Field(
-        None, title="Most an hour", description="What all machines together may cost an hour."
+        None, title="Most an hour", description="Highest price per hour of all machines together."
     )
     budget: MoneyIfGiven = Field(
         None,
         title="Budget",
-        description="What all machines of the service may cost in all. The job is ended in order "
-        "before it is used up.",
+        description="Highest total cost of all machines of the service. Before it is used up, "
+        "the service ends the job in order.",
     )
     max_spot_price: MoneyIfGiven = Field(
         None,
         title="Highest spot price",
-        description="What one spot machine may cost an hour. Left out: the price on demand.",
+        description="Highest price per hour of one spot machine. Left out: the on-demand price.",
     )
     zones: TextList = Field(
-        default=[], title="Zones", description="Where machines may be. Empty: anywhere."
+        default=[], title="Zones", description="Zones of the machines. Empty: all zones."
     )
     instance_types: TextList = Field(
         default=[],
         title="Instance types",
-        description="Which machines may be bought. Empty: all that have what is needed.",
+        description="Instance types that may be bought. Empty: all types that are large enough.",
     )
     at_least: AtLeast = group(AtLeast, "What each machine must have.")
     one_zone: bool = Field(
         True,
         title="One zone",
-        description="All machines of a gang are in one zone: traffic between zones is slow, and "
-        "is paid.",
+        description="Keep all machines of a gang in one zone: traffic between zones is slow "
+        "and costs money.",
     )
     on_demand_base: MachineCount = Field(
         0,
         title="On-demand base",
-        description="So many machines are on-demand ones whatever the market has.",
+        description="Number of machines that are always on-demand ones.",
     )
     spot_wait_seconds: Seconds = Field(
         300.0,
         title="Wait for spot (seconds)",
-        description="A gang that has waited for so long takes on-demand machines where the market "
-        "has too few spot ones.",
+        description="Time after which a waiting gang takes on-demand machines for missing spot "
+        "machines.",
     )
     deadline: Deadline = Field(
         "",
         title="Deadline",
-        description="When the job must have ended: a number of seconds from its first wish for a "
-        "machine, or a moment such as 2027-01-31T18:00:00Z. Spot machines are used as far as it "
-        "stays safe (docs/capacity.md). Empty: none.",
+        description="Time by which the job must end: a number of seconds since it first waited "
+        "for a machine, or a moment such as 2027-01-31T18:00:00Z. The service uses spot "
+        "machines as far as the deadline stays safe (docs/capacity.md). Empty: no deadline.",
     )
     total_steps: Count = Field(
         0,
         title="Steps in all",
-        description="How many steps the job makes: with a deadline the work that is left is "
-        "reckoned by it and by the measured pace. 0: by the epochs that the job tells, if it does.",
+        description="Number of steps of the job; with a deadline the service estimates the "
+        "rest of the work from it and the measured pace. 0: from the epochs that the job "
+        "reports.",
     )
     idle_seconds: Seconds = Field(
         300.0,
         title="Idle (seconds)",
-        description="A machine on which no task has run for so long is given back.",
+        description="Time after which an idle machine is given back.",
     )
     register_seconds: SomeSeconds = Field(
         600.0,
         title="Register (seconds)",
-        description="A machine whose agent has not come within this time is given back.",
+        description="Time within which the agent of a new machine must register; otherwise the "
+        "machine is given back.",
     )
     billing: Literal["second", "hour"] = Field(
         "second",
         title="Billing",
-        description="Which piece of a machine's time is paid whole. By the hour an idle machine "
-        "stays until shortly before the next one.",
+        description="Billing period of a machine. With hour an idle machine stays until "
+        "shortly before the next hour.",
     )
     ec2: Ec2 = group(Ec2, "Machines of Amazon EC2.")
     command: MachinesCommand = group(MachinesCommand, "Machines by a program of yours.")
@@ -314,7 +319,7 @@ def capacity_findings(options: Options) -> Iterator[Finding]:
     units = options.sweep if options.sweep.parameters else options.batch
     is_many = bool(options.sweep.parameters) or given_inputs(options)
     if is_many and given.deadline:
-        told = "is for one job: of a sweep or a batch nobody knows how much work is left"
+        told = "is for one job: the work left of a sweep or a batch is not known"
         yield Finding("capacity.deadline", told, looked_at=("capacity", "sweep", "batch"))
     limits = (most, given.max_price_per_hour, given.budget)
     if is_many and units.parallelism == AUTO and all(limit is None for limit in limits):

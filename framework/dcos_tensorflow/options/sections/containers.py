@@ -97,14 +97,14 @@ class SecretSource(Section):
 
     source: Source = Field(
         title="Source",
-        description="Where it is: a path of the cluster's secret store, file:/path on the "
-        "scheduler's machine, or env:NAME of the scheduler's environment.",
+        description="Place of the secret: a path of the cluster's secret store, file:/path on "
+        "the scheduler's machine, or env:NAME of the scheduler's environment.",
     )
     env: Annotated[
         str, shaped(_VARIABLE, "is not the name of an environment variable", or_empty=True)
-    ] = Field("", title="Variable", description="Variable that holds it.")
+    ] = Field("", title="Variable", description="Variable with the secret.")
     file: Annotated[str, AfterValidator(_sandbox_file)] = Field(
-        "", title="File", description="File below the sandbox that holds it."
+        "", title="File", description="File below the sandbox with the secret."
     )
 
 
@@ -128,12 +128,16 @@ class ProcessLimit(Section):
         "RLIMIT_RTTIME",
         "RLIMIT_SIGPENDING",
         "RLIMIT_STACK",
-    ] = Field(title="Name", description="Name of the limit, as getrlimit has it.")
+    ] = Field(title="Name", description="Name of the limit, as in getrlimit.")
     soft: _LimitIfGiven = Field(
-        None, title="Soft limit", description="The limit itself. Left out with hard: none."
+        None,
+        title="Soft limit",
+        description="The limit itself. Left out together with hard: no limit.",
     )
     hard: _LimitIfGiven = Field(
-        None, title="Hard limit", description="How far a process may raise it."
+        None,
+        title="Hard limit",
+        description="Highest value to which a process may raise the limit.",
     )
 
 

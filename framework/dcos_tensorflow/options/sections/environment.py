@@ -26,7 +26,7 @@ RESERVED_VARIABLES = {
     contract.PROGRESS_FILE: "it is where the job reports its progress",
 }
 
-#: Whoever sets one of these steers the task runner, not the job.
+#: A job that sets one of these steers the task runner, not itself.
 _RUNNER_PREFIX = "TASK_RUNNER_"
 
 #: Stored and shown like everything in the options; boto3 reads them.

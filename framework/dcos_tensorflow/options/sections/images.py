@@ -69,7 +69,7 @@ def with_images(options: Options, images: Mapping[str, TensorFlowImages]) -> Opt
     """Return ``options`` with the images of a package's table where no others are named.
 
     ``images`` are by TensorFlow version. Raises OptionsError for a version that is not in the
-    table: nobody may have an image of it there.
+    table: it may have no image there.
     """
     service = options.service
     if not images or service.python or not service.tensorflow_version:

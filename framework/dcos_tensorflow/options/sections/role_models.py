@@ -54,7 +54,7 @@ DiskType = Annotated[
 
 
 def _count(default: int) -> Any:
-    return Field(default, title="Node count", description="How many {many} to run.")
+    return Field(default, title="Node count", description="Number of {many}.")
 
 
 def _gpus(default: int) -> Any:
@@ -106,8 +106,9 @@ class _Elastic(_Counted):
     min_count: CountIfGiven = Field(
         None,
         title="Fewest nodes",
-        description="With how few {many} the job goes on when the others find no machine within "
-        "gang.wait_seconds; it grows again when there is room. Left out: all are needed.",
+        description="Smallest number of {many} with which the job goes on when the others find "
+        "no machine within gang.wait_seconds; it grows again when there is room. Left out: the "
+        "job needs all.",
     )
 
 
@@ -115,7 +116,7 @@ class _Placed(RoleSection):
     placement_constraint: Placement = Field(
         "[]",
         title="Placement constraint",
-        description="Which agents may run {article} {one}, and how many of them on one, as "
+        description="Agents that may run {article} {one}, and how many of them each, as "
         'Marathon\'s constraints, e.g. [["hostname", "UNIQUE"]] or hostname:UNIQUE. Operators: '
         "UNIQUE, CLUSTER, GROUP_BY, LIKE, UNLIKE, MAX_PER, IS, IS_NOT.",
         json_schema_extra=ZONE_CONSTRAINTS,
@@ -138,15 +139,15 @@ class _WithDisk(RoleSection):
     persistent_volume: bool = Field(
         False,
         title="Persistent volume",
-        description="Whether the disk of each {one} is a persistent volume. It outlives the "
-        "task, which comes back to it, on the same agent and with the same resources, until it is "
-        "replaced or the service is uninstalled.",
+        description="Make the disk of each {one} a persistent volume. It outlives the task: "
+        "the task comes back to it, on the same agent and with the same resources, until the "
+        "task is replaced or the service is uninstalled.",
     )
     volume_path: VolumePath = Field(
         "tf-volume",
         title="Volume path",
-        description="Directory in the sandbox where each {one} finds its persistent volume. It "
-        "is also LOG_DIR and CHECKPOINT_DIR, where these are not named otherwise.",
+        description="Directory in the sandbox with the persistent volume of each {one}. It is "
+        "also LOG_DIR and CHECKPOINT_DIR, unless other options name these.",
     )
 
 
@@ -154,20 +155,20 @@ class _Retried(RoleSection):
     retry_limit: RetryLimitIfGiven = Field(
         None,
         title="Retry limit",
-        description="How many failures of {whose} within retry.window_seconds are healed by a new "
-        "start; the next one is the end. Left out: as retry.limit, which holds for all tasks "
-        "together.",
+        description="Number of failures of {whose} within retry.window_seconds that the "
+        "service repairs by a restart; the next failure ends the job. Left out: retry.limit, "
+        "which counts all tasks together.",
     )
     env: Environment = Field(
         default={},
         title="Environment",
-        description="Environment variables of each {one}; they win over service.env. Stored and "
-        "shown as they are: no place for secrets.",
+        description="Environment variables of each {one}; they override service.env. The "
+        "service stores and shows them: do not put secrets here.",
     )
     python: Line = Field(
         "",
         title="Python",
-        description="Python interpreter or virtual environment of each {one}; wins over "
+        description="Python interpreter or virtual environment of each {one}; overrides "
         "service.python. When set, the task runs without a container image.",
     )
 
@@ -176,9 +177,9 @@ class _BesideTheGang(_Retried):
     retry_limit: RetryLimitIfGiven = Field(
         None,
         title="Retry limit",
-        description="How many failures of {whose} in a row are healed by a new start; after the "
-        "next one the job goes on without it. A failure after retry.window_seconds is a first one "
-        "again. Left out: as retry.limit.",
+        description="Number of failures of {whose} in a row that the service repairs by a "
+        "restart; after the next failure the job goes on without it. After "
+        "retry.window_seconds the count begins again. Left out: retry.limit.",
     )
 
 
@@ -186,19 +187,20 @@ class _Contained(RoleSection):
     user: Line = Field(
         "",
         title="User",
-        description="User that each {one} runs as; wins over service.user. Empty: that user.",
+        description="User of each {one}; overrides service.user. Empty: service.user.",
     )
     secrets: Secrets = Field(
         default=[],
         title="Secrets",
-        description="Secrets of each {one}, beside those of service.secrets: a list of objects "
-        "with source and either env or file. They win over those of the same variable or file.",
+        description="Secrets of each {one}, in addition to service.secrets: a list of objects "
+        "with source and either env or file. They override service.secrets with the same "
+        "variable or file.",
     )
     rlimits: ProcessLimits = Field(
         default=[],
         title="Process limits",
         description="Limits of the processes of each {one}: a list of objects with name, soft "
-        "and hard. They win over those of the same name in service.rlimits.",
+        "and hard. They override limits of the same name in service.rlimits.",
     )
     shm_size: SharedMemoryIfGiven = Field(
         None,
@@ -258,8 +260,8 @@ class Evaluator(_Contained, _BesideTheGang, _WithDisk, _Sized, _WithGpus, _Count
 class _KeepsRunning(RoleSection):
     keep_running: bool = Field(
         False,
-        description="Leave TensorBoard running when the job has ended, until it is stopped, or the "
-        "service uninstalled. dcos-tensorflow run then waits for Ctrl-C.",
+        description="Leave TensorBoard running after the job's end, until an operator stops it "
+        "or uninstalls the service. dcos-tensorflow run then waits for Ctrl-C.",
     )
 
 

@@ -96,7 +96,7 @@ class Kerberos(Section):
     )
     debug: bool = Field(
         False,
-        description="Let Kerberos' libraries, kinit and Java say what they do, in each task's "
+        description="Let Kerberos' libraries, kinit and Java write debug output to each task's "
         "stderr.",
     )
 
@@ -123,11 +123,9 @@ class Service(Section):
     """Options of the service as a whole."""
 
     name: ServiceName = Field(
-        "tensorflow", description="Name of this instance of the service; groups are parted by /."
+        "tensorflow", description="Name of this instance of the service; a / separates groups."
     )
-    user: Line = Field(
-        "nobody", description="User that the tasks run as. Empty: the scheduler's own."
-    )
+    user: Line = Field("nobody", description="User of the tasks. Empty: the scheduler's own user.")
     service_account: Line = Field(
         "", description="Principal that the framework registers with. Empty is none."
     )
@@ -139,34 +137,32 @@ class Service(Section):
     virtual_network_enabled: bool = Field(
         False, description="Let every task join the virtual network service.virtual_network_name."
     )
-    virtual_network_name: Line = Field(
-        "dcos", description="Name of the virtual network (CNI), when one is joined."
-    )
+    virtual_network_name: Line = Field("dcos", description="Name of the virtual network (CNI).")
     virtual_network_plugin_labels: NetworkLabels = Field(
         "",
-        description="Labels for the virtual network's plugin, as k_0:v_0,k_1:v_1, when one is "
-        "joined.",
+        description="Labels for the virtual network's plugin, as k_0:v_0,k_1:v_1.",
     )
     virtual_network_addresses: Literal["container", "host"] = Field(
         "container",
-        description="Where tasks on a virtual network listen: container is the address that each "
-        "container has in it, with the configured ports and none of the agent's; host passes ports "
-        "of the agent on to the container, for bridges that only reach as far as their machine.",
+        description="Where tasks on a virtual network listen. container: at the container's "
+        "own address and the configured ports. host: at ports of the agent that are forwarded "
+        "to the container, for bridges within one machine.",
     )
     mesos_api_version: Literal["V0", "V1"] = Field(
         "V1", description="Mesos scheduler API to use: V1 (HTTP). V0 is refused."
     )
     mesos_role: MesosRole = Field(
-        "*", description="Mesos role whose resources are used: its quota and its reservations."
+        "*", description="Mesos role of the service, with its quota and its reservations."
     )
     log_level: Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "ALL"] = Field(
         "INFO",
-        description="How much the scheduler logs. A changed one holds from its next start on.",
+        description="Level of the scheduler's log. A change takes effect at the scheduler's "
+        "next start.",
     )
     log_format: Literal["pretty", "json"] = Field(
         "pretty",
-        description="Lines of the scheduler's log for people, or JSON for programs. A changed one "
-        "holds from its next start on.",
+        description="Format of the scheduler's log: lines for people, or JSON for programs. A "
+        "change takes effect at the scheduler's next start.",
     )
     security: Security = group(Security, "Security settings.")
     job_url: FetchedUri = Field(
@@ -179,8 +175,8 @@ class Service(Section):
     job_sha256: Checksum = Field(
         "",
         title="Job Checksum (Optional)",
-        description="SHA-256 of the file of job_url. Each task holds what was fetched against it "
-        "before anything of it is unpacked or run; another file ends the job, and is removed.",
+        description="SHA-256 of the file of job_url. Each task checks the fetched file before "
+        "it unpacks or runs it; a different file is removed and ends the job.",
     )
     job_path: JobPath = Field(
         "",
@@ -203,8 +199,7 @@ class Service(Section):
     job_args: TextList = Field(
         default=[],
         title="Job Arguments",
-        description="What the module of job_name finds in sys.argv behind its own name: a list of "
-        "texts.",
+        description="Arguments of the module of job_name, in sys.argv: a list of texts.",
     )
     job_contract: Literal["auto", "function", "script", "command"] = Field(
         "auto",
@@ -215,8 +210,8 @@ class Service(Section):
     job_context: JobContext = Field(
         "{}",
         title="Job Context (Optional)",
-        description="JSON text of an object that is handed to the job: as context to main, as "
-        "JOB_CONTEXT to others. Empty text is {}.",
+        description="JSON text of an object for the job: main gets it as context, other jobs "
+        "as JOB_CONTEXT. Empty text is {}.",
     )
     job_uris: UriList = Field(
         default=[],
@@ -226,10 +221,10 @@ class Service(Section):
     requirements: RequirementLines = Field(
         default=[],
         title="Requirements",
-        description="Python packages that the job needs beside TensorFlow: the path of a "
-        "requirements file in the job's code, or a list of its lines. Installed before the first "
-        "start, by uv where it is there and pip else, once for each machine and content; wheels in "
-        "a folder named wheels beside the code go first.",
+        description="Python packages that the job needs besides TensorFlow: the path of a "
+        "requirements file in the job's code, or a list of its lines. They are installed "
+        "before the first start, by uv if it is there and else by pip, once for each machine "
+        "and content; wheels in a folder named wheels beside the code come first.",
     )
     tf1_compat: bool = Field(
         False,
@@ -248,14 +243,14 @@ class Service(Section):
     ] = Field(
         "auto",
         title="Strategy",
-        description="How the job is distributed; decides what TF_CONFIG holds and who restarts "
-        "when a task fails.",
+        description="How the job is distributed; decides the content of TF_CONFIG and the tasks "
+        "that restart after a failure.",
     )
     outcome: Literal["chief", "all_workers"] = Field(
         "chief",
         title="Outcome",
-        description="Whose end is the job's end: the chief's (worker 0 when there is none) or "
-        "that of all workers.",
+        description="The task that decides the job's end: the chief (worker 0 without a chief), "
+        "or all workers.",
     )
     outcome_grace_seconds: Seconds = Field(
         10.0,
@@ -266,66 +261,66 @@ class Service(Section):
         10.0,
         title="Kill grace (seconds)",
         description="Time between SIGTERM and SIGKILL when a task is stopped. It is 0.1 s for "
-        "servers, and where a task starts again because another one failed: then it has nothing "
-        "to save.",
+        "servers, and for a task that restarts because another one failed: it has nothing to "
+        "save then.",
     )
     stall_seconds: Seconds = Field(
         300.0,
         title="Stall (seconds)",
-        description="A task whose training step is known and has not moved for so long, and for "
-        "ten times its longest step so far, has failed. 0 is never.",
+        description="Time without a new training step after which a task has failed, if also "
+        "ten times its longest step has passed. 0: never.",
     )
     freeze_seconds: Seconds = Field(
         10.0,
         title="Freeze (seconds)",
-        description="A task whose process is stopped (SIGSTOP), or has closed its gRPC port and "
-        "still lives, for so long has failed. 0 is never.",
+        description="Time after which a task has failed whose process is stopped (SIGSTOP), or "
+        "runs with its gRPC port closed. 0: never.",
     )
     idle_seconds: Seconds = Field(
         1800.0,
         title="Idle (seconds)",
-        description="A gang that trains together starts again, at the cost of a retry, when none "
-        "of its processes has made a step, printed a line or used CPU time for so long. "
-        "0 is never.",
+        description="Time after which a gang that trains together starts again, at the cost of "
+        "a retry, if none of its processes has made a step, printed a line or used CPU time. "
+        "0: never.",
     )
     replace_after_seconds: Seconds = Field(
         0.0,
         title="Replace after (seconds)",
-        description="How long to wait for an agent that Mesos calls unreachable before its tasks "
-        "are started elsewhere.",
+        description="Time to wait for an agent that Mesos calls unreachable before its tasks "
+        "start elsewhere.",
     )
     maintenance_lead_seconds: Seconds = Field(
         300.0,
         title="Maintenance lead (seconds)",
-        description="How long before an agent's announced maintenance its tasks leave it.",
+        description="Time before an agent's announced maintenance at which its tasks leave it.",
     )
     leave_on_rebalance: bool = Field(
         False,
         title="Leave on a rebalance recommendation",
-        description="Tasks on a spot machine that EC2 calls more likely to be taken back look for "
-        "another place while they train, and move as soon as all have one. Each move costs the "
-        "gang a restart, and most such machines stay. Off: they stay until the machine goes.",
+        description="Move tasks from a spot machine for which EC2 gives a rebalance "
+        "recommendation: they train on until all have another place. Each move costs the gang "
+        "a restart, and most such machines stay. Off: the tasks stay until the machine goes.",
     )
     update_strategy: Literal["parallel", "serial", "canary"] = Field(
         "parallel",
         title="Update strategy",
-        description="How changed options reach the tasks: parallel all at once, serial one after "
-        "the other, canary one first and the others once you say so.",
+        description="How changed options reach the tasks: parallel all at once, serial one "
+        "after the other, canary one first and the others after an operator's approval.",
     )
     uninstall_give_up_seconds: Seconds = Field(
         900.0,
         title="Uninstall gives up (seconds)",
-        description="How long an uninstall waits for agents that do not answer; then they are "
-        "listed as left behind, and it ends.",
+        description="Time for which an uninstall waits for agents that do not answer; then it "
+        "lists them and ends.",
     )
     shared_filesystem: Line = Field(
         "",
         title="Shared Filesystem",
         description="Where all tasks read and write summaries and checkpoints, e.g. "
-        "gs://your/directory or hdfs://default/your/directory. Handed to the job unchanged as its "
-        "log_dir; for s3://bucket/prefix that is a directory on the task's machine instead, which "
-        "is copied there. An absolute path is one that all machines share; containers see it too, "
-        "and it must be there. Empty: the job's checkpoint directory.",
+        "gs://your/directory or hdfs://default/your/directory. The job gets it unchanged as "
+        "its log_dir; for s3://bucket/prefix it gets a directory on the task's machine, which "
+        "is copied there. An absolute path must exist on all machines; containers see it too. "
+        "Empty: the job's checkpoint directory.",
     )
     hdfs: Hdfs = group(Hdfs, "HDFS settings.")
     gcs_key: SecretText = Field(
@@ -343,8 +338,8 @@ class Service(Section):
     gcs_key_secret: Source = Field(
         "gcs_key",
         title="GCS key secret",
-        description="Where that key is: secret store path, file:/path on the scheduler's machine, "
-        "or env:NAME of its environment.",
+        description="Place of that key: secret store path, file:/path on the scheduler's "
+        "machine, or env:NAME of its environment.",
     )
     use_tensorboard: bool = Field(
         False,
@@ -354,29 +349,29 @@ class Service(Section):
     tensorflow_version: TensorFlowVersion = Field(
         "",
         title="TensorFlow version",
-        description="Version of TensorFlow that tasks run with: chooses the package's image of it, "
-        "else the official one. Without an image, on the embedded cluster and with python, an "
-        "environment that has it, such as .venvs/tensorflow-<version>; where there is none, one is "
-        "made, once for each machine. 2.12 is the oldest that is supported. An image of your own "
-        "in tf_image or gpu_tf_image wins. Empty: as tf_image, gpu_tf_image and "
-        "python say; where these are empty, too, tasks run with the python3 of their agents.",
+        description="TensorFlow version of the tasks: chooses the package's image of it, else "
+        "the official one. Without images (on the embedded cluster, or with python) it chooses "
+        "an environment, such as .venvs/tensorflow-<version>; if there is none, the service "
+        "makes one, once for each machine. 2.12 is the oldest supported version. An image of "
+        "your own in tf_image or gpu_tf_image overrides it. Empty: tf_image, gpu_tf_image and "
+        "python decide; if these are empty too, tasks run with the python3 of their agents.",
     )
     tf_image: Image = Field(
         "",
         title="TensorFlow Docker Image",
         description="Container image of tasks without GPUs (usr/img:version). Empty: that of "
-        "tensorflow_version, and no container where that is empty, too.",
+        "tensorflow_version; no container if that is empty too.",
     )
     gpu_tf_image: Image = Field(
         "",
         title="TensorFlow GPU Docker Image",
         description="Container image of tasks with GPUs (usr/img:version). Empty: that of "
-        "tensorflow_version, and no container where that is empty, too.",
+        "tensorflow_version; no container if that is empty too.",
     )
     containerizer: Literal["mesos", "docker"] = Field(
         "mesos",
         title="Containerizer",
-        description="Who runs the image: Mesos itself, or Docker's engine. GPUs need mesos.",
+        description="Engine that runs the image: Mesos itself, or Docker. GPUs need mesos.",
     )
     python: Line = Field(
         "",
@@ -387,8 +382,8 @@ class Service(Section):
     env: Environment = Field(
         default={},
         title="Environment",
-        description="Environment variables of every task. Stored and shown as they are: no place "
-        "for secrets.",
+        description="Environment variables of every task. The service stores and shows them: "
+        "do not put secrets here.",
     )
     secrets: Secrets = Field(
         default=[],
@@ -406,7 +401,7 @@ class Service(Section):
     shm_size: SharedMemory = Field(
         0,
         title="Shared memory size (MB)",
-        description="Size of every task's own /dev/shm, in MB. 0: what the agents give.",
+        description="Size of every task's own /dev/shm, in MB. 0: the agents' default.",
     )
     region: Line = Field(
         "",

@@ -235,27 +235,26 @@ class Checkpoints(Section):
     uri: CheckpointUri = Field(
         "",
         title="Checkpoint directory",
-        description="Where checkpoints are kept: s3://bucket/prefix, or a directory that all "
-        "machines share, as an absolute path or a file:// URL. In S3 they are there from the "
-        "last complete one on; what the chief writes into CHECKPOINT_DIR is copied. Containers "
-        "see such a directory at the same path; it must be there. Empty: each task's own sandbox.",
+        description="Place of the checkpoints: s3://bucket/prefix, or a directory that all "
+        "machines share, as an absolute path or a file:// URL. The service copies complete "
+        "checkpoints from the chief's CHECKPOINT_DIR to S3. A shared directory must exist; "
+        "containers see it at the same path. Empty: each task's own sandbox.",
     )
     interval_seconds: SomeSeconds = Field(
         60.0,
         title="Interval (seconds)",
-        description="How often the checkpoint directory is looked at for something new to copy "
-        "to S3.",
+        description="Time between two checks for new checkpoints to copy to S3.",
     )
     keep: KeepCheckpoints = Field(
-        5, title="Checkpoints kept", description="How many of the newest checkpoints stay in S3."
+        5, title="Checkpoints kept", description="Number of newest checkpoints that stay in S3."
     )
     initial_uri: InitialUri = Field(
         "",
         title="Weights to begin with",
-        description="Checkpoint that training begins from while nothing is published at "
-        "checkpoints.uri: such a place of another service, a directory, a prefix or a file, as "
-        "s3://, file:// or an absolute path, which is one of the image for tasks that run in one. "
-        "Needs checkpoints in S3.",
+        description="Checkpoint from which the training begins while checkpoints.uri has none: "
+        "the checkpoints.uri of another service, or a directory, prefix or file, as s3://, "
+        "file:// or an absolute path (in the image, for tasks with one). Needs checkpoints in "
+        "S3.",
     )
 
 
@@ -264,11 +263,12 @@ class DataSource(Section):
 
     uri: DataUri = Field(
         title="URI",
-        description="An object in S3, or a prefix that stands for all below it; or a file or "
-        "folder, by a path beside the options file, or by an absolute one of the tasks' machines.",
+        description="An object in S3, or a prefix for all objects below it; or a file or "
+        "folder, by a path relative to the options file, or by an absolute path on the tasks' "
+        "machines.",
     )
     path: DataPath = Field(
-        title="Path", description="Where it is put, below the sandbox: a directory, or a file."
+        title="Path", description="Path below the sandbox: a directory, or a file."
     )
 
 
@@ -278,15 +278,14 @@ class DataCache(Section):
     directory: HostDirectory = Field(
         "",
         title="Directory",
-        description="Directory on every agent in which tasks share fetched data, and what was "
-        "installed for them. It must be there and tasks must be able to write to it; in their "
-        "containers it has the same path. Empty: each task has its own.",
+        description="Directory on every agent in which tasks share fetched data and installed "
+        "packages. It must exist and be writable for the tasks; it has the same path in their "
+        "containers. Empty: each task has its own.",
     )
     max_bytes: CacheBytes = Field(
         0,
         title="Largest size (bytes)",
-        description="Above this size the data that was not used for longest is removed. 0 is no "
-        "limit.",
+        description="Size above which the least recently used data is removed. 0: no limit.",
     )
 
 
@@ -298,24 +297,24 @@ class Logs(Section):
         title="Largest log (bytes)",
         description="Size at which a task's stdout or stderr is rotated.",
     )
-    keep: LogKeep = Field(2, title="Logs kept", description="How many rotated files are kept.")
+    keep: LogKeep = Field(2, title="Logs kept", description="Number of rotated files to keep.")
     uri: LogUri = Field(
         "",
         title="Destination",
-        description="Where the output of every attempt of every task is copied to, beside its "
-        "sandbox: s3://bucket/prefix for compressed parts, cloudwatch://group for a log group of "
-        "CloudWatch Logs with a stream for each attempt. Empty: nowhere.",
+        description="Target to which the output of every attempt of every task is copied from "
+        "its sandbox: s3://bucket/prefix for compressed parts, cloudwatch://group for a log "
+        "group of CloudWatch Logs with a stream for each attempt. Empty: none.",
     )
     interval_seconds: SomeSeconds = Field(
         30.0,
         title="Interval (seconds)",
-        description="How long output may wait before it is copied.",
+        description="Longest time before output is copied.",
     )
     roll_bytes: RollBytes = Field(
         4_194_304,
         title="Part (bytes)",
-        description="Size of output, before compression, at which a part is copied without "
-        "waiting for the interval.",
+        description="Size of output, before compression, at which a part is copied before the "
+        "interval ends.",
     )
     region: Line = Field(
         "", title="Region", description="Region of CloudWatch Logs. Empty: s3.region."
@@ -323,8 +322,8 @@ class Logs(Section):
     endpoint_url: EndpointUrl = Field(
         "",
         title="Endpoint",
-        description="Another endpoint of CloudWatch Logs than that of AWS. s3.endpoint_url is "
-        "that of S3 alone.",
+        description="Endpoint of CloudWatch Logs in place of that of AWS. s3.endpoint_url is "
+        "for S3 only.",
     )
 
 
@@ -334,15 +333,15 @@ class Credentials(Section):
     env: VariablePrefix = Field(
         "",
         title="Variables",
-        description="Prefix of variables in the scheduler's environment: TRAINING_ stands for "
-        "TRAINING_ACCESS_KEY_ID, TRAINING_SECRET_ACCESS_KEY and, where there is one, "
-        "TRAINING_SESSION_TOKEN. Its operator allows each by --task-secret-env.",
+        description="Prefix of variables in the scheduler's environment: TRAINING_ means "
+        "TRAINING_ACCESS_KEY_ID, TRAINING_SECRET_ACCESS_KEY and, if it exists, "
+        "TRAINING_SESSION_TOKEN. The operator must allow each with --task-secret-env.",
     )
     file: CredentialsFile = Field(
         "",
         title="File",
         description="Absolute path of a file on the scheduler's machine, read again at each "
-        "launch: a credentials file of AWS, or the JSON that AWS' commands give.",
+        "launch: a credentials file of AWS, or the JSON output of AWS' commands.",
     )
     profile: Line = Field(
         "default", title="Profile", description="Profile of such a credentials file."
@@ -362,16 +361,16 @@ class S3(Section):
     endpoint_url: EndpointUrl = Field(
         "",
         title="Endpoint",
-        description="Another endpoint than AWS, as https://host:port. Empty: that of AWS.",
+        description="Endpoint in place of that of AWS, as https://host:port. Empty: that of AWS.",
     )
     region: Line = Field(
-        "", title="Region", description="Region of the buckets. Empty: as the agent knows it."
+        "", title="Region", description="Region of the buckets. Empty: the agent's setting."
     )
     addressing_style: Literal["auto", "path", "virtual"] = Field(
         "auto",
         title="Addressing style",
-        description="Where the bucket's name is put: path into the path, virtual into the host "
-        "name, auto into the path where there is an endpoint_url and else as AWS wants it.",
+        description="Place of the bucket's name: path in the path, virtual in the host name, "
+        "auto in the path with an endpoint_url and else as AWS recommends.",
     )
     ca_file: Line = Field(
         "",
@@ -546,8 +545,8 @@ def storage_notes(options: Options) -> list[str]:
         )
     if spec.s3.credentials is not None and options.service.containerizer == "docker":
         found.append(
-            "s3.credentials: the docker containerizer knows no secrets: whoever may see the tasks "
-            "in Mesos sees these credentials."
+            "s3.credentials: the docker containerizer has no secrets: every user of Mesos that may "
+            "see the tasks can read these credentials."
         )
     return found
 

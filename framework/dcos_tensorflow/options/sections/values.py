@@ -340,7 +340,7 @@ ServiceName = Annotated[
     str,
     AfterValidator(_service_name),
     Allowed(
-        "lower-case letters, digits and hyphens, in groups parted by /, at most 63 characters "
+        "lower-case letters, digits and hyphens, in groups separated by /, at most 63 characters "
         "without the slashes"
     ),
 ]

@@ -333,12 +333,14 @@ class Objective(Section):
     metric: Line = Field(
         "",
         title="Metric",
-        description="Which number tells how good a trial is: one that the job prints, writes into "
-        "PROGRESS_FILE or an event file, or has in its result. The result counts, and where it "
-        "has none of that name the last value.",
+        description="Metric that rates a trial: a number that the job prints, writes into "
+        "PROGRESS_FILE or an event file, or has in its result. The value in the result counts, "
+        "else the last value.",
     )
     goal: Literal["maximize", "minimize"] = Field(
-        "maximize", title="Goal", description="Whether more of the metric is better, or less."
+        "maximize",
+        title="Goal",
+        description="Whether larger or smaller values of the metric are better.",
     )
 
 
@@ -348,53 +350,57 @@ class Sweep(Section):
     parameters: Parameters = Field(
         default={},
         title="Parameters",
-        description="What is tried, by name: a list of values, or an object with one of uniform, "
-        "log_uniform, int and log_int (the least and the most), quantised (and the step) or choice "
-        "(a list). A trial finds them in its context and in PARAM_ and the name; one called as an "
-        "option of a role, such as worker.cpus, is that option of the trial. Empty: no sweep.",
+        description="Parameters to search, by name: a list of values, or an object with one of "
+        "uniform, log_uniform, int and log_int (smallest and largest value), quantised (also "
+        "the step) or choice (a list). A trial finds them in its context and in the variables "
+        "PARAM_<NAME>; a parameter with the name of a role's option, such as worker.cpus, sets "
+        "that option for the trial. Empty: no sweep.",
     )
     method: Literal["tpe", "random", "grid"] = Field(
         "tpe",
         title="Method",
-        description="How the next trial is found: tpe near what was good so far, random anywhere, "
-        "grid by all combinations.",
+        description="How the next trial is chosen: tpe near good trials, random anywhere, grid "
+        "by all combinations.",
     )
-    objective: Objective = group(Objective, "What the sweep looks for.")
+    objective: Objective = group(Objective, "The objective of the search.")
     max_trials: TrialsIfGiven = Field(
         None,
         title="Trials",
-        description="How many trials there are. Left out: 50, and with grid all combinations.",
+        description="Number of trials. Left out: 50, and with grid all combinations.",
     )
     parallelism: Parallelism = Field(
         "auto",
         title="Parallelism",
-        description="How many trials run at a time. auto: as many as find a place.",
+        description="Number of trials that run at a time. auto: as many as find a place.",
     )
     early_stopping: Literal["none", "median", "asha"] = Field(
         "none",
         title="Early stopping",
-        description="Which trials are stopped before their end: median those that are worse than "
-        "the median of the others at the same point, asha all but the best third.",
+        description="Trials that are stopped before their end: median stops trials that are "
+        "worse than the median of the others at the same point, asha stops all but the best "
+        "third.",
     )
     min_steps: Steps = Field(
         1,
         title="First steps",
-        description="Before this step no trial is stopped; then it is judged again each time that "
-        "it has three times the steps.",
+        description="First step at which a trial may be stopped; it is judged again each time "
+        "its steps have tripled.",
     )
     seed: Seed = Field(
         0,
         title="Seed",
-        description="The same seed gives the same trials, whatever fails on the way.",
+        description="Seed of the search: the same seed gives the same trials, also when tasks "
+        "fail.",
     )
     max_retries: RetryLimit = Field(
         3,
         title="Retries",
-        description="How often a trial that fails is tried again. One that fails the same way on "
-        "two machines is not; what is not its fault, such as a lost agent, does not count.",
+        description="Number of retries of a failed trial. A trial that fails in the same way "
+        "on two machines is not tried again; failures from outside, such as a lost agent, do "
+        "not count.",
     )
     max_share: Share = Field(
-        1.0, title="Largest share", description="How much of the cluster may be taken, of 1."
+        1.0, title="Largest share", description="Largest share of the cluster, from 0 to 1."
     )
 
 
@@ -404,59 +410,59 @@ class BatchInputs(Section):
     range: ShardRange = Field(
         default=[],
         title="Range",
-        description="Numbers from the first up to the second, which is not within, as many in a "
-        "shard as the third says. A shard finds its part in SHARD_BEGIN and SHARD_END.",
+        description="Three numbers: the first number, the end (exclusive), and the size of a "
+        "shard. A shard finds its part in SHARD_BEGIN and SHARD_END.",
     )
     s3_prefix: InputPrefix = Field(
         "",
         title="S3 prefix",
-        description="All objects below s3://bucket/prefix, sorted by their names. A shard finds "
-        "its own in the file that SHARD_INPUTS names, one a line.",
+        description="All objects below s3://bucket/prefix, sorted by name. A shard finds its "
+        "objects in the file SHARD_INPUTS, one per line.",
     )
     manifest: Manifest = Field(
         "",
         title="Manifest",
-        description="A file beside the options, or in S3, with one input in each line. A shard "
-        "finds its own in the file that SHARD_INPUTS names.",
+        description="A file beside the options, or in S3, with one input per line. A shard "
+        "finds its inputs in the file SHARD_INPUTS.",
     )
     per_shard: PerShard = Field(
         10,
         title="Inputs of a shard",
-        description="How many objects of s3_prefix or lines of the manifest a shard has.",
+        description="Number of objects of s3_prefix, or lines of the manifest, in a shard.",
     )
 
 
 class Batch(Section):
     """Many pieces of input, each worked on by one task, once."""
 
-    inputs: BatchInputs = group(BatchInputs, "What is worked on. Nothing in it: no batch.")
+    inputs: BatchInputs = group(BatchInputs, "The input. Empty: no batch.")
     output: Output = Field(
         "",
         title="Output",
-        description="Where each shard's output is written: a path that all machines share, or "
-        "s3://bucket/prefix, with {index} for the shard's number ({index:05}: with five digits), "
-        "or a folder that ends in / for part-{index} in it. A shard finds where to write in "
-        "SHARD_OUTPUT; it is published once it has ended with 0.",
+        description="Place of each shard's output: a path that all machines share, or "
+        "s3://bucket/prefix, with {index} for the shard's number ({index:05}: with five "
+        "digits), or a folder that ends in / for part-{index} in it. A shard writes to the "
+        "path in SHARD_OUTPUT; the service publishes it when the shard has ended with 0.",
     )
     parallelism: Parallelism = Field(
         "auto",
         title="Parallelism",
-        description="How many shards are worked on at a time. auto: as many as find a place.",
+        description="Number of shards that run at a time. auto: as many as find a place.",
     )
     max_retries: RetryLimit = Field(
         3,
         title="Retries",
-        description="How often a shard that fails is tried again. One that fails the same way on "
-        "two machines is not; what is not its fault, such as a lost agent, does not count.",
+        description="Number of retries of a failed shard. A shard that fails in the same way "
+        "on two machines is not tried again; failures from outside, such as a lost agent, do "
+        "not count.",
     )
     max_share: Share = Field(
-        1.0, title="Largest share", description="How much of the cluster may be taken, of 1."
+        1.0, title="Largest share", description="Largest share of the cluster, from 0 to 1."
     )
     resume: bool = Field(
         False,
         title="Resume",
-        description="Work on those shards alone whose output is not there. Otherwise output that "
-        "is there is an error.",
+        description="Run only the shards without output. Off: existing output is an error.",
     )
 
 

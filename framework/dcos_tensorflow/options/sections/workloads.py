@@ -241,9 +241,9 @@ def _batch_findings(options: Options) -> Iterator[Finding]:
         yield Finding(f"{most}.count", told, allowed, paths)
 
 
-#: How many trials there are where nobody says it, and where they have no end.
+#: How many trials there are where the options do not say it, and where they have no end.
 DEFAULT_TRIALS = 50
-#: By what is known how far back a trial is suggested, where nobody says how many run at a time.
+#: How far back a trial is suggested, where the options do not say how many run at a time.
 _LAG_OF_AUTO = 16
 
 

@@ -40,8 +40,8 @@ log = logging.getLogger(__name__)
 
 #: What machines cost is asked for so often at most; and what there is, while there should be none.
 PRICES_SECONDS = 60.0
-#: Whoever stops waits so long for a call to the provider. What it was about is written, and whoever
-#: leads next finds it; nothing more is begun.
+#: A scheduler that stops waits so long for a call to the provider. What it was about is kept, and
+#: the next leader finds it; nothing more is begun.
 STOP_SECONDS = 5.0
 #: A master that does not do what it is told of agents is told nothing for so long.
 REFUSED_SECONDS = 60.0
@@ -54,7 +54,7 @@ class Capacity:
 
     ``state`` returns the newest stored state, ``emit`` takes events, ``agents`` asks the master and
     returns None where it does not say, ``offer`` tells it whether an agent is to be offered to
-    anybody (raising AgentFilesError); all from the thread. ``leads`` says whether nobody else
+    anybody (raising AgentFilesError); all from the thread. ``leads`` says whether no other one
     can lead now. It looks every ``look_seconds``; offers have twice that to come before a machine
     is bought in their place.
     """
@@ -130,7 +130,7 @@ class Capacity:
             try:
                 busy = self.look()
             except Exception as error:
-                # What runs goes on, and whoever waits for machines is told.
+                # What runs goes on, and a gang that waits for machines is told.
                 log.exception("a look at the machines failed")
                 self._note({}, {"": f"internal error: {type(error).__name__}: {error}"})
                 busy = False
@@ -171,7 +171,7 @@ class Capacity:
         while (answer := self._kept.get()) is not None:
             if answer[0] == self._noted:
                 return answer[1]
-        # For whoever asks again.
+        # For the next question.
         self._kept.put(None)
         return False
 
@@ -238,7 +238,7 @@ class Capacity:
                 self._pools = tuple(self._opened(state, spec).pools())
                 self._pools_at = now
             except ProviderError as error:
-                self._fail("what can be bought is not known", error)
+                self._fail("the machines for sale are not known", error)
         return self._pools
 
     def _fail(self, what: str, error: ProviderError) -> None:
@@ -256,7 +256,7 @@ class Capacity:
     # What is done.
 
     def _tell_master(self, found: Round) -> None:
-        """Have machines offered to nobody, or to anybody again, if the master lets us."""
+        """Have machines offered to no framework, or to all again, if the master lets us."""
         told = [(names, False) for names in found.close] + [(names, True) for names in found.reopen]
         for names, is_offered in told:
             for agent_id in capacity_sight.called(self._agents, names):
@@ -268,7 +268,7 @@ class Capacity:
                     self._not_told(str(error))
                     return
                 else:
-                    whom = "anybody again" if is_offered else "nobody any more"
+                    whom = "all frameworks again" if is_offered else "no framework any more"
                     log.info("the master is told to offer %s to %s", agent_id, whom)
 
     def _not_told(self, why: str) -> None:

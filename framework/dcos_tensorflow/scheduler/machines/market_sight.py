@@ -130,8 +130,8 @@ def agents_of(
 ) -> Agents:
     """Return whose agents are known, and which of them have tasks.
 
-    A master that does not say is made up for by offers and by our own tasks: then whoever was
-    known once stays so.
+    A master that does not say is made up for by offers and by our own tasks: then a machine once
+    known stays so.
     """
     noticed = state.maintenance.noticed
     ours = {name for r in state.live_tasks for name in (r.hostname, r.address)}

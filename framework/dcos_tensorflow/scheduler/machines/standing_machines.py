@@ -1,7 +1,7 @@
-"""Machines of an operator's whole cluster: so many, for whoever uses them, and in the end none.
+"""Machines of an operator's whole cluster: so many, for all its services, and in the end none.
 
 Used by the command ``capacity up`` and its like. There is no service and no scheduler behind it:
-the ledger is in a store of its own, which whoever runs the command leads meanwhile, so nobody else
+the ledger is in a store of its own, which the command leads meanwhile, so no other one
 does. Each round is that of a service (``capacity.reconcile``): what it wants to remember is
 committed before the provider is asked, and a command that was killed is made good by the next one.
 """
@@ -93,11 +93,11 @@ class StandingMachines:
 
     @property
     def busy(self) -> int:
-        """Return on how many of them tasks run, whoever's."""
+        """Return on how many of them tasks run, of any framework."""
         return sum(bool(machine.busy_since) for _, machine in self.ledger.machines())
 
     def offer_agents(self, is_offered: bool) -> str:
-        """Have our agents offered to everybody, or to nobody; return why not, if that cannot be.
+        """Have our agents offered to all frameworks, or to none; return why not, if that cannot be.
 
         Their tasks run on.
         """
@@ -107,7 +107,7 @@ class StandingMachines:
                 try:
                     self._offer(agent.agent_id, is_offered)
                 except AgentFilesError as error:
-                    return f"the master does not change what it offers: {error}"
+                    return f"the master does not change its offers: {error}"
         return ""
 
     def look(
@@ -139,7 +139,7 @@ class StandingMachines:
             owner=self._owner,
             prefix=self._instance,
             max_spot_price=spec.max_spot_price,
-            # Who is idle here waits for whoever comes.
+            # An idle machine here waits for any service.
             idle_seconds=float("inf"),
             register_seconds=spec.register_seconds,
             by_the_hour=spec.billing is Billing.HOUR,

@@ -107,7 +107,7 @@ class EvidenceReader:
         self._guard = threading.Lock()
         #: Until when each task's evidence is waited for, the oldest first.
         self._until: dict[str, float] = {}
-        #: Which tasks are to be read on each agent that nobody has begun to look at.
+        #: Which tasks are to be read on each agent that no thread has begun to look at.
         self._agents: dict[str, list[str]] = {}
 
     def collect(self, wanted: CollectEvidence) -> None:
@@ -151,7 +151,7 @@ class EvidenceReader:
                 self._tell(read_evidence(self._files, sandbox, task_id))
 
     def _tell(self, found: EvidenceFound) -> None:
-        """Tell of a task once, whoever is first."""
+        """Tell of a task once, by the first that finds it."""
         with self._guard:
             awaited = self._until.pop(found.task_id, None)
         if awaited is not None:

@@ -1,11 +1,11 @@
 """Asking the task runners how far they are, and telling them which start is wanted.
 
 Used by ``scheduler.scheduler``. Level-triggered: every live task's runner is asked again and again,
-and whoever is not under its order (``core.cluster.orders``) is sent that order until it is. What
+and one that is not under its order (``core.cluster.orders``) is sent that order until it is. What
 the state does not hold yet becomes a RunnerReported event. While there are not too many, a runner
 holds its answer back until something has happened (``after`` and ``wait``, docs/task-runner.md), so
 that a failure is known at once. All of it happens in one thread with one asyncio loop, so that
-runners that hang delay nobody else; what it does follows what has changed and who is due, not how
+runners that hang delay no other; what it does follows what has changed and who is due, not how
 many there are. Training never depends on it.
 """
 
@@ -109,8 +109,8 @@ class _Runner:
 class RunnerClient:
     """A thread that keeps asking all runners and keeps them under their orders.
 
-    ``state`` returns the newest state and ``emit`` takes events; ``may_order`` says whether nobody
-    else can lead the service now, without which nothing is ordered; ``clean`` takes secrets out of
+    ``state`` returns the newest state and ``emit`` takes events; ``may_order`` says whether no
+    other can lead the service now, without which nothing is ordered; ``clean`` takes secrets out of
     a report. All are called from that thread and must not block.
     """
 
@@ -169,7 +169,7 @@ class RunnerClient:
         try:
             await self._keep_asking()
         finally:
-            # Before the loop is closed: nobody may wake it then.
+            # Before the loop is closed: it cannot be woken then.
             with self._guard:
                 self._loop = None
 
@@ -216,7 +216,7 @@ class RunnerClient:
         return wait
 
     def _follow(self, tasks: Mapping[str, TaskRecord], now: float) -> None:
-        """Ask whoever is there now, and nobody else."""
+        """Ask the runners that are there now, and no others."""
         self._tasks = tasks
         asked = {record.task_id: record for record in tasks.values() if _is_asked(record)}
         for task_id in self._runners.keys() - asked.keys():

@@ -48,7 +48,7 @@ def signed(token: str, method: str, path: str, body: bytes, now: float) -> Reque
 async def ask(host: str, port: int, request: Request) -> Mapping[str, Any]:
     """Send a request; return the JSON object that answers it. The caller bounds the time.
 
-    Raises OSError when nobody answers, Refused, and NotARunner.
+    Raises OSError without an answer, Refused, and NotARunner.
     """
     reader, writer = await asyncio.open_connection(host, port, limit=_MAX_ANSWER_BYTES)
     try:

@@ -1,7 +1,7 @@
-"""Files of tasks for whoever asks the API: part by part, with the scheduler's own credentials.
+"""Files of tasks for clients of the API: part by part, with the scheduler's own credentials.
 
-Whoever follows a log asks for its next part twice a second. Where a sandbox is, the dear part of
-the answer, is therefore kept; nothing of a file is.
+A client that follows a log asks for its next part twice a second. The path of the sandbox, the
+costly part of the answer, is therefore kept; nothing of a file is.
 """
 
 from __future__ import annotations

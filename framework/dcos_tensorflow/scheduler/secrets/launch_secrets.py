@@ -45,7 +45,7 @@ class LaunchSecrets:
     def texts(self) -> frozenset[str]:
         """Return what may be seen of the secrets that were read: each whole, and each line of it.
 
-        From any thread. What is no text is nobody's to read by eye.
+        From any thread. What is no text cannot be read by eye.
         """
         found = set(self._credentials.values())
         for content in self._sources.read():

@@ -111,7 +111,7 @@ class ExitReport:
         }
 
 
-#: Exceptions that tell of somebody else: a peer, a server, the network. The code cannot help them,
+#: Exceptions that point to another process: a peer, a server. The code cannot help them,
 #: so that meeting one again says nothing of the code.
 _OF_OTHERS = re.compile(
     r"[Cc]onnect|[Tt]imeout|^(?:URLError|gaierror|BrokenPipeError|AbortedError|CancelledError"

@@ -1,4 +1,4 @@
-"""Leaves the report of an end in the sandbox, for whoever asks later.
+"""Leaves the report of an end in the sandbox, for later readers.
 
 ``runner`` calls it for each start that failed, ``main`` for the end of the task. ``task-exit.json``
 holds that of the present start or of the task; ``task-exits.jsonl`` keeps those of all starts that

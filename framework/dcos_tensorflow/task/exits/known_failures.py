@@ -70,7 +70,7 @@ RULES: Tuple[Rule, ...] = (
         r"No module named '?tensorflow\.contrib|has no attribute 'contrib'",
         ExitClass.USER_ERROR,
         "The job uses tf.contrib, which TensorFlow 2 does not have in any form",
-        "replace what it takes from tf.contrib, or run it in a TensorFlow 1 image",
+        "replace its use of tf.contrib, or run it in a TensorFlow 1 image",
         permanent=True,
     ),
     Rule(
@@ -141,7 +141,7 @@ RULES: Tuple[Rule, ...] = (
         r"(?:ModuleNotFoundError|^\S*python[\d.]*): No module named '?(?P<module>[\w.]+)",
         ExitClass.USER_ERROR,
         f"There is no module {{module}} {_IN_THE_PYTHON}, nor in the job",
-        "install what has it there, or bring it with the job (service.job_url, service.job_path)",
+        "install its package there, or bring it with the job (service.job_url, service.job_path)",
         permanent=True,
     ),
     Rule(
@@ -211,8 +211,8 @@ RULES: Tuple[Rule, ...] = (
     Rule(
         r"^EOFError: EOF when reading a line",
         ExitClass.USER_ERROR,
-        "The job asks for input, and nobody is there to type: {error}",
-        "take what it asks for from JOB_CONTEXT (service.job_context) or from service.env",
+        "The job reads from standard input, which is empty: {error}",
+        "read the value from JOB_CONTEXT (service.job_context) or from service.env",
         permanent=True,
     ),
     Rule(

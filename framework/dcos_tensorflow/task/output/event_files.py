@@ -67,7 +67,7 @@ class _File:
 class EventFiles:
     """Follows the event files of one start of the user's process.
 
-    They are those that its processes hold open below ``directories``; with ``own`` nobody else
+    They are those that its processes hold open below ``directories``; with ``own`` no other process
     writes there, so that they are all that come there, and their scalars are kept until asked for.
     """
 

@@ -2,7 +2,7 @@
 
 ``process`` feeds it what the user's process writes; ``runner`` writes its own lines through it, so
 that one stream has one writer. The bytes go to the runner's own stdout and stderr, which Mesos has
-opened as the sandbox's ``stdout`` and ``stderr``: whoever reads logs by Mesos finds them there.
+opened as the sandbox's ``stdout`` and ``stderr``: readers of logs by Mesos find them there.
 """
 
 from __future__ import annotations

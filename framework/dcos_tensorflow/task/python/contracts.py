@@ -55,7 +55,7 @@ def find_contract(job: Job, sandbox: str, role: str = "") -> Found:
         if role == EVALUATOR:
             raise JobUnusable(
                 f"An evaluator cannot run main(server, log_dir, context) of {module.name}: it is "
-                "in nobody's cluster, so it would get a server of its own and train alone",
+                "not in the cluster, so it would get a server of its own and train alone",
                 "bring the job as a script or a command, whose code looks at the task's type in "
                 "TF_CONFIG and evaluates where it is evaluator, or set evaluator.count to 0",
             )

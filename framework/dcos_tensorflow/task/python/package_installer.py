@@ -213,7 +213,7 @@ def failure(what: str, lines: Sequence[str]) -> InstallFailed:
             lines=told,
         )
     python = ".".join(map(str, sys.version_info[:2]))
-    hint = f"the job's tasks run Python {python}; correct what is required"
+    hint = f"the job's tasks run Python {python}; correct the requirements"
     if what.startswith("TensorFlow"):
         hint = f"name a version in service.tensorflow_version that there is for Python {python}"
     elif _CONFLICT.search(text) or "tensorflow" in reason:

@@ -1,8 +1,8 @@
 """Makes Python environments for jobs: once per machine and content, shared by all who want them.
 
 ``package_work`` calls ``ready``. An environment lies over the Python that it is made of, and sees
-its packages behind its own: TensorFlow is not installed twice. Nobody changes it once it is whole.
-The folder that environments are shared in is this user's alone; one of somebody else is not used.
+its packages behind its own: TensorFlow is not installed twice. It never changes once it is whole.
+The folder that environments are shared in is this user's alone; another user's is not used.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _write_stand_in(packages: str, name: str, found: metadata.Distribution) -> s
     texts = {
         "METADATA": re.sub(r"(?m)^Name: .*$", f"Name: {name}", described, count=1),
         "INSTALLER": _STAND_IN,
-        # Whoever replaces it removes what is listed, and nothing else.
+        # A program that replaces it removes what is listed, and nothing else.
         "RECORD": "".join(f"{stem}/{file},,\n" for file in ("METADATA", "INSTALLER", "RECORD")),
     }
     os.makedirs(folder, exist_ok=True)

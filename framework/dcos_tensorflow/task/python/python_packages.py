@@ -1,7 +1,7 @@
 """What is installed for a job beside what its Python has: which packages, read and normalised.
 
 ``package_work`` asks here what a task wants, ``python_environments`` makes it. Nothing here
-installs anything; the job's own files are read, and nobody else's. ``task.spec`` reads ``Packages``
+installs anything; the job's own files are read, and no others. ``task.spec`` reads ``Packages``
 from what the scheduler says. What most tasks do without is imported where it is used.
 """
 

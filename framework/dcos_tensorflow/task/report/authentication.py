@@ -12,7 +12,7 @@ from typing import Mapping
 
 from dcos_tensorflow.core import contract
 
-#: Python refuses to read numbers of thousands of digits, and nobody has to send them.
+#: Python refuses to read numbers of thousands of digits, and no client has to send them.
 MAX_DIGITS = 18
 
 

@@ -1,7 +1,7 @@
 """Opens the runner's port. Apart from ``server``: it takes longer to be imported than to be asked.
 
-``main`` opens it before anything is started: a task whose port is taken starts nothing. Whoever
-connects waits until ``server`` serves.
+``main`` opens it before anything is started: a task whose port is taken starts nothing. A client
+that connects waits until ``server`` serves.
 """
 
 from __future__ import annotations

@@ -29,12 +29,12 @@ from dcos_tensorflow.task.supervise.lifecycle import Ending, StaleOrder
 MAX_BODY_BYTES = 1024 * 1024
 #: A client that says nothing for so long is let go.
 IDLE_SECONDS = 15
-#: With ``MAX_CONNECTIONS`` at once the oldest is closed, and none is held longer than this: whoever
-#: reaches the port without the token must neither use up the task's threads nor keep others out.
+#: With ``MAX_CONNECTIONS`` at once the oldest is closed, and none is held longer than this: clients
+#: without the token must neither use up the task's threads nor keep others out.
 CONNECTION_SECONDS = 60.0
 #: How often that is looked at.
 LOOK_SECONDS = 1.0
-#: Whoever reaches the port can break connections: they are told of no more often than this.
+#: Every client of the port can break connections: they are told of no more often than this.
 QUIET_SECONDS = 60.0
 #: How long an answer is held back at most, until there is something new in it.
 MAX_WAIT_SECONDS = 30.0
@@ -57,7 +57,7 @@ class RequestError(Exception):
 
 
 def start(runner: Runner, token: str, listener: socket.socket) -> "ApiServer":
-    """Serve whoever connects to ``listener``, in the background."""
+    """Serve the clients of ``listener``, in the background."""
     server = ApiServer(runner, token, listener)
     threading.Thread(
         target=server.serve_forever, args=(LOOK_SECONDS,), name="http", daemon=True

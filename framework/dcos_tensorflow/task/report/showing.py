@@ -104,7 +104,7 @@ class Showing:
 
         ``revision`` is the number of the moment it shows.
         """
-        # Before the rest is read: what happens meanwhile is news for whoever gets this one.
+        # Before the rest is read: what happens meanwhile is news for the client that gets this one.
         revision, now = self._newest
         self._progress.read_file()
         state, report = now.state, now.report
@@ -152,7 +152,7 @@ class Showing:
     def _checkpoint(self) -> Optional[Checkpoint]:
         """Return what a start would restore now: what is published, where that is brought.
 
-        Nobody agrees on what a unit of work goes on from.
+        The tasks do not agree on what a unit of work goes on from.
         """
         if self._spec.takes_units:
             return None
@@ -163,7 +163,7 @@ class Showing:
 
 def _sentence(state: Lifecycle, missing_peers: Tuple[str, ...], doing: str) -> str:
     if state.phase is Phase.WAITING:
-        return f"Waits for {', '.join(missing_peers) or 'nobody'}"
+        return f"Waits for {', '.join(missing_peers) or 'no peer'}"
     if state.fetching:
         return doing or "Brings data and checkpoint to the sandbox"
     if state.keeping is not None:

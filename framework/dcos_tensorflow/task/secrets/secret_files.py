@@ -24,7 +24,7 @@ from dcos_tensorflow.task import trees
 
 _MEMORY = "/dev/shm"
 _PREFIX = ".dcos-tensorflow-"
-#: A folder this young may not be locked yet by whoever has made it.
+#: A folder this young may not be locked yet by the task that has made it.
 _YOUNG_SECONDS = 60.0
 
 

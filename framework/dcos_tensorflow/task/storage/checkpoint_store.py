@@ -54,7 +54,7 @@ def read_manifest(store: ObjectStore, line: Published) -> Manifest:
     try:
         content, _ = store.get(line.key)
         if hashlib.sha256(content).hexdigest() != line.sha256:
-            raise DocumentError("its content is not what was published")
+            raise DocumentError("its content differs from the published one")
         return manifest.decode_manifest(content)
     except (ObjectMissing, DocumentError) as error:
         said = f"the manifest of checkpoint {line.id} is damaged: {error}"
@@ -71,7 +71,7 @@ class OwnedPointer:
         self._etag = ""
         self._manifests: Dict[str, Manifest] = {}
         self.pointer: Optional[Pointer] = None
-        #: Whether somebody wrote here before: then there may be something to sweep.
+        #: Whether a task wrote here before: then there may be something to sweep.
         self.was_used = True
 
     def claim(self) -> Pointer:
@@ -194,10 +194,10 @@ class OwnedPointer:
     def _judge_lost_race(self, wanted: Pointer) -> None:
         found, _ = read_pointer(self.store, self._place)
         if found is None:
-            # Somebody emptied the place: what was published is gone, and must be uploaded again.
+            # Another program emptied the place: the published data is gone, and is uploaded again.
             self.pointer, self._etag = None, ""
             self._manifests.clear()
-            gone = f"{self._place.uri} was emptied by somebody else"
+            gone = f"{self._place.uri} was emptied by another program"
             raise StorageError(Problem("emptied", True, gone, "it is filled again"))
         if found.writer != wanted.writer:
             raise self._lost(
@@ -206,7 +206,7 @@ class OwnedPointer:
                 found,
             )
         self.pointer, self._etag = None, ""
-        changed = f"{self._place.uri}/{manifest.POINTER} was changed by somebody else"
+        changed = f"{self._place.uri}/{manifest.POINTER} was changed by another program"
         raise StorageError(Problem("contended", True, changed, "only the chief may write there"))
 
     def _check_conditions(self, held: Pointer) -> None:

@@ -33,7 +33,7 @@ class Mirror(Uploading):
 
     A file is put again ``interval_seconds`` after it was put at the soonest; files other than event
     files when they have been quiet for ``quiet_seconds``. ``others`` returns the files that are not
-    this task's own: whoever wrote them copies them. ``what`` is what a person calls the directory;
+    this task's own: each task copies its own. ``what`` is what a person calls the directory;
     with ``checkpoints`` those in it are copied like all else.
     """
 

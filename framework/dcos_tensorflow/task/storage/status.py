@@ -19,7 +19,7 @@ STATE_IDLE = "idle"
 STATE_PUBLISHING = "publishing"
 #: The last try failed; waiting may help.
 STATE_RETRYING = "retrying"
-#: The last try failed and somebody must change something. It is tried again all the same.
+#: The last try failed and an operator must change something. It is tried again all the same.
 STATE_BLOCKED = "blocked"
 #: Another writer owns the place; this one does nothing any more.
 STATE_LOST = "lost"

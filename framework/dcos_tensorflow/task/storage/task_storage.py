@@ -100,7 +100,7 @@ class TaskStorage:
     def fetch(self, wanted: Wanted = Wanted(), gate: Optional[Gate] = None) -> Optional[Restored]:
         """Bring data and checkpoint; return what was restored, None where nothing is kept.
 
-        ``gate`` is what ``announce_fetch`` returned, None where nobody announced anything. Raises
+        ``gate`` is what ``announce_fetch`` returned, None where nothing was announced. Raises
         StorageError: the user's process must not start then. A call that was cut goes on at the
         next one. The one task that publishes takes its place here already, so that what is newest
         cannot change any more under those who agree on it.
@@ -311,7 +311,7 @@ class TaskStorage:
         """Return the state in the sandbox where a start may go on with it though ``fetch`` failed.
 
         That is so for the task that publishes, is alone with its state, and wrote it here itself:
-        nobody can have published anything newer.
+        no other task can have published anything newer.
         """
         alone = wanted.again and not wanted.agreed and self._checkpoints.writer is not None
         if not alone or self._place is None or isinstance(error, WriterLost):

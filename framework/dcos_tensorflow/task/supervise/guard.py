@@ -56,7 +56,7 @@ class Guard:
     def remove_at_end(self, folder: str) -> None:
         """Let it remove ``folder``, too, if the runner is killed."""
         self._folder = folder
-        # Where somebody has killed it, the next one knows.
+        # Where a user has killed it, the next one knows.
         try:
             self._socket.sendall(os.fsencode(folder))
         except OSError:
@@ -90,7 +90,7 @@ class Guard:
         try:
             return os.waitpid(self.pid, options)[0] != 0
         except ChildProcessError:
-            # Whoever started us ignores SIGCHLD: nobody is waited for then.
+            # Our parent ignores SIGCHLD: no child is waited for then.
             return True
 
 

@@ -267,7 +267,7 @@ def _hurry(state: Lifecycle, grace_seconds: Optional[float]) -> Step:
 
 
 def _terminate(state: Lifecycle, grace_seconds: Optional[float], why: str, now: float) -> Step:
-    """Stop the process. Whoever asks last may shorten the grace, never lengthen it."""
+    """Stop the process. A later order may shorten the grace, never lengthen it."""
     grace = state.settings.grace_seconds if grace_seconds is None else grace_seconds
     deadline = now + grace
     if state.phase is Phase.STOPPING:
@@ -281,7 +281,7 @@ def _receive(state: Lifecycle, order: Order, now: float) -> Step:
     if order.start < state.order.start:
         raise StaleOrder(f"start {order.start} is older than start {state.order.start}")
     if order.start == state.order.start and state.order.run and not order.run:
-        # Whoever wants it stopped wants a newer start: this order was made before the other.
+        # To stop it the scheduler orders a newer start: this order was made before the other.
         raise StaleOrder(f"start {order.start} was let go: it is not held any more")
     if state.stop_reason or state.phase is Phase.EXITED:
         raise Ending("the task is ending and takes no order")
@@ -334,8 +334,8 @@ def _receive_again(state: Lifecycle, order: Order, now: float) -> Step:
 def _check_epoch(state: Lifecycle, order: Order) -> None:
     if order.cluster.epoch < state.order.cluster.epoch:
         raise StaleOrder(
-            f"epoch {order.cluster.epoch} of start {order.start} is older than epoch "
-            f"{state.order.cluster.epoch}"
+            f"version {order.cluster.epoch} of the cluster for start {order.start} is older than "
+            f"version {state.order.cluster.epoch}"
         )
 
 

@@ -50,7 +50,7 @@ def _proportional_bytes(pid: int) -> Optional[int]:
 
 
 def kernel_kills(proc: str = "/proc", cgroups: str = "/sys/fs/cgroup") -> Optional[int]:
-    """Return how many processes were killed for want of memory so far; None when nobody tells."""
+    """Return how many processes were killed for want of memory so far; None if it is not known."""
     for path in _files(proc, cgroups):
         count = _counter(path)
         if count is not None:

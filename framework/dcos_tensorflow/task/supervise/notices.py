@@ -76,7 +76,7 @@ class NoticeWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more. What is under way may take seconds to end; nobody waits for it."""
+        """Look no more. What is under way may take seconds to end; no thread waits for it."""
         self._stopping.set()
 
     def _watch(self) -> None:
@@ -90,7 +90,7 @@ class NoticeWatch:
                 failures += 1
                 if not answered and failures == _TRIES:
                     where = f"{self._service.endpoint}: {error}"
-                    self._log(f"nothing is told of the end of this spot machine at {where}")
+                    self._log(f"no notice of this spot machine can be read at {where}")
                     return
             if self.notice is not None and self.notice.kind == contract.NOTICE_INTERRUPTION:
                 return

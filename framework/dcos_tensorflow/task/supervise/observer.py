@@ -24,7 +24,7 @@ from dcos_tensorflow.task.supervise.process import UserProcess
 TABLE_SECONDS = 1.0
 #: How often the event files are: TensorFlow flushes them every few seconds or minutes.
 EVENTS_SECONDS = 3.0
-#: How often its activity is: nobody is called idle for what is shorter.
+#: How often its activity is: no task is called idle for what is shorter.
 ACTIVITY_SECONDS = 10.0
 #: After a longer pause the runner itself did not run: what happened meanwhile is not known.
 ACTIVITY_PAUSE_SECONDS = 3 * ACTIVITY_SECONDS
@@ -37,7 +37,7 @@ class Observer:
 
     ``port`` is that of its own TensorFlow server, 0 for none. With ``in_shell`` the process is a
     shell, and what it runs is looked at too. ``directories`` are where its event files may lie;
-    with ``measures`` nobody else's lie there, and their scalars count. What takes a table of the
+    with ``measures`` no other task's lie there, and their scalars count. What takes a table of the
     whole machine waits for ``first_look`` seconds.
     """
 

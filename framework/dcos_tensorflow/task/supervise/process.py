@@ -23,7 +23,7 @@ from dcos_tensorflow.task.output.logs import BoundedOutput, LineScanner, lines_o
 from dcos_tensorflow.task.supervise.shield import adopts_orphans
 from dcos_tensorflow.task.wrapper_protocol import GO, WORDS_VARIABLE
 
-#: Held by whoever takes the exit status of a child: nobody may read our children meanwhile.
+#: Held by the thread that takes a child's exit status: no other may read our children meanwhile.
 _reaping = threading.Lock()
 READ_BYTES = 1 << 20
 #: A job that prints little at a time is read so often at most: each look takes a core from it.
@@ -105,7 +105,7 @@ class UserProcess:
         self._waiter = threading.Thread(target=self._wait, name="process-end", daemon=True)
 
     def begin(self) -> None:
-        """Listen to the process and wait for its end; until then it is heard of by nobody."""
+        """Listen to the process and wait for its end; until then no other part hears of it."""
         for thread in (*self._readers, self._waiter):
             thread.start()
 
@@ -236,7 +236,7 @@ class Stream:
         self._room = _room_in(pipe)
 
     def read(self) -> None:
-        """Read until nobody can write any more."""
+        """Read until every writer has closed it."""
         looks = select.poll()
         looks.register(self._pipe, select.POLLIN)
         with self._pipe:

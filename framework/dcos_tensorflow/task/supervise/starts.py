@@ -200,8 +200,8 @@ class Starts:
         self.started_at = time.time()
         self._kills_before = memory.kernel_kills()
         self._log(
-            f"start {action.order.start}, {_of_unit(action.order)}epoch {cluster.epoch}, contract "
-            f"{self._found.contract}: {' '.join(command)}"
+            f"start {action.order.start}, {_of_unit(action.order)}version {cluster.epoch} of the "
+            f"cluster, contract {self._found.contract}: {' '.join(command)}"
         )
         try:
             self.process = UserProcess(

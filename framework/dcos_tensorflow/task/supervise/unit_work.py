@@ -188,7 +188,7 @@ class UnitWork:
             self._gate.limit(seconds)
 
     def discard(self) -> None:
-        """Remove what the unit has written, and nobody is to find."""
+        """Remove what the unit has written, before any reader finds it."""
         output, self._output = self._output, None
         if output is not None:
             output.discard()

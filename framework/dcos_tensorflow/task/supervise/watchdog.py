@@ -1,7 +1,7 @@
 """Judges whether the user's process still works: pure, ``look(watch, sight, limits, elapsed)``.
 
 ``runner`` looks several times a second at one start and hands over what it saw. TensorFlow does
-not notice a peer that is frozen or hangs, so somebody beside it must. Nothing here reads /proc or
+not notice a peer that is frozen or hangs, so its runner must. Nothing here reads /proc or
 a clock; ``sight`` does the former, and time is what has passed between two looks.
 """
 
@@ -17,7 +17,7 @@ from dcos_tensorflow.task.exits.exit_class import ExitClass
 #: A pause between steps is unusual when it is so many times the longest one before.
 GAPS = 10
 #: No look stands for more time than this: where the runner itself did not run (a machine that
-#: slept, a container that was frozen as a whole), nobody could have made progress.
+#: slept, a container that was frozen as a whole), no process could have made progress.
 MAX_LOOK_SECONDS = 2.0
 #: A process that uses less of one CPU than the first, and waits for one less than the second, does
 #: nothing. TensorFlow that waits for a peer, in whatever strategy, uses 0.003 at most, and waits
@@ -42,7 +42,7 @@ class Sight:
 
     ``step`` is the newest step of this start, None while none is known, and ``steps`` how many
     different ones there were. ``port_open`` says whether the task's own server listens; None where
-    that cannot be said, or whoever had opened the port has left.
+    that cannot be said, or the process that had opened the port has left.
     """
 
     stopped: bool = False
@@ -129,7 +129,7 @@ def _frozen(watch: Watch, sight: Sight, limits: Limits) -> Optional[Verdict]:
         return Verdict(
             ExitClass.FROZEN,
             f"The process was stopped (state T) for {watch.frozen_seconds:.0f} s",
-            f"somebody has sent it SIGSTOP; {_ALIVE}",
+            f"another process has sent it SIGSTOP; {_ALIVE}",
         )
     if watch.port_closed_seconds >= limit:
         return Verdict(

@@ -37,8 +37,8 @@ class Batch(Producer):
 
     ``kept`` are those that the state has, by their numbers; ``inputs`` what is listed now at
     ``listing``, of a prefix by name; ``existing`` the outputs that are there now. With ``last`` no
-    shard comes behind those that are kept. Raises WorkloadError where outputs are there that nobody
-    may replace, a manifest has changed, or there are more shards than a service may have.
+    shard comes behind those that are kept. Raises WorkloadError where outputs are there that must
+    not be replaced, a manifest has changed, or there are more shards than a service may have.
     """
 
     learns = False

@@ -1,7 +1,7 @@
 """Which trials are stopped early: the rules of Optuna's pruners, over what is known of others.
 
 A trial is compared with the trials that were known when it was suggested, turn by turn: its first
-value with their first values, its second with their second. So the answer is the same whoever runs
+value with their first values, its second with their second. So the answer is the same whatever runs
 beside it. Optuna's own pruners look at all trials of a study as they are at that moment, running
 ones too; the tests compare these rules with them. Pure.
 """

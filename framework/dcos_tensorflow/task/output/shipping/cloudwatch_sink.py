@@ -63,7 +63,7 @@ class CloudWatchSink:
                     self._put(batch, number)
                     self._pause(SECONDS_BETWEEN_REQUESTS)
         except StorageError:
-            # Somebody may have removed the group; it is made again then.
+            # An operator may have removed the group; it is made again then.
             self._made = False
             raise
 
@@ -90,7 +90,7 @@ class CloudWatchSink:
         try:
             self._make("log group", lambda: self._client.create_log_group(**group))
         except StorageError as error:
-            # A task may be allowed to write into a group that somebody else made.
+            # A task may be allowed to write into a group that another account made.
             if error.problem.kind != "denied":
                 raise
         stream = {**group, "logStreamName": self._stream}

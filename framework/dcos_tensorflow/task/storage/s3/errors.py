@@ -89,7 +89,7 @@ _DENIED_HINT = (
 _CLOCK_HINT = "set the agent's clock (NTP): S3 refuses requests that are 15 minutes off"
 _REGION_HINT = "set the region of the bucket"
 
-#: S3's error codes -> kind, hint. All of these stay until somebody changes something.
+#: S3's error codes -> kind, hint. All of these stay until an operator changes something.
 _PERMANENT: Mapping[str, Tuple[str, str]] = {
     "AccessDenied": ("denied", _DENIED_HINT),
     "AllAccessDisabled": ("denied", _DENIED_HINT),
@@ -119,7 +119,7 @@ _PERMANENT: Mapping[str, Tuple[str, str]] = {
     "EntityTooLarge": ("unsupported", "the endpoint takes no objects of this size"),
 }
 
-#: Kinds that say the same to every machine, until somebody changes the options or the bucket. Not
+#: Kinds that say the same to every machine, until the options or the bucket change. Not
 #: the others: a clock or an instance role is one machine's, and a full bucket may be emptied.
 _REFUSALS = frozenset(
     (

@@ -93,7 +93,7 @@ def connect(settings: S3Settings, credentials: Mapping[str, str] = MappingProxyT
                 signature_version="s3v4",
                 s3={"addressing_style": style},
                 # Other makers' endpoints refuse the checksums that boto3 adds by itself. Ours are
-                # given with each request, and verified again by whoever restores.
+                # given with each request, and verified again by the task that restores.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
             ),

@@ -91,7 +91,7 @@ class ObjectFetch:
                 yield lambda transfer=transfer, start=start: self._span(transfer, start, wrong)  # type: ignore[misc]
 
     def _span(self, transfer: "_Transfer", position: int, wrong: List[WantedObject]) -> None:
-        """Fetch one span; whoever brings a file's last one verifies the file and names it."""
+        """Fetch one span; the thread with a file's last one verifies the file and names it."""
         one, attempt = transfer.one, 0
         end = min(position + SPAN, one.size)
         with _opened(transfer.part) as file:

@@ -21,7 +21,7 @@ from dcos_tensorflow.task.storage.s3.errors import (
 
 Result = TypeVar("Result")
 
-#: Not of the random numbers that the code of whoever uses us in its own process may have seeded.
+#: Not of the random numbers that a user's code in its own process may have seeded.
 JITTER = random.Random().random
 
 

@@ -118,7 +118,7 @@ class CheckpointUpload:
                 file.restart()
 
     def abandon(self) -> None:
-        """Take back what is in the bucket: uploads under way, and objects nobody will refer to."""
+        """Take back what is in the bucket: uploads under way, and objects without a reader."""
         self.abort()
         own = [file.key for file in self._files if file.entry and file.entry.key == file.key]
         self._store.delete(own)
