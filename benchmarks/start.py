@@ -49,7 +49,7 @@ from benchmarks.recovery import by_hand, evidence  # noqa: E402
 from benchmarks.recovery.cases import Training  # noqa: E402
 from start_stages import Stages  # noqa: E402
 
-from dcos_tensorflow.local import daemon  # noqa: E402
+from embedded_mesos import daemon  # noqa: E402
 
 TENSORFLOWS = ("2.21.0", "2.15.1")
 TRAININGS = {

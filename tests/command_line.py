@@ -19,7 +19,7 @@ from unittest import mock
 import pytest
 
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.local import daemon
+from embedded_mesos import daemon
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"

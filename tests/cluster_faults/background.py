@@ -14,9 +14,9 @@ from unittest.mock import patch
 
 from cluster_faults.door import make_server
 from cluster_faults.faults import FaultyCluster
-from dcos_tensorflow.local import daemon
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.daemon import ClusterStatus
+from embedded_mesos import daemon
+from embedded_mesos.cluster import AgentConfig
+from embedded_mesos.daemon import ClusterStatus
 
 _TESTS = str(Path(__file__).resolve().parents[1])
 

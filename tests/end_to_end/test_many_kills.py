@@ -24,8 +24,8 @@ from kazoo.client import KazooClient
 
 from cluster_faults import FaultError, FaultyCluster
 from dcos_tensorflow.cli.errors import EXIT_LOCKED
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
+from embedded_mesos.cluster import AgentConfig
+from embedded_mesos.timing import Timing
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 

@@ -19,11 +19,11 @@ from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
+from embedded_mesos.cluster import AgentConfig
+from embedded_mesos.timing import Timing
 from machine_rack import PORTS, Rack
 from scheduled_jobs import command_job, done, running, wait_until
 

@@ -17,13 +17,13 @@ from dcos_tensorflow.core.model.events import StopRequested
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import RoleSpec, TaskRole
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from ec2_agents import PORTS, Ec2Agents
 from ec2_server import KEY_ID, REGION, SECRET_KEY, Ec2Server
+from embedded_mesos.cluster import AgentConfig
+from embedded_mesos.timing import Timing
 from scheduled_jobs import command_job, done, running, wait_until
 
 #: Ports of a place of this process' own.

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cluster_faults import FaultyCluster
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
+from embedded_mesos.cluster import AgentConfig
+from embedded_mesos.timing import Timing
 
 from .training import ScheduledTraining, ServedTraining, job_options
 

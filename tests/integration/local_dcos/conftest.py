@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
-from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.mesos.credentials import Credentials
+from embedded_mesos.cluster import AgentConfig, EmbeddedCluster
+from embedded_mesos.timing import Timing
+from local_dcos.dcos import DcosConfig, LocalDcos
 
 from .packages import package, repository
 from .world import World

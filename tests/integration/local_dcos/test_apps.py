@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.configuration import APPS_ROLE
-from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
-from dcos_tensorflow.local.machine.process_tree import start_time
-from dcos_tensorflow.local.master.allocator import meets_constraints
+from embedded_mesos.cluster import EmbeddedCluster
+from embedded_mesos.configuration import APPS_ROLE
+from embedded_mesos.machine.process_tree import start_time
+from embedded_mesos.master.allocator import meets_constraints
+from local_dcos.mesos_gateway import MesosGateway
 from mesos_scheduler import Scheduler
 from waiting import eventually
 

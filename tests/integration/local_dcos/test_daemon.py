@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.local.background_process import BackgroundProcessError
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos import daemon
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig
-from dcos_tensorflow.local.machine.process_tree import start_time
+from embedded_mesos.background_process import BackgroundProcessError
+from embedded_mesos.cluster import EmbeddedCluster
+from embedded_mesos.machine.process_tree import start_time
+from local_dcos import daemon
+from local_dcos.dcos import DcosConfig
 from waiting import eventually
 
 APPS = "/service/marathon/v2/apps"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from browser_page import DESKTOP, Page
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos.cluster_calls import Login
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
+from embedded_mesos.cluster import EmbeddedCluster
+from local_dcos.cluster_calls import Login
+from local_dcos.dcos import DcosConfig, LocalDcos
 
 from .world import World
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos.cluster_calls import Login
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
-from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
+from embedded_mesos.cluster import EmbeddedCluster
+from local_dcos.cluster_calls import Login
+from local_dcos.dcos import DcosConfig, LocalDcos
+from local_dcos.mesos_gateway import MesosGateway
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 

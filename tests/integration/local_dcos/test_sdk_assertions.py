@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from checkout_package import package_in, repository_of
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
 from dcos_tensorflow.plugin.main import run as run_plugin
+from embedded_mesos.cluster import EmbeddedCluster
+from local_dcos.dcos import DcosConfig, LocalDcos
 from waiting import eventually
 
 from .world import World

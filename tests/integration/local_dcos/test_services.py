@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
+from embedded_mesos.cluster import EmbeddedCluster
+from local_dcos.dcos import DcosConfig, LocalDcos
 from waiting import eventually
 
 from .world import World

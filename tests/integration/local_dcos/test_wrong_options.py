@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from checkout_package import package_in, repository_of
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
 from dcos_tensorflow.package.definition import package_folder, read_folder
 from dcos_tensorflow.package.rules import leaves
+from embedded_mesos.cluster import EmbeddedCluster
+from local_dcos.dcos import DcosConfig, LocalDcos
 from wrong_values import at, wrong_values
 
 from .world import World

@@ -33,12 +33,12 @@ from dcos_tensorflow.core.model.events import (
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.mesos.agent_files import AgentFiles, FileNotFound
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
 from dcos_tensorflow.mesos.stream import Backoff
+from embedded_mesos.cluster import AgentConfig
+from embedded_mesos.timing import Timing
 from mesos_at import files_at
 
 FAST = Timing(

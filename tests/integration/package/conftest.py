@@ -20,7 +20,6 @@ import pytest
 
 from command_line import CommandLine
 from dcos_tensorflow.job_code.archives import unpack
-from dcos_tensorflow.local import daemon
 from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import (
     Package,
@@ -28,6 +27,7 @@ from dcos_tensorflow.package.definition import (
     read_folder,
     read_repository,
 )
+from embedded_mesos import daemon
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 ARTIFACT_URL = "https://repository.example.org/1.0.0"

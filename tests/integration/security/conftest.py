@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from answering_service import Service
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
 from dcos_tensorflow.task.pack import build_zipapp
+from embedded_mesos.cluster import AgentConfig, EmbeddedCluster
+from local_dcos.dcos import DcosConfig, LocalDcos
 from runner_process import Starter
 
 from .listeners import PRINCIPAL, SECRET, Listeners

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dcos_tensorflow.cli.embedded.lasting import running_services
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
-from dcos_tensorflow.local.daemon import ClusterStatus
 from dcos_tensorflow.mesos.credentials import Credentials
+from embedded_mesos.cluster import AgentConfig, EmbeddedCluster
+from embedded_mesos.daemon import ClusterStatus
 
 
 def at(master: str, *credentials: str) -> ClusterStatus:

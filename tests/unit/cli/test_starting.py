@@ -14,9 +14,9 @@ from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.serving.run_request import RunRequest
 from dcos_tensorflow.cli.settings import collect_for_run
 from dcos_tensorflow.cli.work_directory import WorkDirectory
-from dcos_tensorflow.local import daemon
-from dcos_tensorflow.local.background_process import StartedProcess
 from dcos_tensorflow.options import OptionsError
+from embedded_mesos import daemon
+from embedded_mesos.background_process import StartedProcess
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ _THINGS = (
     "|redirects|restarts|retries|services|tasks|workers"
 )
 _COUNTED_BY_HAND = re.compile(rf"^ (?:[a-z]+ )?(?:{_THINGS})\b")
-#: Rooms that cannot use ``counted``, and what is said to programs in the words of Mesos.
-_APART = ("task/", "plugin/", "local/")
+#: Rooms that cannot use ``counted``.
+_APART = ("task/", "plugin/")
 #: Sentences that are said of several only.
 _ALWAYS_SEVERAL = {
     "core/cluster/cluster_spec.py": "chiefs",  # {chiefs} chiefs are wanted

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.dcos.errors import CosmosError
-from dcos_tensorflow.local.dcos.repositories import (
+from local_dcos.errors import CosmosError
+from local_dcos.repositories import (
     Package,
     Repository,
     find,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.local.dcos.app_definition import app_of, normalised
-from dcos_tensorflow.local.dcos.this_machine import Keys, variables
+from local_dcos.app_definition import app_of, normalised
+from local_dcos.this_machine import Keys, variables
 
 KEYS = Keys("tf", Path("/state/credential.json"), Path("/state/api-token.json"))
 PYTHONS = {"": "/any/python", "2.15.1": "/old/python"}

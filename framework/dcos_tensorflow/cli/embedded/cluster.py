@@ -23,14 +23,14 @@ from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, make_folder
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.local import daemon
-from dcos_tensorflow.local.background_process import BackgroundProcessError, StartedProcess
-from dcos_tensorflow.local.configuration import AgentConfig
-from dcos_tensorflow.local.daemon import ClusterStatus
 from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.task import trees
+from embedded_mesos import daemon
+from embedded_mesos.background_process import BackgroundProcessError, StartedProcess
+from embedded_mesos.configuration import AgentConfig
+from embedded_mesos.daemon import ClusterStatus
 
 #: In the folder of a cluster that was started for a job: its process id.
 _FOR_JOBS = "for-jobs"

@@ -21,13 +21,13 @@ from dcos_tensorflow.cli.wording import amounts, table
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.json_text import read_json
-from dcos_tensorflow.local.configuration import APPS_ROLE, AgentConfig
-from dcos_tensorflow.local.daemon import ClusterStatus, credential_file
-from dcos_tensorflow.local.dcos import daemon as dcos_daemon
-from dcos_tensorflow.local.dcos.cluster_calls import Login
-from dcos_tensorflow.local.dcos.daemon import DcosStatus
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig
 from dcos_tensorflow.records import dataclass
+from embedded_mesos.configuration import APPS_ROLE, AgentConfig
+from embedded_mesos.daemon import ClusterStatus, credential_file
+from local_dcos import daemon as dcos_daemon
+from local_dcos.cluster_calls import Login
+from local_dcos.daemon import DcosStatus
+from local_dcos.dcos import DcosConfig
 
 _TIMEOUT = 5.0
 

@@ -52,10 +52,10 @@ from dcos_tensorflow.cli.serving.wanted_service import (
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, work_directory
 from dcos_tensorflow.garbage import look_as_usual
-from dcos_tensorflow.local.daemon import PRINCIPAL
 from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.options.asked import unnamed
+from embedded_mesos.daemon import PRINCIPAL
 
 log = logging.getLogger(__name__)
 

@@ -33,9 +33,9 @@ from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.workload_spec import BatchSpec
-from dcos_tensorflow.local.daemon import PRINCIPAL
 from dcos_tensorflow.options import Options, as_given, effective
 from dcos_tensorflow.options.asked import came_by_default
+from embedded_mesos.daemon import PRINCIPAL
 
 #: How long the scheduler of a job that has ended has to leave before the next one is begun.
 _LEAVING_SECONDS = 5.0

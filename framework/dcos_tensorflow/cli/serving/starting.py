@@ -16,8 +16,8 @@ from dcos_tensorflow.cli.beside import Beside
 from dcos_tensorflow.cli.errors import told_with_refusals
 from dcos_tensorflow.cli.serving.run_request import RunRequest
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
-from dcos_tensorflow.local import daemon
-from dcos_tensorflow.local.background_process import StartedProcess
+from embedded_mesos import daemon
+from embedded_mesos.background_process import StartedProcess
 
 if TYPE_CHECKING:
     from dcos_tensorflow.cli.serving.deployment import Deployment

@@ -1,0 +1,168 @@
+"""The embedded cluster as a background process: up, status, down.
+
+Called by the command line (``dcos-tensorflow local``). A folder on disk, the *state dir*, holds
+``cluster.json`` (process id, start time of the process, address, agents), ``credential.json`` (what
+master and agents ask of every caller: whoever may call them runs programs as this user), the log
+and the sandboxes. The process itself is ``python -m embedded_mesos serve`` (``serving``).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, field
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.mesos.credentials import Credentials
+from dcos_tensorflow.records import dataclass
+from embedded_mesos.background_process import (
+    BackgroundProcess,
+    BackgroundProcessError,
+    StartedProcess,
+    answers,
+    read_json,
+    write_json,
+)
+from embedded_mesos.configuration import AgentConfig
+
+#: Principal and secret as Mesos' own ``--credential`` files hold them.
+_CREDENTIAL = "credential.json"
+#: Whom the cluster lets in, frameworks and operators alike.
+PRINCIPAL = "dcos-tensorflow"
+_PROGRAM = "embedded_mesos"
+#: How long ``up`` waits for an answer, and ``down`` for the end.
+START_SECONDS = 20.0
+STOP_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class ClusterStatus:
+    """A cluster that runs in the background."""
+
+    pid: int
+    master: str
+    agents: tuple[AgentConfig, ...]
+    answering: bool
+    #: What its master and agents ask of a caller.
+    credentials: Credentials = field(default_factory=Credentials)
+
+
+def begin(state_dir: Path, program: str = _PROGRAM) -> StartedProcess:
+    """Start the process of a cluster that ``up`` is going to be asked for.
+
+    It waits until it is told what the cluster is made of. ``program`` is what ``python -m`` is
+    given, to ``serve`` another kind of cluster.
+    """
+    return background_of(state_dir, program).spawn()
+
+
+def up(
+    state_dir: Path,
+    agents: Sequence[AgentConfig],
+    *,
+    port: int = 0,
+    begun: StartedProcess | None = None,
+) -> ClusterStatus:
+    """Start a cluster in the background, or return the one that runs in ``state_dir`` already.
+
+    Each agent has an address and ports of its own: the machine has a port only once. Port 0 of the
+    master is a free one. ``begun`` is its process where that has been started before; it is ended
+    where it is not needed. Raises BackgroundProcessError when it did not answer in time or ended,
+    with the end of its log.
+    """
+    state_dir = Path(state_dir).resolve()
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    background = background_of(state_dir)
+    with background.locked():
+        running = status(state_dir)
+        if running is not None and not running.answering:
+            raise BackgroundProcessError(
+                f"process {running.pid} is there but does not answer; stop it first"
+            )
+        if running is not None:
+            if begun is not None:
+                begun.give_up()
+            return running
+        background.forget()
+        _make_credential(state_dir)
+        begun = begun or background.spawn()
+        begun.hand_over({"agents": [asdict(one) for one in agents], "port": port}, START_SECONDS)
+        record = background.record()
+    if record is None:
+        raise BackgroundProcessError(f"the cluster has ended: {background.log_end()}")
+    # It has just said that it serves: nobody needs to ask.
+    return _status_of(record, state_dir, answering=True)
+
+
+def status(state_dir: Path) -> ClusterStatus | None:
+    """Return the cluster of ``state_dir``, None when none runs. Stale files are no cluster."""
+    state_dir = Path(state_dir).resolve()
+    record = background_of(state_dir).record()
+    if record is None:
+        return None
+    return _status_of(record, state_dir, answering=answers(record["master"], "/health"))
+
+
+def _status_of(record: Mapping[str, Any], state_dir: Path, *, answering: bool) -> ClusterStatus:
+    return ClusterStatus(
+        pid=record["pid"],
+        master=record["master"],
+        agents=tuple(agent_of(one) for one in record["agents"]),
+        answering=answering,
+        credentials=credentials_of(state_dir),
+    )
+
+
+def credential_file(state_dir: Path) -> Path:
+    """Return the file with principal and secret, as JSON that Mesos' ``--credential`` takes."""
+    return Path(state_dir).resolve() / _CREDENTIAL
+
+
+def _make_credential(state_dir: Path) -> None:
+    """Make the folder's secret. It stays: whoever was told it finds the next cluster there, too."""
+    path = credential_file(state_dir)
+    if read_json(path) is None:
+        write_json(path, {"principal": PRINCIPAL, "secret": secrets.token_urlsafe(32)})
+
+
+def credentials_of(state_dir: Path) -> Credentials:
+    """Return what callers send; nothing for a cluster that an older release has started."""
+    stored = read_json(credential_file(state_dir))
+    return Credentials() if stored is None else Credentials(stored["principal"], stored["secret"])
+
+
+def running_master(state_dir: Path) -> str | None:
+    """Return the master's address of the cluster that runs, without asking it; None when none does.
+
+    Cheap enough to be called several times a second.
+    """
+    record = background_of(state_dir).record()
+    return None if record is None else str(record["master"])
+
+
+def down(state_dir: Path) -> bool:
+    """End the cluster and all its tasks; say whether there was one.
+
+    Raises BackgroundProcessError when it is still there.
+    """
+    return background_of(state_dir).down(STOP_SECONDS)
+
+
+def agent_of(given: Mapping[str, Any]) -> AgentConfig:
+    """Return an agent as JSON has it."""
+    first, last = given["ports"]
+    return AgentConfig(**{**given, "ports": (first, last)})
+
+
+def background_of(state_dir: Path, program: str = _PROGRAM) -> BackgroundProcess:
+    """Return the process that belongs to a folder, whether it runs or not."""
+    state_dir = Path(state_dir).resolve()
+    return BackgroundProcess(
+        folder=state_dir,
+        title="the cluster",
+        module=program,
+        arguments=("serve", str(state_dir)),
+        record_name="cluster.json",
+        log_name="cluster.log",
+    )
