@@ -101,7 +101,7 @@ class CommandLine:
         """Return what the master that ``local up`` started answers to who knows the secret."""
         cluster = daemon.status(self.home / "local")
         assert cluster is not None
-        url, known = f"http://{cluster.master}{path}", cluster.credentials.header()
+        url, known = f"http://{cluster.master}{path}", cluster.credential.header()
         with urllib.request.urlopen(urllib.request.Request(url, headers=known)) as answer:
             return bytes(answer.read())
 

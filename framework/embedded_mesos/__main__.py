@@ -1,12 +1,12 @@
-"""The process behind ``daemon``: ``python -m embedded_mesos serve STATE_DIR``."""
+"""The command ``embedded-mesos``, and ``python -m embedded_mesos``."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from dcos_tensorflow.garbage import look_seldom
-from dcos_tensorflow.process_end import end_process
+from embedded_mesos.background_process import BackgroundProcessError
+from embedded_mesos.serving import serve
 
 
 def main(arguments: list[str]) -> int:
@@ -14,10 +14,6 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 2 or arguments[0] != "serve":
         print("usage: python -m embedded_mesos serve STATE_DIR", file=sys.stderr)
         return 64
-    look_seldom()
-    from embedded_mesos.background_process import BackgroundProcessError
-    from embedded_mesos.serving import serve
-
     try:
         serve(Path(arguments[1]))
     except (BackgroundProcessError, OSError) as error:
@@ -27,4 +23,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    end_process(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

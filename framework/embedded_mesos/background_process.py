@@ -24,11 +24,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from dcos_tensorflow.records import dataclass
-from embedded_mesos.machine.process_tree import kill_tree, start_time
+from embedded_mesos.machine.process_tree import kill_tree
+from untrusted_input.process_table import start_time
 
 #: How long a server may be busy before it counts as dead: its process is ended then.
 _ANSWER_SECONDS = 10.0

@@ -14,11 +14,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from dcos_tensorflow.task import trees
 from embedded_mesos import messages
 from embedded_mesos.agent.agent import Agent
 from embedded_mesos.agent.agent_config import for_apps, identity
-from embedded_mesos.configuration import APPS_ROLE, AgentConfig
+from embedded_mesos.configuration import APPS_ROLE, AgentConfig, Page
 from embedded_mesos.interference import Interference
 from embedded_mesos.machine import secret_files
 from embedded_mesos.machine.host import Host, machine_environment
@@ -32,6 +31,7 @@ from embedded_mesos.wire.http_agent import make_server as make_agent_server
 from embedded_mesos.wire.http_master import make_server as make_master_server
 from embedded_mesos.wire.http_server import Server
 from embedded_mesos.wire.streams import EventStream
+from untrusted_input import trees
 
 __all__ = ["AgentConfig", "EmbeddedCluster"]
 
@@ -49,19 +49,21 @@ class EmbeddedCluster:
         port: int = 0,
         timing: Timing = _DEFAULT_TIMING,
         credentials: Mapping[str, str] | None = None,
+        page: Page | None = None,
         interference: Interference | None = None,
     ) -> None:
         """Describe a cluster whose sandboxes are made in ``work_dir``; nothing runs yet.
 
         Port 0 of the master, on 127.0.0.1, is a free one. With ``credentials``, secrets by
-        principal, master and agents ask for HTTP basic authentication. ``interference`` comes
-        between the parts.
+        principal, master and agents ask for HTTP basic authentication. The master shows ``page`` to
+        browsers. ``interference`` comes between the parts.
         """
         self._configs = list(agents)
         self._work_dir = Path(work_dir).resolve()
         self._port = port
         self.timing = timing
         self.credentials = credentials
+        self.page = page
         self.interference = interference or Interference()
         self.lock = threading.RLock()
         self._changed = threading.Condition(self.lock)

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.mesos.credentials import Credentials
-from dcos_tensorflow.records import dataclass
 from embedded_mesos.background_process import (
     BackgroundProcess,
     BackgroundProcessError,
@@ -24,12 +22,12 @@ from embedded_mesos.background_process import (
     read_json,
     write_json,
 )
-from embedded_mesos.configuration import AgentConfig
+from embedded_mesos.configuration import AgentConfig, Credential, Page
 
 #: Principal and secret as Mesos' own ``--credential`` files hold them.
 _CREDENTIAL = "credential.json"
-#: Whom the cluster lets in, frameworks and operators alike.
-PRINCIPAL = "dcos-tensorflow"
+#: Whom the cluster lets in where its starter names no other, frameworks and operators alike.
+PRINCIPAL = "embedded-mesos"
 _PROGRAM = "embedded_mesos"
 #: How long ``up`` waits for an answer, and ``down`` for the end.
 START_SECONDS = 20.0
@@ -45,7 +43,7 @@ class ClusterStatus:
     agents: tuple[AgentConfig, ...]
     answering: bool
     #: What its master and agents ask of a caller.
-    credentials: Credentials = field(default_factory=Credentials)
+    credential: Credential = field(default_factory=Credential)
 
 
 def begin(state_dir: Path, program: str = _PROGRAM) -> StartedProcess:
@@ -62,13 +60,16 @@ def up(
     agents: Sequence[AgentConfig],
     *,
     port: int = 0,
+    page: Page | None = None,
+    principal: str = PRINCIPAL,
     begun: StartedProcess | None = None,
 ) -> ClusterStatus:
     """Start a cluster in the background, or return the one that runs in ``state_dir`` already.
 
     Each agent has an address and ports of its own: the machine has a port only once. Port 0 of the
-    master is a free one. ``begun`` is its process where that has been started before; it is ended
-    where it is not needed. Raises BackgroundProcessError when it did not answer in time or ended,
+    master is a free one. Callers of the cluster name themselves ``principal``, with the secret that
+    the folder keeps. ``begun`` is its process where that has been started before; it is ended where
+    it is not needed. Raises BackgroundProcessError when it did not answer in time or ended,
     with the end of its log.
     """
     state_dir = Path(state_dir).resolve()
@@ -85,9 +86,11 @@ def up(
                 begun.give_up()
             return running
         background.forget()
-        _make_credential(state_dir)
+        _make_credential(state_dir, principal)
         begun = begun or background.spawn()
-        begun.hand_over({"agents": [asdict(one) for one in agents], "port": port}, START_SECONDS)
+        shown = None if page is None else {"folder": str(page.folder), "index": page.index}
+        description = {"agents": [asdict(one) for one in agents], "port": port, "page": shown}
+        begun.hand_over(description, START_SECONDS)
         record = background.record()
     if record is None:
         raise BackgroundProcessError(f"the cluster has ended: {background.log_end()}")
@@ -110,7 +113,7 @@ def _status_of(record: Mapping[str, Any], state_dir: Path, *, answering: bool) -
         master=record["master"],
         agents=tuple(agent_of(one) for one in record["agents"]),
         answering=answering,
-        credentials=credentials_of(state_dir),
+        credential=credential_of(state_dir),
     )
 
 
@@ -119,17 +122,17 @@ def credential_file(state_dir: Path) -> Path:
     return Path(state_dir).resolve() / _CREDENTIAL
 
 
-def _make_credential(state_dir: Path) -> None:
+def _make_credential(state_dir: Path, principal: str) -> None:
     """Make the folder's secret. It stays: whoever was told it finds the next cluster there, too."""
     path = credential_file(state_dir)
     if read_json(path) is None:
-        write_json(path, {"principal": PRINCIPAL, "secret": secrets.token_urlsafe(32)})
+        write_json(path, {"principal": principal, "secret": secrets.token_urlsafe(32)})
 
 
-def credentials_of(state_dir: Path) -> Credentials:
+def credential_of(state_dir: Path) -> Credential:
     """Return what callers send; nothing for a cluster that an older release has started."""
     stored = read_json(credential_file(state_dir))
-    return Credentials() if stored is None else Credentials(stored["principal"], stored["secret"])
+    return Credential() if stored is None else Credential(stored["principal"], stored["secret"])
 
 
 def running_master(state_dir: Path) -> str | None:
@@ -153,6 +156,11 @@ def agent_of(given: Mapping[str, Any]) -> AgentConfig:
     """Return an agent as JSON has it."""
     first, last = given["ports"]
     return AgentConfig(**{**given, "ports": (first, last)})
+
+
+def page_of(given: Mapping[str, str] | None) -> Page | None:
+    """Return a page as JSON has it."""
+    return None if given is None else Page(Path(given["folder"]), given["index"])
 
 
 def background_of(state_dir: Path, program: str = _PROGRAM) -> BackgroundProcess:

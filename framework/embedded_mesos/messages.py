@@ -7,10 +7,8 @@ carries them. Mesos has the same messages (``src/messages/messages.proto``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 

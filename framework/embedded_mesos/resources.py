@@ -9,15 +9,60 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dcos_tensorflow.core.model.resources import PortRanges
-from dcos_tensorflow.records import dataclass
-
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """A set of whole numbers: disjoint ``(first, last)`` pairs, inclusive, in ascending order."""
+
+    pairs: tuple[tuple[int, int], ...] = ()
+
+    @staticmethod
+    def of(pairs: Iterable[tuple[int, int]]) -> Ranges:
+        """Build from pairs in any order; those that overlap or touch become one."""
+        merged: list[tuple[int, int]] = []
+        for first, last in sorted(pairs):
+            if merged and first <= merged[-1][1] + 1:
+                merged[-1] = (merged[-1][0], max(merged[-1][1], last))
+            else:
+                merged.append((first, last))
+        return Ranges(tuple(merged))
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield each number, the lowest first."""
+        for first, last in self.pairs:
+            yield from range(first, last + 1)
+
+    def __contains__(self, number: int) -> bool:
+        return any(first <= number <= last for first, last in self.pairs)
+
+    def __add__(self, other: Ranges) -> Ranges:
+        return Ranges.of(self.pairs + other.pairs)
+
+    def __sub__(self, other: Ranges) -> Ranges:
+        left = list(self.pairs)
+        for first, last in other.pairs:
+            left = [
+                piece
+                for a, b in left
+                for piece in ((a, min(b, first - 1)), (max(a, last + 1), b))
+                if piece[0] <= piece[1]
+            ]
+        return Ranges.of(left)
+
+    def within(self, other: Ranges) -> bool:
+        """Say whether ``other`` has each of these numbers."""
+        return all(
+            any(first <= a and b <= last for first, last in other.pairs) for a, b in self.pairs
+        )
+
+
 #: Thousandths for a scalar, ranges for ports.
-Amount = int | PortRanges
+Amount = int | Ranges
 
 
 class InvalidResource(ValueError):
@@ -77,7 +122,7 @@ def _amount(resource: Mapping[str, Any]) -> Amount:
         pairs = [(int(one["begin"]), int(one["end"])) for one in ranges]
         if any(first > last for first, last in pairs):
             raise InvalidResource(f"Invalid ranges resource '{name}': begin > end")
-        return PortRanges.of(pairs)
+        return Ranges.of(pairs)
     raise InvalidResource(f"Resource '{name}' of type {resource['type']} is not supported")
 
 
@@ -104,42 +149,25 @@ def kind_of(resource: Mapping[str, Any]) -> Kind:
 
 
 def _plus(one: Amount, other: Amount) -> Amount:
-    if isinstance(one, PortRanges):
-        return one + other if isinstance(other, PortRanges) else one
+    if isinstance(one, Ranges):
+        return one + other if isinstance(other, Ranges) else one
     return one + other if isinstance(other, int) else one
 
 
 def _minus(one: Amount, other: Amount) -> Amount:
-    if isinstance(one, PortRanges):
-        return _cut(one, other) if isinstance(other, PortRanges) else one
+    if isinstance(one, Ranges):
+        return one - other if isinstance(other, Ranges) else one
     return one - other if isinstance(other, int) else one
 
 
-def _cut(ranges: PortRanges, taken: PortRanges) -> PortRanges:
-    left = list(ranges.ranges)
-    for first, last in taken.ranges:
-        pieces = [
-            piece
-            for a, b in left
-            for piece in ((a, min(b, first - 1)), (max(a, last + 1), b))
-            if piece[0] <= piece[1]
-        ]
-        left = pieces
-    return PortRanges.of(left)
-
-
 def _within(one: Amount, other: Amount) -> bool:
-    if isinstance(one, PortRanges):
-        if not isinstance(other, PortRanges):
-            return not one.ranges
-        return all(
-            any(first <= a and b <= last for first, last in other.ranges) for a, b in one.ranges
-        )
+    if isinstance(one, Ranges):
+        return one.within(other if isinstance(other, Ranges) else Ranges())
     return isinstance(other, int) and one <= other
 
 
 def _empty(amount: Amount) -> bool:
-    return not amount.ranges if isinstance(amount, PortRanges) else amount <= 0
+    return not amount.pairs if isinstance(amount, Ranges) else amount <= 0
 
 
 class Resources:
@@ -211,10 +239,10 @@ class Resources:
         """Return the sum of the scalar ``name`` in its unit."""
         return self.thousandths(name) / 1000
 
-    def ports(self) -> PortRanges:
+    def ports(self) -> Ranges:
         """Return all ports, whatever their kind."""
         found = (amount for kind, amount in self if kind.name == "ports")
-        return sum((one for one in found if isinstance(one, PortRanges)), PortRanges())
+        return sum((one for one in found if isinstance(one, Ranges)), Ranges())
 
     def roles(self) -> set[str | None]:
         """Return the roles that parts of this are allocated to."""
@@ -236,9 +264,9 @@ class Resources:
 
 def _resource_json(kind: Kind, amount: Amount, refined: bool) -> Json:
     found: Json = {"name": kind.name}
-    if isinstance(amount, PortRanges):
+    if isinstance(amount, Ranges):
         found["type"] = "RANGES"
-        found["ranges"] = {"range": [{"begin": a, "end": b} for a, b in amount.ranges]}
+        found["ranges"] = {"range": [{"begin": a, "end": b} for a, b in amount.pairs]}
     else:
         found["type"] = "SCALAR"
         found["scalar"] = {"value": amount / 1000}
@@ -275,8 +303,8 @@ def _text(kind: Kind, amount: Amount) -> str:
             path = disk.get("volume", {}).get("container_path", "")
             parts.append(f"{disk['persistence']['id']}:{path}")
         text += f"[{','.join(parts)}]"
-    if isinstance(amount, PortRanges):
-        return f"{text}:[{', '.join(f'{a}-{b}' for a, b in amount.ranges)}]"
+    if isinstance(amount, Ranges):
+        return f"{text}:[{', '.join(f'{a}-{b}' for a, b in amount.pairs)}]"
     return f"{text}:{number(amount)}"
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from dcos_tensorflow.garbage import look_as_usual
-from dcos_tensorflow.task.shield import keep_memory_private
 from embedded_mesos.background_process import stop_requested
 from embedded_mesos.cluster import EmbeddedCluster
-from embedded_mesos.daemon import agent_of, background_of, credentials_of
+from embedded_mesos.daemon import agent_of, background_of, credential_of, page_of
+from untrusted_input.shield import keep_memory_private
 
 
 def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluster) -> None:
@@ -30,12 +29,12 @@ def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluste
         return
     stopping = stop_requested()
     agents = [agent_of(one) for one in config["agents"]]
-    given = credentials_of(state_dir)
+    given = credential_of(state_dir)
     known = {given.principal: given.secret} if given.principal else None
     work = state_dir / "work"
-    with kind(agents, work, port=config["port"], credentials=known) as cluster:
+    page = page_of(config["page"])
+    with kind(agents, work, port=config["port"], credentials=known, page=page) as cluster:
         background.announce(master=cluster.master, agents=config["agents"])
-        look_as_usual()
         background.await_end(stopping)
     if not background.is_lost():
         background.forget()

@@ -37,7 +37,7 @@ def version() -> Json:
 def scalars(resources: Resources) -> Json:
     """Return resources as ``/state`` shows them: a number each, ports as text."""
     found: Json = {name: resources.scalar(name) for name in ("disk", "mem", "gpus", "cpus")}
-    ranges = resources.ports().ranges
+    ranges = resources.ports().pairs
     if ranges:
         found["ports"] = "[" + ", ".join(f"{a}-{b}" for a, b in ranges) + "]"
     return found

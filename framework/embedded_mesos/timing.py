@@ -6,7 +6,7 @@ Mesos 1.12, but for the ones that a person at a laptop would only wait for.
 
 from __future__ import annotations
 
-from dcos_tensorflow.records import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ local DC/OS does not do is refused by name, with the path in the definition.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jsonschema
 
-from dcos_tensorflow.records import dataclass
 from local_dcos.errors import InvalidApp
 
 Json = dict[str, Any]

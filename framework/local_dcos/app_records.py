@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
-
-from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 

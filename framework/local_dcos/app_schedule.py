@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from dcos_tensorflow.records import dataclass
 from local_dcos.app_definition import App
 from local_dcos.app_records import KILLING, RUNNING, AppRecord, TaskRecord
 

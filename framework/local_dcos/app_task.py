@@ -12,11 +12,11 @@ import random
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.records import dataclass
 from local_dcos.app_definition import App, HealthCheck
 from local_dcos.app_records import TaskRecord
 from local_dcos.download_cache import DownloadCache, DownloadError

@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from dcos_tensorflow.network.peer import owner_of_peer
 from local_dcos import media_types
 from local_dcos.cluster_calls import Guard
 from local_dcos.errors import CosmosError, MarathonError
@@ -29,6 +28,7 @@ from local_dcos.http_calls import (
 )
 from local_dcos.services import Services
 from local_dcos.upstream import Unreachable
+from untrusted_input.peer import owner_of_peer
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,8 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from dcos_tensorflow.network.other_pages import is_from_another_page, names_an_address
-from dcos_tensorflow.records import dataclass
 from local_dcos import core_cli
 from local_dcos.http_calls import (
     HTML,
@@ -24,6 +23,7 @@ from local_dcos.http_calls import (
     text_answer,
 )
 from local_dcos.services import Service
+from untrusted_input.other_pages import is_from_another_page, names_an_address
 
 _PROVIDERS = {
     "dcos-users": {

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.network.seldom import SeldomFilter
-from dcos_tensorflow.records import dataclass
 from embedded_mesos.background_process import (
     BackgroundProcess,
     BackgroundProcessError,
@@ -27,6 +25,7 @@ from embedded_mesos.background_process import (
 from local_dcos.cluster_calls import Login
 from local_dcos.dcos import DcosConfig, LocalDcos
 from local_dcos.state_file import StateFileError
+from untrusted_input.seldom import SeldomFilter
 
 Json = dict[str, Any]
 

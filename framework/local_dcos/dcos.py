@@ -9,12 +9,10 @@ import secrets
 import sys
 import uuid
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dcos_tensorflow.mesos.credentials import Credentials
-from dcos_tensorflow.network.asgi_server import AsgiServer
-from dcos_tensorflow.records import dataclass
 from embedded_mesos.background_process import read_json, write_json
 from local_dcos import core_cli, this_machine
 from local_dcos.app_definition import App
@@ -33,6 +31,7 @@ from local_dcos.service_changes import ServiceChanges
 from local_dcos.services import Services
 from local_dcos.state_file import StateFile
 from local_dcos.uninstall import Uninstaller
+from untrusted_input.asgi_server import AsgiServer
 
 VARIANTS = ("open", "enterprise", "old-open")
 _HOST = "127.0.0.1"

@@ -19,8 +19,8 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from embedded_mesos.background_process import read_json, write_json
-from embedded_mesos.machine.fetcher import save
+from embedded_mesos import read_json, write_json
+from untrusted_input.downloads import save
 
 #: Seconds without a byte until a download has failed.
 _STALLED_SECONDS = 60.0

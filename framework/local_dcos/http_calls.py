@@ -9,11 +9,10 @@ import json
 import re
 import urllib.parse
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from dcos_tensorflow.core.json_text import read_json
-from dcos_tensorflow.records import dataclass
+from untrusted_input.json_text import read_json
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"

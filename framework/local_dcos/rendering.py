@@ -10,14 +10,14 @@ import base64
 import binascii
 import gzip
 import json
+from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.package.cosmos import RenderError, app_of
-from dcos_tensorflow.records import dataclass
 from local_dcos import package_options
 from local_dcos.errors import CosmosError
 from local_dcos.repositories import Package
+from untrusted_input.json_text import read_json
 
 Json = dict[str, Any]
 

@@ -8,12 +8,12 @@ repository in the list that has a package wins, as with Cosmos.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.core.json_text import read_json
-from dcos_tensorflow.records import dataclass
 from local_dcos.download_cache import DownloadCache, DownloadError, file_path
 from local_dcos.errors import CosmosError
+from untrusted_input.json_text import read_json
 
 Json = dict[str, Any]
 

@@ -7,11 +7,11 @@ variant ``enterprise`` allows it where the package says so.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.plugin.in_force import laid_over
 from dcos_tensorflow.plugin.update_check import defaults, merge
-from dcos_tensorflow.records import dataclass
 from local_dcos import rendering
 from local_dcos.app_records import AppRecord
 from local_dcos.cosmos import Cosmos, refused, shown

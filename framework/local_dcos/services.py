@@ -7,7 +7,8 @@ may hold slashes.
 
 from __future__ import annotations
 
-from dcos_tensorflow.records import dataclass
+from dataclasses import dataclass
+
 from local_dcos.app_records import RUNNING, AppRecord
 from local_dcos.http_calls import (
     HTML,

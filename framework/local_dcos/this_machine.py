@@ -9,10 +9,10 @@ is nobody to log in to as a service account, and no secret store but a folder of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from dcos_tensorflow.package.variables import variable_of
-from dcos_tensorflow.records import dataclass
 from local_dcos.app_definition import App
 
 _PYTHON = variable_of(("service", "python"))

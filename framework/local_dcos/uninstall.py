@@ -12,11 +12,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from dcos_tensorflow.core.json_text import read_json
-from dcos_tensorflow.records import dataclass
 from local_dcos.app_records import AppRecord
 from local_dcos.errors import CosmosError, MarathonError
 from local_dcos.marathon import Marathon
@@ -25,6 +23,7 @@ from local_dcos.rendering import with_slash
 from local_dcos.repositories import Package
 from local_dcos.services import Services
 from local_dcos.state_file import StateFile
+from untrusted_input.json_text import read_json
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)

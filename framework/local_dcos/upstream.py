@@ -11,8 +11,8 @@ import urllib.parse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dcos_tensorflow.core.json_text import read_json
 from local_dcos.http_calls import Answer
+from untrusted_input.json_text import read_json
 
 #: Seconds until a server that says nothing counts as gone; event streams send signs of life.
 _TIMEOUT = 60.0

@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 from cluster_faults.door import make_server
 from cluster_faults.faults import FaultyCluster
+from dcos_tensorflow.cli.embedded.cluster import PAGE, PRINCIPAL
 from embedded_mesos import daemon
 from embedded_mesos.cluster import AgentConfig
 from embedded_mesos.daemon import ClusterStatus
@@ -26,7 +27,7 @@ def up(state_dir: Path, agents: Sequence[AgentConfig]) -> tuple[ClusterStatus, s
     paths = [_TESTS, *filter(None, [os.environ.get("PYTHONPATH")])]
     with patch.dict(os.environ, {"PYTHONPATH": os.pathsep.join(paths)}):
         begun = daemon.begin(state_dir, "cluster_faults")
-        status = daemon.up(state_dir, agents, begun=begun)
+        status = daemon.up(state_dir, agents, page=PAGE, principal=PRINCIPAL, begun=begun)
     return status, _place(state_dir / "work").read_text()
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.api.access import Caller, Right
-from dcos_tensorflow.core.json_text import read_json
+from untrusted_input.json_text import read_json
 
 if TYPE_CHECKING:
     import ssl

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dcos_tensorflow.network.listening import address_of, listening_at
+from untrusted_input.listening import address_of, listening_at
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api.server import ApiServer

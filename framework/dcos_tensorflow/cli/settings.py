@@ -19,18 +19,18 @@ from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.secret_file import secret_in
 from dcos_tensorflow.cli.services.api_address import API_VARIABLE, IN_CLEAR_VARIABLE
 from dcos_tensorflow.cli.work_directory import HOME_VARIABLE, expanded
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import AddressError, parse_masters
-from dcos_tensorflow.network.zookeeper_address import (
+from dcos_tensorflow.patterns import pattern
+from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.state.errors import BadStateUrl
+from dcos_tensorflow.state.urls import parse_state_url
+from dcos_tensorflow.zookeeper_address import (
     Tls,
     ZooKeeperAddressError,
     with_login,
     with_tls,
 )
-from dcos_tensorflow.patterns import pattern
-from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.state.errors import BadStateUrl
-from dcos_tensorflow.state.urls import parse_state_url
+from untrusted_input.json_text import read_json
 
 PREFIX = "DCOS_TENSORFLOW_"
 #: Variables with the prefix that are no setting of the scheduler.

@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.history.folder import number_of
 from dcos_tensorflow.history.points import Point, points_in
@@ -22,6 +21,7 @@ from dcos_tensorflow.history.record import Record, known
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.errors import ObjectMissing
 from dcos_tensorflow.task.storage.location import Location, parse_uri
+from untrusted_input.json_text import read_json
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.storage.object_store import ObjectStore

@@ -47,7 +47,6 @@ from dcos_tensorflow.core.step import Decision
 from dcos_tensorflow.mesos.agent_files import AgentFiles, AgentFilesError, AgentUnreachable
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
-from dcos_tensorflow.network.zookeeper_address import is_open
 from dcos_tensorflow.options.errors import OptionsError
 from dcos_tensorflow.scheduler import artifacts, batch_inputs, former_life
 from dcos_tensorflow.scheduler.artifacts import Runners
@@ -70,6 +69,7 @@ from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.store import StateStore, open_store
 from dcos_tensorflow.task.bundle import BundleError
+from dcos_tensorflow.zookeeper_address import is_open
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options

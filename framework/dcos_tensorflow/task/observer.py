@@ -12,12 +12,13 @@ from typing import Any, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.task import memory, process_table, sockets, watchdog
+from dcos_tensorflow.task import memory, sockets, watchdog
 from dcos_tensorflow.task.event_files import EventFiles, Scalar
 from dcos_tensorflow.task.exit_analysis import Verdict
 from dcos_tensorflow.task.process import UserProcess
 from dcos_tensorflow.task.progress import Progress
 from dcos_tensorflow.task.spec import Cluster
+from untrusted_input import process_table
 
 #: How often the port and the processes are looked at: that reads tables of the whole machine.
 TABLE_SECONDS = 1.0

@@ -18,10 +18,10 @@ import time
 from typing import IO, Any, Callable, List, Mapping, Optional, Set, Tuple
 
 from dcos_tensorflow.patterns import pattern
-from dcos_tensorflow.task import process_table
 from dcos_tensorflow.task.logs import BoundedOutput, LineScanner, lines_of
 from dcos_tensorflow.task.program import GO, WORDS_VARIABLE
-from dcos_tensorflow.task.shield import adopts_orphans
+from untrusted_input import process_table
+from untrusted_input.shield import adopts_orphans
 
 #: Held by whoever takes the exit status of a child: nobody may read our children meanwhile.
 _reaping = threading.Lock()

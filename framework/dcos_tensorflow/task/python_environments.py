@@ -12,7 +12,6 @@ import re
 import sys
 from typing import TYPE_CHECKING, Callable, Dict, Tuple
 
-from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.package_installer import Installer, InstallFailed
 from dcos_tensorflow.task.python_packages import Base, Wanted, key_of
 from dcos_tensorflow.task.shared_copies import (
@@ -23,6 +22,7 @@ from dcos_tensorflow.task.shared_copies import (
     own_folder,
     users_folder,
 )
+from untrusted_input import trees
 
 if TYPE_CHECKING:
     from importlib import metadata

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from dcos_tensorflow.records import dataclass
 from embedded_mesos.machine import secret_files
 from embedded_mesos.messages import TERMINAL_STATES
 from embedded_mesos.resources import Resources

@@ -98,8 +98,8 @@ def main() -> None:
     import tarfile  # noqa: F401
     import zipfile  # noqa: F401
 
-    from dcos_tensorflow.task.shield import keep_memory_private
     from embedded_mesos.machine.executor import Executor
+    from untrusted_input.shield import keep_memory_private
 
     # So are the executors, which know what their tasks are launched with; the tasks are not.
     keep_memory_private()

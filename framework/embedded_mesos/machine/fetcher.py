@@ -14,12 +14,10 @@ import shutil
 import stat
 import urllib.parse
 from collections.abc import Iterable, Mapping
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
-from dcos_tensorflow.job_code.archives import ArchiveRefused, is_archive, unpack
-
-if TYPE_CHECKING:
-    import http.client
+from untrusted_input.archives import ArchiveRefused, is_archive, unpack
+from untrusted_input.downloads import save
 
 #: What it brings: the schemes of URIs, empty for a path.
 SCHEMES = ("", "file", "http", "https")
@@ -94,17 +92,6 @@ def _bring(source: str, target: str) -> None:
             f"Failed to fetch '{source}': a relative path needs the agent's frameworks_home"
         )
     shutil.copy(source, target)
-
-
-def save(response: http.client.HTTPResponse, out: IO[bytes]) -> None:
-    """Write the whole body of a response to an empty file.
-
-    Raises OSError when the connection broke. Python itself notices that of chunked bodies only.
-    """
-    shutil.copyfileobj(response, out)
-    told = response.headers.get("Content-Length")
-    if told is not None and out.tell() != int(told):
-        raise OSError(f"the connection broke after {out.tell()} of {told} bytes")
 
 
 def _unpack(path: str, sandbox: str) -> None:

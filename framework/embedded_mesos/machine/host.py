@@ -13,10 +13,10 @@ import selectors
 import signal
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.records import dataclass
 from embedded_mesos import messages
 from embedded_mesos.machine import secret_files
 from embedded_mesos.machine.executor_source import ExecutorSource

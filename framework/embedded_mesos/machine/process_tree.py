@@ -1,7 +1,7 @@
-"""Ends a process and everything it has started, and tells one process from a later one. Linux.
+"""Ends a process and everything it has started. Linux.
 
 Used by ``executor`` for its task, by ``host`` for an executor that died, and by
-``background_process``. The walk through /proc is the task runner's (``task.process_table``).
+``background_process``. The walk through /proc is ``untrusted_input.process_table``.
 """
 
 from __future__ import annotations
@@ -9,16 +9,7 @@ from __future__ import annotations
 import os
 import signal
 
-from dcos_tensorflow.task.process_table import below, kill_all, read_process, read_processes
-
-
-def start_time(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since boot; None when there is none.
-
-    A zombie is no process.
-    """
-    process = read_process(pid)
-    return None if process is None or process.ended else process.started
+from untrusted_input.process_table import below, kill_all, read_processes
 
 
 def signal_group(pid: int, number: int) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.task import trees
+from untrusted_input import trees
 
 Json = dict[str, Any]
 

@@ -10,12 +10,12 @@ kept. Unlike Mesos, agents are visited in the order of their registration, not a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.core.placement.linear_pattern import compiled
-from dcos_tensorflow.records import dataclass
 from embedded_mesos.master.records import Agent, ClusterState, Framework
 from embedded_mesos.resources import Kind, Resources
+from untrusted_input.linear_pattern import compiled
 
 #: --min_allocatable_resources "cpus:0.01|mem:32", in thousandths.
 _MINIMUM: tuple[dict[str, int], ...] = ({"cpus": 10}, {"mem": 32_000})

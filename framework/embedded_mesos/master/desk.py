@@ -10,9 +10,9 @@ from __future__ import annotations
 import ipaddress
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.records import dataclass
 from embedded_mesos import messages
 from embedded_mesos.master.records import Agent, ClusterState, Framework, Task
 from embedded_mesos.shared_views import MESOS_VERSION

@@ -6,9 +6,9 @@ down) and by ``draining`` (an empty agent is gone for ever). Pure.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.records import dataclass
 from embedded_mesos import messages
 from embedded_mesos.master import inverse_offers, offers
 from embedded_mesos.master.desk import Desk

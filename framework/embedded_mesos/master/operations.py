@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dcos_tensorflow.records import dataclass
 from embedded_mesos.resources import InvalidResource, Kind, Resources, canonical
 
 Json = dict[str, Any]

@@ -6,10 +6,9 @@ Nothing here is written to disk: losing the master loses it all.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from dcos_tensorflow.records import dataclass
 from embedded_mesos.messages import TERMINAL_STATES
 from embedded_mesos.resources import Resources
 

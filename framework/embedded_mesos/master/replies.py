@@ -6,11 +6,10 @@ Made and read by ``wire``; ``scheduler_calls`` and ``operator_calls`` answer. Pu
 from __future__ import annotations
 
 import json
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from dcos_tensorflow.core.json_text import read_json
-from dcos_tensorflow.records import dataclass
 from embedded_mesos.master.schema import ConversionError
+from untrusted_input.json_text import read_json
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"

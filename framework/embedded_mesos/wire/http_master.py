@@ -1,6 +1,6 @@
 """The master's HTTP server: a thin shell over ``scheduler_calls`` and ``operator_calls``.
 
-Beside Mesos' own answers it has a page for people (``overview``).
+Beside Mesos' own answers it may have a page for people (``overview``).
 
 ``cluster`` owns it and answers its calls under its lock.
 """
@@ -81,7 +81,7 @@ class _MasterHandler(Handler):
         except (BodyTooLong, BadLength) as error:
             self.refuse_body(error)
             return
-        if overview.show_page(self, path):
+        if overview.show_page(self, self.door.page, path):
             return
         if is_stranger and path not in _OPEN:
             self._unauthorized(path)

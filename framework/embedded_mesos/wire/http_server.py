@@ -18,8 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.network.other_pages import is_from_another_page, names_an_address
-from dcos_tensorflow.network.seldom import Seldom
+from untrusted_input.other_pages import is_from_another_page, names_an_address
+from untrusted_input.seldom import Seldom
 
 #: Bodies larger than this are refused: nothing a scheduler says is near it.
 MAX_BODY_BYTES = 64 * 1024 * 1024

@@ -12,11 +12,12 @@ import threading
 import urllib.parse
 from typing import Protocol
 
-from dcos_tensorflow.network.page_files import FOLDER, HEADERS, files
 from embedded_mesos.agent import agent_views
 from embedded_mesos.agent.agent import Agent
+from embedded_mesos.configuration import Page
 from embedded_mesos.wire import sandbox_files
 from embedded_mesos.wire.http_server import Handler
+from untrusted_input.page_files import HEADERS, files
 
 #: What all paths of the page's questions begin with.
 PATH = "/overview/"
@@ -27,6 +28,7 @@ class OverviewDoor(Protocol):
 
     lock: threading.RLock
     agents: list[Agent]
+    page: Page | None
 
     def kill_task(self, task_id: str) -> bool:
         """Kill every process of a task."""
@@ -35,14 +37,14 @@ class OverviewDoor(Protocol):
         """Start an agent that has left as a new one."""
 
 
-def show_page(to: Handler, path: str) -> bool:
+def show_page(to: Handler, page: Page | None, path: str) -> bool:
     """Answer with a file of the page, and say whether that was asked for. It tells nothing."""
-    if to.command != "GET":
+    if to.command != "GET" or page is None:
         return False
-    name = path.removeprefix(f"/{FOLDER}/")
+    name = path.removeprefix(f"/{page.folder.name}/")
     if path == "/" and "text/html" in to.headers.get("Accept", ""):
-        name = "embedded.html"
-    content, media_type = files().get(name, (b"", ""))
+        name = page.index
+    content, media_type = files(page.folder).get(name, (b"", ""))
     if not media_type or name == path:
         return False
     to.answer(200, content, f"{media_type}; charset=utf-8", dict(HEADERS))

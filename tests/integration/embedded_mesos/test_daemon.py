@@ -18,8 +18,7 @@ import pytest
 
 from cluster_faults import FaultyCluster, background, door
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents
-from dcos_tensorflow.mesos.credentials import Credentials
-from embedded_mesos import daemon
+from embedded_mesos import Credential, daemon
 from embedded_mesos.background_process import BackgroundProcessError
 from embedded_mesos.cluster import AgentConfig
 from mesos_scheduler import Scheduler, task
@@ -45,7 +44,7 @@ def state_dir(tmp_path: Path) -> Iterator[Path]:
 def test_cluster_answers_when_up_returns_and_is_gone_after_down(state_dir: Path) -> None:
     found = daemon.up(state_dir, agents(AgentWishes(agents=2, cpus=1, gpus=1), state_dir))
     assert found.answering
-    with Scheduler(found.master, credentials=found.credentials) as scheduler:
+    with Scheduler(found.master, credentials=found.credential) as scheduler:
         offers = [scheduler.offer("127.0.0.1"), scheduler.offer("127.0.0.2")]
         ports = [
             (r["ranges"]["range"][0]["begin"], r["ranges"]["range"][0]["end"])
@@ -76,9 +75,9 @@ def asked(url: str, header: dict[str, str], body: Any = None) -> tuple[int, Any]
 
 def test_whoever_does_not_know_the_secret_can_neither_act_nor_read(state_dir: Path) -> None:
     found = daemon.up(state_dir, [AgentConfig()])
-    known = found.credentials.header()
-    strangers = ({}, Credentials(found.credentials.principal, "guessed").header())
-    with Scheduler(found.master, credentials=found.credentials) as scheduler:
+    known = found.credential.header()
+    strangers = ({}, Credential(found.credential.principal, "guessed").header())
+    with Scheduler(found.master, credentials=found.credential) as scheduler:
         offer = scheduler.offer()
         scheduler.launch(offer, task(offer, "t", "echo hush; exec sleep 100"))
         scheduler.run_until("t", "TASK_RUNNING")
@@ -106,20 +105,20 @@ def test_whoever_does_not_know_the_secret_can_neither_act_nor_read(state_dir: Pa
 def test_the_secret_is_this_users_alone_and_on_no_command_line(state_dir: Path) -> None:
     found = daemon.up(state_dir, [AgentConfig()])
     file = daemon.credential_file(state_dir)
-    assert json.loads(file.read_text())["secret"] == found.credentials.secret
+    assert json.loads(file.read_text())["secret"] == found.credential.secret
     assert file.stat().st_mode & 0o777 == 0o600
     for folder in (state_dir, state_dir / "work"):
         assert folder.stat().st_mode & 0o777 == 0o700
     for shown in ("cmdline", "environ"):
         text = Path(f"/proc/{found.pid}/{shown}").read_bytes()
-        assert found.credentials.secret.encode() not in text
-    assert found.credentials.secret not in repr(found)
+        assert found.credential.secret.encode() not in text
+    assert found.credential.secret not in repr(found)
 
 
 def test_the_next_cluster_of_a_folder_asks_for_the_same_secret(state_dir: Path) -> None:
-    before = daemon.up(state_dir, [AgentConfig()]).credentials
+    before = daemon.up(state_dir, [AgentConfig()]).credential
     daemon.down(state_dir)
-    assert daemon.up(state_dir, [AgentConfig()]).credentials == before
+    assert daemon.up(state_dir, [AgentConfig()]).credential == before
 
 
 def test_second_up_finds_the_first(state_dir: Path) -> None:
@@ -167,7 +166,7 @@ def test_down_of_nothing_says_so(tmp_path: Path) -> None:
 
 def test_faults_are_ordered_from_another_process(state_dir: Path) -> None:
     found, faults = background.up(state_dir, [AgentConfig()])
-    with Scheduler(found.master, credentials=found.credentials) as scheduler:
+    with Scheduler(found.master, credentials=found.credential) as scheduler:
         offer = scheduler.offer()
         scheduler.launch(offer, task(offer, "t", "exec sleep 100"))
         scheduler.run_until("t", "TASK_RUNNING")
@@ -179,7 +178,7 @@ def test_faults_are_ordered_from_another_process(state_dir: Path) -> None:
 
 def test_killed_cluster_leaves_no_frozen_process_behind(state_dir: Path) -> None:
     found, faults = background.up(state_dir, [AgentConfig()])
-    with Scheduler(found.master, credentials=found.credentials) as scheduler:
+    with Scheduler(found.master, credentials=found.credential) as scheduler:
         offer = scheduler.offer()
         scheduler.launch(offer, task(offer, "t", "setsid sleep 100 & sleep 100"))
         scheduler.run_until("t", "TASK_RUNNING")
@@ -201,7 +200,7 @@ def test_faults_can_be_ordered_while_there_is_no_master(state_dir: Path) -> None
     assert gone is not None
     assert not gone.answering
     door.order(faults, "start_master")
-    with Scheduler(found.master, credentials=found.credentials) as scheduler:
+    with Scheduler(found.master, credentials=found.credential) as scheduler:
         scheduler.offer()
 
 

@@ -13,10 +13,10 @@ import pytest
 
 from browser_page import DESKTOP, PHONE, Page
 from cluster_faults import FaultyCluster
-from dcos_tensorflow.mesos.credentials import Credentials
-from dcos_tensorflow.network.page_files import HEADERS
-from embedded_mesos.daemon import PRINCIPAL
+from dcos_tensorflow.cli.embedded.cluster import PAGE, PRINCIPAL
+from embedded_mesos import Credential
 from mesos_scheduler import Scheduler, task
+from untrusted_input.page_files import HEADERS
 from waiting import eventually
 
 MakeCluster = Callable[..., FaultyCluster]
@@ -46,7 +46,7 @@ def stranger(cluster: FaultyCluster, path: str, method: str = "GET") -> http.cli
 
 
 def entered(cluster: FaultyCluster) -> Scheduler:
-    return Scheduler(cluster.master, credentials=Credentials(PRINCIPAL, SECRET))
+    return Scheduler(cluster.master, credentials=Credential(PRINCIPAL, SECRET))
 
 
 def started(scheduler: Scheduler) -> None:
@@ -70,7 +70,7 @@ def file(cluster: FaultyCluster, verb: str, path: str, more: str = "") -> tuple[
 def test_the_page_is_given_to_everybody_and_lets_in_no_script_but_ours(
     make_cluster: MakeCluster,
 ) -> None:
-    cluster = make_cluster(credentials=KNOWN)
+    cluster = make_cluster(credentials=KNOWN, page=PAGE)
     for path in ("/", "/dashboard/embedded.js", "/dashboard/dashboard.css"):
         answer = stranger(cluster, path)
         assert (answer.status, answer.headers["content-security-policy"]) == (
@@ -93,22 +93,22 @@ def test_the_page_is_given_to_everybody_and_lets_in_no_script_but_ours(
 def test_who_does_not_know_the_secret_sees_nothing_and_can_do_nothing(
     make_cluster: MakeCluster, method: str, path: str
 ) -> None:
-    assert stranger(make_cluster(credentials=KNOWN), path, method).status == 401
+    assert stranger(make_cluster(credentials=KNOWN, page=PAGE), path, method).status == 401
 
 
 def test_another_page_in_the_same_browser_can_do_nothing(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster(credentials=KNOWN)
+    cluster = make_cluster(credentials=KNOWN, page=PAGE)
     headers = {"Sec-Fetch-Site": "cross-site"}
     assert asked(cluster, "/overview/tasks/t/kill", "POST", **headers)[0].status == 403
 
 
 def test_who_takes_no_html_is_answered_as_by_mesos(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster(credentials=KNOWN)
+    cluster = make_cluster(credentials=KNOWN, page=PAGE)
     assert asked(cluster, "/", Accept="application/json")[0].status == 404
 
 
 def test_a_sandbox_is_browsed_read_and_downloaded(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster(credentials=KNOWN)
+    cluster = make_cluster(credentials=KNOWN, page=PAGE)
     with entered(cluster) as scheduler:
         started(scheduler)
         eventually(lambda: file(cluster, "download", "/stdout")[1] == b"hello from the sandbox\n")
@@ -120,14 +120,14 @@ def test_a_sandbox_is_browsed_read_and_downloaded(make_cluster: MakeCluster) -> 
 
 @pytest.mark.parametrize("path", ["/../../../../../../../../../../../../etc/passwd", "/no-such"])
 def test_nothing_outside_the_sandboxes_is_read(make_cluster: MakeCluster, path: str) -> None:
-    cluster = make_cluster(credentials=KNOWN)
+    cluster = make_cluster(credentials=KNOWN, page=PAGE)
     with entered(cluster) as scheduler:
         started(scheduler)
         assert file(cluster, "download", path)[0] == 404
 
 
 def test_a_killed_task_has_failed(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster(credentials=KNOWN)
+    cluster = make_cluster(credentials=KNOWN, page=PAGE)
     with entered(cluster) as scheduler:
         started(scheduler)
         assert asked(cluster, "/overview/tasks/t/kill", "POST")[0].status == 200
@@ -138,7 +138,7 @@ def test_a_killed_task_has_failed(make_cluster: MakeCluster) -> None:
 def test_a_killed_agent_takes_its_tasks_along_and_another_comes_in_its_place(
     make_cluster: MakeCluster,
 ) -> None:
-    cluster = make_cluster(credentials=KNOWN)
+    cluster = make_cluster(credentials=KNOWN, page=PAGE)
     with entered(cluster) as scheduler:
         started(scheduler)
         before = agents(cluster)[0]
@@ -159,7 +159,7 @@ def test_a_killed_agent_takes_its_tasks_along_and_another_comes_in_its_place(
 def test_a_browser_asks_for_the_secret_shows_a_sandbox_and_kills_what_it_is_told_to(
     make_cluster: MakeCluster, size: dict[str, int], scheme: str
 ) -> None:
-    cluster = make_cluster(credentials=KNOWN)
+    cluster = make_cluster(credentials=KNOWN, page=PAGE)
     with entered(cluster) as scheduler, Page() as page:
         started(scheduler)
         page.order("open", url=f"http://{cluster.master}/", scheme=scheme, **size)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.mesos.credentials import Credentials
+from embedded_mesos import Credential
 from embedded_mesos.cluster import AgentConfig, EmbeddedCluster
 from embedded_mesos.timing import Timing
 from local_dcos.dcos import DcosConfig, LocalDcos
@@ -20,7 +20,7 @@ from .packages import package, repository
 from .world import World
 
 #: Who may use the cluster.
-WHO = Credentials("tf", "hush")
+WHO = Credential("tf", "hush")
 FAST = Timing(allocation=0.05, agent_registration=0.05)
 
 MakeWorld = Callable[..., World]

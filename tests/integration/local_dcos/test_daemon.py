@@ -16,9 +16,9 @@ import pytest
 from dcos_tensorflow.cli.main import run_command_line
 from embedded_mesos.background_process import BackgroundProcessError
 from embedded_mesos.cluster import EmbeddedCluster
-from embedded_mesos.machine.process_tree import start_time
 from local_dcos import daemon
 from local_dcos.dcos import DcosConfig
+from untrusted_input.process_table import start_time
 from waiting import eventually
 
 APPS = "/service/marathon/v2/apps"

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from command_line import CommandLine
-from dcos_tensorflow.job_code.archives import unpack
 from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import (
     Package,
@@ -28,6 +27,7 @@ from dcos_tensorflow.package.definition import (
     read_repository,
 )
 from embedded_mesos import daemon
+from untrusted_input.archives import unpack
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 ARTIFACT_URL = "https://repository.example.org/1.0.0"
@@ -151,7 +151,7 @@ def start(tmp_path: Path, cluster: CommandLine) -> Iterator[Callable[..., AppPro
             "DCOS_TENSORFLOW_MASTER": running.master,
             # The test is Admin Router.
             "DCOS_TENSORFLOW_API_FROM": "127.0.0.1",
-            "DCOS_TENSORFLOW_PRINCIPAL": running.credentials.principal,
+            "DCOS_TENSORFLOW_PRINCIPAL": running.credential.principal,
             "DCOS_TENSORFLOW_SECRET_FILE": str(daemon.credential_file(cluster.home / "local")),
             "DCOS_TENSORFLOW_STATE": f"sqlite:///{tmp_path}/state.db",
         }

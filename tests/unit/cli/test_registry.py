@@ -10,7 +10,7 @@ from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.services import registry
 from dcos_tensorflow.cli.services.registry import Registration
 from dcos_tensorflow.cli.work_directory import WorkDirectory
-from embedded_mesos.machine.process_tree import start_time
+from untrusted_input.process_table import start_time
 
 #: Above any process id that Linux gives out (2^22).
 NOBODY = 4_200_000

@@ -53,7 +53,6 @@ _ALWAYS_SEVERAL = {
     "core/cluster/cluster_spec.py": "chiefs",  # {chiefs} chiefs are wanted
     "core/recovery/restarts.py": "tasks",  # all {count} tasks of the gang run
     "core/offers/launching.py": "tasks",
-    "job_code/archives.py": "files",  # more than {limit} files
     "job_code/agreement.py": "tasks",  # each of the {count} tasks does all of the work
     "options/kernel_checks.py": "members",  # the addresses of {members} members do not fit
     "options/cross_checks.py": "workers",  # {why} workers

@@ -25,7 +25,7 @@ def test_thousandths_make_point_one_plus_point_two_point_three() -> None:
 
 def test_ports_are_cut_out_of_ranges() -> None:
     left = Resources.parse([ports((10, 20))]) - Resources.parse([ports((12, 13), (20, 20))])
-    assert left.ports().ranges == ((10, 11), (14, 19))
+    assert left.ports().pairs == ((10, 11), (14, 19))
 
 
 def test_amounts_of_different_reservations_are_not_added() -> None:

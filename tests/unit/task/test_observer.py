@@ -11,12 +11,13 @@ from types import SimpleNamespace
 import pytest
 
 from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.task import memory, observer, process_table, sockets, watchdog
+from dcos_tensorflow.task import memory, observer, sockets, watchdog
 from dcos_tensorflow.task.observer import Observer, own_port
 from dcos_tensorflow.task.progress import Progress
 from dcos_tensorflow.task.spec import Cluster, ServerCluster
 from dcos_tensorflow.task.watchdog import Limits
 from free_ports import free_port
+from untrusted_input import process_table
 from waiting import eventually
 
 SERVER = ServerCluster({"ps": ("h:1",), "worker": ("h:2", "[::1]:3")}, "worker", 1)

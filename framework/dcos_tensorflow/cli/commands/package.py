@@ -141,9 +141,9 @@ def _refuse_local_code(options: Options) -> None:
 def _elsewhere(master: str, state: str) -> dict[str, str]:
     """Return the variables that name another cluster than DC/OS' own. Raises UsageError."""
     from dcos_tensorflow.mesos.address import AddressError, parse_masters
-    from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
     from dcos_tensorflow.state.errors import BadStateUrl
     from dcos_tensorflow.state.urls import parse_state_url
+    from dcos_tensorflow.zookeeper_address import ZooKeeperAddress, ensemble_of
 
     variables = {}
     if master:

@@ -37,7 +37,7 @@ def scheduler(
     --config file. Ending this process leaves all tasks running.
     """
     from dcos_tensorflow.cli.serving.daemon import serve
-    from dcos_tensorflow.task.shield import keep_memory_private
+    from untrusted_input.shield import keep_memory_private
 
     keep_memory_private()
     flags = with_cosmos_wish(settings, os.environ)

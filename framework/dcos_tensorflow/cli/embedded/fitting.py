@@ -17,7 +17,7 @@ from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import ServiceSpec
 
 if TYPE_CHECKING:
-    from embedded_mesos.configuration import AgentConfig
+    from embedded_mesos import AgentConfig
 
 #: What tasks can share. A GPU that is not there is nobody's.
 _SHARED = ("cpus", "mem", "disk")

@@ -20,14 +20,13 @@ from dcos_tensorflow.cli.services.page import show_page
 from dcos_tensorflow.cli.wording import amounts, table
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.records import dataclass
-from embedded_mesos.configuration import APPS_ROLE, AgentConfig
-from embedded_mesos.daemon import ClusterStatus, credential_file
+from embedded_mesos import APPS_ROLE, AgentConfig, ClusterStatus, credential_file
 from local_dcos import daemon as dcos_daemon
 from local_dcos.cluster_calls import Login
 from local_dcos.daemon import DcosStatus
 from local_dcos.dcos import DcosConfig
+from untrusted_input.json_text import read_json
 
 _TIMEOUT = 5.0
 
@@ -86,7 +85,7 @@ def _dcos_config(
     return DcosConfig(
         folder=_dcos_folder(work),
         master=status.master,
-        credential=credential_file(work.local) if status.credentials.principal else None,
+        credential=credential_file(work.local) if status.credential.principal else None,
         port=wishes.port,
         variant=wishes.variant,
         core_cli=wishes.core_cli,
@@ -145,7 +144,7 @@ def dashboard(directory: Path, *, as_json: bool, with_token: bool, in_browser: b
         raise CliError(f"No embedded cluster runs in {directory}.")
     return show_page(
         f"http://{found.master}/",
-        found.credentials.secret,
+        found.credential.secret,
         asks_for="the cluster's secret",
         as_json=as_json,
         with_token=with_token,
@@ -156,7 +155,7 @@ def dashboard(directory: Path, *, as_json: bool, with_token: bool, in_browser: b
 def running_services(cluster: ClusterStatus) -> dict[str, int]:
     """Return how many tasks each service has on the cluster; empty when the master is silent."""
     try:
-        url, header = f"http://{cluster.master}/state", cluster.credentials.header()
+        url, header = f"http://{cluster.master}/state", cluster.credential.header()
         request = urllib.request.Request(url, headers=header)
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
             frameworks = read_json(answer.read())["frameworks"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.records import dataclass
-from embedded_mesos.configuration import AgentConfig
+from embedded_mesos import AgentConfig
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEGABYTE = 1024 * 1024

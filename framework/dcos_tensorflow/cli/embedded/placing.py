@@ -14,7 +14,7 @@ from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec
 from dcos_tensorflow.core.model.volume_spec import VolumeType
 from dcos_tensorflow.core.placement.place import TaskRequest, place
-from embedded_mesos.configuration import AgentConfig
+from embedded_mesos import AgentConfig
 
 
 def check_places(spec: ServiceSpec, cluster: Sequence[AgentConfig]) -> None:

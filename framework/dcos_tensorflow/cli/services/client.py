@@ -14,8 +14,8 @@ from dcos_tensorflow.cli.services import registry
 from dcos_tensorflow.cli.services.api_address import ApiAddress, registered
 from dcos_tensorflow.cli.services.registry import Registration
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.records import dataclass
+from untrusted_input.json_text import read_json
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection

@@ -24,11 +24,11 @@ from dcos_tensorflow.cli.wording import duration, short, table, value_text, word
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.contract import CONTRACT_SCRIPT
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.model.workload_spec import BatchSpec
 from dcos_tensorflow.patterns import pattern
-from dcos_tensorflow.task import trees
+from untrusted_input import trees
+from untrusted_input.json_text import read_json
 
 if TYPE_CHECKING:
     from dcos_tensorflow.cli.services.snapshot import Snapshot

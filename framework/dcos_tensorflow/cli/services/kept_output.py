@@ -16,7 +16,7 @@ from typing import Any
 from dcos_tensorflow.cli.services.ending import Tail
 from dcos_tensorflow.cli.services.sandbox_links import link
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
-from dcos_tensorflow.task import trees
+from untrusted_input import trees
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from dcos_tensorflow.cli.serving.deployment import Deployment
 from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.settings import OTHER_VARIABLES, PREFIX, SETTINGS, Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
-from embedded_mesos.background_process import StartedProcess
+from embedded_mesos import StartedProcess
 
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.1

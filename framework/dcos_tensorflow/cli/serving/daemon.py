@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 
 from dcos_tensorflow.cli.embedded import cluster as embedded
-from dcos_tensorflow.cli.embedded.cluster import Cluster
+from dcos_tensorflow.cli.embedded.cluster import PRINCIPAL, Cluster
 from dcos_tensorflow.cli.errors import EXIT_UNINSTALLED, CliError, UsageError
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.services.stored import stored_state
@@ -55,7 +55,6 @@ from dcos_tensorflow.garbage import look_as_usual
 from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.options.asked import unnamed
-from embedded_mesos.daemon import PRINCIPAL
 
 log = logging.getLogger(__name__)
 

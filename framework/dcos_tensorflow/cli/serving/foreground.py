@@ -49,8 +49,8 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.garbage import look_as_usual
 from dcos_tensorflow.scheduler import artifacts
 from dcos_tensorflow.task.bundle import BundleError
-from dcos_tensorflow.task.shield import keep_memory_private
-from embedded_mesos.background_process import StartedProcess
+from embedded_mesos import StartedProcess
+from untrusted_input.shield import keep_memory_private
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
+from untrusted_input.json_text import read_json
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dcos_tensorflow.cli.errors import CliError, UsageError
-from dcos_tensorflow.job_code import archives
+from untrusted_input import archives
 
 if TYPE_CHECKING:
     from dcos_tensorflow.scheduler.gate import Gate

@@ -43,7 +43,6 @@ from dcos_tensorflow.core.model.spec import (
     Uri,
 )
 from dcos_tensorflow.core.model.workload_spec import BatchSpec
-from dcos_tensorflow.job_code.archives import is_archive
 from dcos_tensorflow.options import (
     OptionProblem,
     Options,
@@ -57,6 +56,7 @@ from dcos_tensorflow.options.cross_checks import role_options
 from dcos_tensorflow.options.images import version_of_image
 from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
 from dcos_tensorflow.options.service_models import Service
+from untrusted_input.archives import is_archive
 
 if TYPE_CHECKING:
     from dcos_tensorflow.mesos.service_account import ServiceAccount

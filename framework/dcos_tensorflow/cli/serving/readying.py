@@ -18,6 +18,7 @@ from pathlib import Path
 
 import click
 
+from dcos_tensorflow.cli.embedded.cluster import PRINCIPAL
 from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError, told_with_refusals
 from dcos_tensorflow.cli.output import say, say_lines
 from dcos_tensorflow.cli.services import registry, stored
@@ -35,7 +36,6 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.workload_spec import BatchSpec
 from dcos_tensorflow.options import Options, as_given, effective
 from dcos_tensorflow.options.asked import came_by_default
-from embedded_mesos.daemon import PRINCIPAL
 
 #: How long the scheduler of a job that has ended has to leave before the next one is begun.
 _LEAVING_SECONDS = 5.0

@@ -35,7 +35,6 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.recovery import sidecars
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.keeper import Keeper, Sources
-from dcos_tensorflow.network.listening import ServerNotStarted
 from dcos_tensorflow.options.errors import OptionsError, one_sentence
 from dcos_tensorflow.scheduler.beginning import NothingInForce
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
@@ -48,7 +47,8 @@ from dcos_tensorflow.scheduler.scheduler import (
 from dcos_tensorflow.scheduler.task_files import TaskFiles
 from dcos_tensorflow.scheduler.tracing import traces_of
 from dcos_tensorflow.state.urls import from_anywhere
-from embedded_mesos.machine.process_tree import start_time
+from untrusted_input.listening import ServerNotStarted
+from untrusted_input.process_table import start_time
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api.server import ApiServer

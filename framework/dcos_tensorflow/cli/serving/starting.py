@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+import embedded_mesos
 from dcos_tensorflow.cli.beside import Beside
 from dcos_tensorflow.cli.errors import told_with_refusals
 from dcos_tensorflow.cli.serving.run_request import RunRequest
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
-from embedded_mesos import daemon
-from embedded_mesos.background_process import StartedProcess
+from embedded_mesos import StartedProcess
 
 if TYPE_CHECKING:
     from dcos_tensorflow.cli.serving.deployment import Deployment
@@ -103,10 +103,10 @@ def begun_cluster(
     """
     own = request.work.local if request.detach else directory.cluster
     there = (directory.cluster, request.work.local)
-    if not request.local or any(daemon.running_master(each) is not None for each in there):
+    if not request.local or any(embedded_mesos.running_master(each) is not None for each in there):
         yield None
         return
-    begun = daemon.begin(own)
+    begun = embedded_mesos.begin(own)
     try:
         yield begun
     finally:

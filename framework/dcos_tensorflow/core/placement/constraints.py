@@ -31,7 +31,7 @@ from dcos_tensorflow.core.model.spec import (
     ConstraintOperator,
     PlacementConstraint,
 )
-from dcos_tensorflow.core.placement.linear_pattern import compiled
+from untrusted_input.linear_pattern import compiled
 
 HOSTNAME_FIELDS = ("hostname", "@hostname")
 ZONE_FIELD = "@zone"

@@ -14,7 +14,6 @@ from dataclasses import field, replace
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.storage import download, layout, snapshot
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer
@@ -29,6 +28,7 @@ from dcos_tensorflow.task.storage.errors import (
 from dcos_tensorflow.task.storage.initial import InitialState
 from dcos_tensorflow.task.storage.location import Location
 from dcos_tensorflow.task.storage.manifest import Manifest, Published
+from untrusted_input import trees
 
 RESTORE_PREFIX = f"{layout.STAGING_PREFIX}restore-"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from dcos_tensorflow.mesos.address import AddressError, parse_masters
-from dcos_tensorflow.network.zookeeper_address import (
+from dcos_tensorflow.state.errors import BadStateUrl
+from dcos_tensorflow.state.urls import parse_state_url
+from dcos_tensorflow.zookeeper_address import (
     Tls,
     ensemble_of,
     parse_zookeeper,
     with_tls,
 )
-from dcos_tensorflow.state.errors import BadStateUrl
-from dcos_tensorflow.state.urls import parse_state_url
 
 
 @pytest.mark.parametrize(

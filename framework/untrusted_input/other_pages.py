@@ -1,8 +1,8 @@
 """Whether a page in a browser has sent a request that a person at this machine did not mean.
 
-Used by every server on loopback: ``api.access``, ``local.wire``, ``local.dcos``. A page of any site
-can have its visitor's browser ask an address of this machine, and the kernel then says that it is
-the visitor who asks. Browsers say whose page it is: by ``Sec-Fetch-Site`` (Fetch Metadata, W3C), or
+Used by every server on loopback: the service's API, the embedded Mesos, the local DC/OS. A page of
+any site can have its visitor's browser ask an address of this machine, and the kernel then says
+that it is the visitor who asks. Browsers say whose page it is: by ``Sec-Fetch-Site`` (Fetch Metadata, W3C), or
 by ``Origin`` (RFC 6454) where they do not send that. Neither says so when a site has made its own
 name mean this machine (DNS rebinding): then that name is in ``Host``. Pure.
 """
@@ -13,7 +13,7 @@ import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from dcos_tensorflow.network.loopback import is_loopback
+from untrusted_input.loopback import is_loopback
 
 
 def is_from_another_page(method: str, headers: Mapping[str, str]) -> bool:

@@ -1,7 +1,7 @@
 """A socket that listens, before there is anything that answers at it.
 
-Used by ``asgi_server`` and ``api.on_demand``. A port that is taken is an error here, where it can
-be handled, and the address can be told before anybody is answered.
+Used by ``asgi_server`` and by an API that is loaded when it is first asked. A port that is taken
+is an error here, where it can be handled, and the address can be told before anybody is answered.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Which processes there are, and which of them belong to the user: /proc, read and judged.
 
-``process`` ends what the user's process left behind with it; ``guard`` does the same when the
-runner itself was killed. Reading is apart from judging, so the judging can be tested with tables.
-``local`` walks /proc with it, too: it lives here because this room is packed alone and may import
-nothing of the others, while they may import it.
+The task runner ends with it what the user's process left behind, its guard does the same when the
+runner itself was killed, and the embedded cluster ends its tasks. Reading is apart from judging, so
+the judging can be tested with tables.
 """
 
 from __future__ import annotations
@@ -56,6 +55,15 @@ def read_process(pid: int) -> Optional[Process]:
         started=int(fields[19]),
         cpu=sum(map(int, fields[11:15])),
     )
+
+
+def start_time(pid: int) -> Optional[int]:
+    """Return when a process started, in clock ticks since boot; None when there is none.
+
+    It tells a process from a later one with the same id. A zombie is no process.
+    """
+    process = read_process(pid)
+    return None if process is None or process.ended else process.started
 
 
 def _content(path: str) -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.job_code.archives import ArchiveRefused, Limits, unpack
+from untrusted_input.archives import ArchiveRefused, Limits, unpack
 
 LITTLE = Limits(unpacked=1_000_000, ratio=20, small=10_000, files=20, path=100)
 

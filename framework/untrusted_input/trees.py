@@ -1,7 +1,6 @@
 """Walks through trees of folders that jobs and users make, and removes them: however deep they are.
 
-Used wherever such a tree is looked through or removed, by the rooms above too: it lies here because
-this room is packed alone and may import nothing. What the standard library has for both calls
+Used wherever such a tree is looked through or removed. What the standard library has for both calls
 itself once for each level, and ends with RecursionError at a thousand (ruff refuses it). No link is
 followed. Nothing is decided here, and nothing is opened but folders.
 """

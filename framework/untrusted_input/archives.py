@@ -13,9 +13,18 @@ import os
 import stat
 from contextlib import nullcontext
 from importlib import import_module
-from typing import IO, TYPE_CHECKING, Any, ContextManager, Dict, Iterator, List, Set, Tuple
-
-from dcos_tensorflow.records import dataclass
+from typing import (
+    IO,
+    TYPE_CHECKING,
+    Any,
+    ContextManager,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Set,
+    Tuple,
+)
 
 if TYPE_CHECKING:
     import tarfile
@@ -33,8 +42,7 @@ _NAME_BYTES = 255
 _COMPRESSIONS = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\xfd7zXZ\0", "lzma"))
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """How much an archive may bring. Bytes, but for ``ratio`` and ``files``."""
 
     #: Of all its files together.

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from dcos_tensorflow.network import peer as module
-from dcos_tensorflow.network.peer import owner_of_peer
+from untrusted_input import peer as module
+from untrusted_input.peer import owner_of_peer
 
 
 @pytest.fixture

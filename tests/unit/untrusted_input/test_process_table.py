@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from dcos_tensorflow.task.process_table import (
+from untrusted_input.process_table import (
     Process,
     belonging,
     below,

@@ -1,7 +1,7 @@
 """Serves an ASGI application by uvicorn, in a thread of its own.
 
-Used by ``api.server`` and by the local DC/OS. It installs no signal handler (those are the command
-line's) and logs nothing per request. The socket is bound before the thread starts, so that a port
+Used by the service's API and by the local DC/OS. It installs no signal handler (those are the
+command line's) and logs nothing per request. The socket is bound before the thread starts, so that a port
 that is taken is an error where it can be handled, and the address can be told before anybody is
 answered.
 """
@@ -18,12 +18,12 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dcos_tensorflow.network.listening import ServerNotStarted, address_of, listening_at
-from dcos_tensorflow.network.server_tls import ServerTls
+from untrusted_input.listening import ServerNotStarted, address_of, listening_at
+from untrusted_input.server_tls import ServerTls
 
 #: The name in a request's scope of the ``asyncio.Event`` that says that the server ends: answers
 #: that have no end of their own end then.
-ENDING = "dcos_tensorflow.ending"
+ENDING = "asgi_server.ending"
 #: So long a client may rest between two requests on one connection, as with others' servers. The
 #: clients of Mesos and DC/OS ask again every few seconds, and take the end of a connection for one
 #: of the service.
@@ -109,7 +109,7 @@ class AsgiServer:
 
     def _protocol(self) -> Any:
         """Return what makes a connection of uvicorn's arguments."""
-        from dcos_tensorflow.network.bounded_connection import BoundedConnection, TlsConnection
+        from untrusted_input.bounded_connection import BoundedConnection, TlsConnection
 
         if self._tls is None:
             return BoundedConnection

@@ -10,7 +10,7 @@ import threading
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from dcos_tensorflow.network.asgi_server import AsgiServer
+from untrusted_input.asgi_server import AsgiServer
 
 ROUNDS = 20
 

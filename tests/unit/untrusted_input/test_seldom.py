@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dcos_tensorflow.network.seldom import SECONDS, Seldom, SeldomFilter
+from untrusted_input.seldom import SECONDS, Seldom, SeldomFilter
 
 
 class Clock:

@@ -1,6 +1,7 @@
 """What this process asks of the kernel for itself: orphans, and not to be read by others.
 
-``program`` asks before anything is started: what is forked afterwards is as unreadable.
+The task runner asks before it starts anything: what it forks afterwards is as unreadable. So do the
+processes that know the secrets of others: the scheduler, the embedded cluster and its executors.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""The files of our pages and the headers they are answered with.
+"""The files of a page and the headers they are answered with.
 
-Used by ``api.pages`` (a service's dashboard) and ``local.wire.overview`` (that of an embedded
-cluster). They hold nothing of any service, and so need no token.
+Used for a service's dashboard and for the page of an embedded cluster. They hold nothing of any
+service, and so need no token.
 """
 
 from __future__ import annotations
 
 import functools
-from importlib import resources
+from pathlib import Path
 
-#: The first part of their paths.
-FOLDER = "dashboard"
 _MEDIA_TYPES = {
     "css": "text/css",
     "html": "text/html",
@@ -33,9 +31,8 @@ HEADERS = {
 
 
 @functools.cache
-def files() -> dict[str, tuple[bytes, str]]:
-    """Return content and media type of every file by its name."""
-    folder = resources.files("dcos_tensorflow") / "api" / FOLDER
+def files(folder: Path) -> dict[str, tuple[bytes, str]]:
+    """Return content and media type of every file of a page's folder by its name."""
     return {
         file.name: (file.read_bytes(), _MEDIA_TYPES[file.name.rpartition(".")[2]])
         for file in folder.iterdir()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.network.other_pages import is_from_another_page, names_an_address
+from untrusted_input.other_pages import is_from_another_page, names_an_address
 
 OURS = {"host": "127.0.0.1:5050"}
 A_LINK = {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
