@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from local_dcos import media_types
 from local_dcos.cluster_calls import Guard
+from local_dcos.cosmos import media_types
 from local_dcos.errors import CosmosError, MarathonError
 from local_dcos.http_calls import (
     Answer,

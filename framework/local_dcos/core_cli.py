@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from local_dcos.repositories import Package
+from local_dcos.cosmos.repositories import Package
 
 Json = dict[str, Any]
 

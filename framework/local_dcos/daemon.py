@@ -1,9 +1,8 @@
 """The local DC/OS as a background process: up, status, down.
 
-Called by the command line (``dcos-tensorflow local up --dcos``). The folder holds ``daemon.json``
-(process id, start time of the process, address), the log, the state and the sandboxes. The process
-itself is ``python -m local_dcos FOLDER``. When it is killed, the apps' processes
-go on, and the next one finds them again.
+The folder holds ``daemon.json`` (process id, start time of the process, address), the log, the
+state and the sandboxes. The process itself is a program of the starter's, which calls ``main`` with
+its integration. When it is killed, the apps' processes go on, and the next one finds them again.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from embedded_mesos.background_process import (
+from embedded_mesos import (
     BackgroundProcess,
     BackgroundProcessError,
     answers,
@@ -24,6 +23,7 @@ from embedded_mesos.background_process import (
 )
 from local_dcos.cluster_calls import Login
 from local_dcos.dcos import DcosConfig, LocalDcos
+from local_dcos.integration import Integration
 from local_dcos.state_file import StateFileError
 from untrusted_input.seldom import SeldomFilter
 
@@ -50,15 +50,17 @@ class DcosStatus:
         return f"http://{self.address}"
 
 
-def up(config: DcosConfig) -> DcosStatus:
+def up(config: DcosConfig, program: str) -> DcosStatus:
     """Start a local DC/OS in the background, or return the one that runs there already.
+
+    ``program`` is what ``python -m`` is given: it calls ``main`` with its integration.
 
     One that stands in front of another master is ended and started anew: its cluster is gone.
     Raises BackgroundProcessError when it did not answer in time or ended, with the end of its log.
     """
     folder = config.folder.resolve()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    background = _background(folder)
+    background = _background(folder, program)
     with background.locked():
         running = status(folder)
         if running is not None and running.master == config.master and running.answering:
@@ -74,12 +76,12 @@ def up(config: DcosConfig) -> DcosStatus:
     return started
 
 
-def follow(folder: Path, master: str) -> None:
+def follow(folder: Path, master: str, program: str) -> None:
     """Put a local DC/OS that runs in front of the master that runs now. Raises as ``up``."""
     running = status(folder)
     stored = read_json(Path(folder).resolve() / _CONFIG)
     if running is not None and running.master != master and stored is not None:
-        up(replace(_from_json(stored, folder), master=master))
+        up(replace(_from_json(stored, folder), master=master), program)
 
 
 def status(folder: Path) -> DcosStatus | None:
@@ -99,7 +101,7 @@ def down(folder: Path) -> bool:
     return _background(Path(folder).resolve()).down(STOP_SECONDS)
 
 
-def serve(folder: Path) -> None:
+def serve(folder: Path, integration: Integration) -> None:
     """Run the local DC/OS of a folder until SIGTERM or SIGINT: the background process."""
     folder = folder.resolve()
     background = _background(folder)
@@ -115,7 +117,7 @@ def serve(folder: Path) -> None:
     )
     stopping = stop_requested()
     config = _from_json(stored, folder)
-    with LocalDcos(config) as dcos:
+    with LocalDcos(config, integration) as dcos:
         background.announce(address=dcos.address, master=config.master)
         background.await_end(stopping)
     if not background.is_lost():
@@ -148,24 +150,24 @@ def _from_json(stored: Json, folder: Path) -> DcosConfig:
     )
 
 
-def _background(folder: Path) -> BackgroundProcess:
+def _background(folder: Path, program: str = "") -> BackgroundProcess:
     return BackgroundProcess(
         folder=folder,
         title="the local DC/OS",
-        module="local_dcos",
+        module=program,
         arguments=(str(folder),),
         record_name="daemon.json",
         log_name="dcos.log",
     )
 
 
-def main(arguments: list[str]) -> int:
-    """Run the local DC/OS of a folder."""
+def main(arguments: list[str], integration: Integration) -> int:
+    """Run the local DC/OS of a folder: the whole of a program that ``up`` starts."""
     if len(arguments) != 1:
-        print("usage: python -m local_dcos FOLDER", file=sys.stderr)
+        print("The folder of the local DC/OS is the one argument.", file=sys.stderr)
         return 64
     try:
-        serve(Path(arguments[0]))
+        serve(Path(arguments[0]), integration)
     except (BackgroundProcessError, StateFileError, OSError, ValueError) as error:
         print(f"the local DC/OS cannot start: {error}", file=sys.stderr)
         return 1

@@ -6,31 +6,30 @@
 from __future__ import annotations
 
 import secrets
-import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dcos_tensorflow.mesos.credentials import Credentials
-from embedded_mesos.background_process import read_json, write_json
-from local_dcos import core_cli, this_machine
-from local_dcos.app_definition import App
-from local_dcos.app_task import Machine, is_free
+from embedded_mesos import Credential, read_json, write_json
+from local_dcos import core_cli
 from local_dcos.application import Application
 from local_dcos.cluster_calls import ClusterCalls, Guard, Identity, Login
-from local_dcos.cosmos import Cosmos
-from local_dcos.cosmos_calls import CosmosCalls
+from local_dcos.cosmos.cosmos import Cosmos
+from local_dcos.cosmos.cosmos_calls import CosmosCalls
+from local_dcos.cosmos.repositories import Repositories
+from local_dcos.cosmos.service_changes import ServiceChanges
+from local_dcos.cosmos.uninstall import Uninstaller
 from local_dcos.download_cache import DownloadCache
-from local_dcos.marathon import Marathon
-from local_dcos.marathon_calls import MarathonCalls
-from local_dcos.mesos_calls import MesosCalls
-from local_dcos.mesos_gateway import MesosGateway
-from local_dcos.repositories import Repositories
-from local_dcos.service_changes import ServiceChanges
+from local_dcos.integration import Integration, Place
+from local_dcos.marathon.app_definition import App
+from local_dcos.marathon.app_task import Machine, is_free
+from local_dcos.marathon.marathon import Marathon
+from local_dcos.marathon.marathon_calls import MarathonCalls
+from local_dcos.mesos.mesos_calls import MesosCalls
+from local_dcos.mesos.mesos_gateway import MesosGateway
 from local_dcos.services import Services
 from local_dcos.state_file import StateFile
-from local_dcos.uninstall import Uninstaller
 from untrusted_input.asgi_server import AsgiServer
 
 VARIANTS = ("open", "enterprise", "old-open")
@@ -59,7 +58,7 @@ class DcosConfig:
     login: Login | None = None
     #: The plugin archive to serve as ``dcos-core-cli``.
     core_cli: Path | None = None
-    #: The Pythons with TensorFlow, by version; "" is for whoever names no version.
+    #: The Python interpreters of this machine for apps, by the version that they ask for.
     pythons: Mapping[str, str] = field(default_factory=dict)
     #: Seconds between two looks at an uninstall; Cosmos has 10.
     uninstall_interval: float = 1.0
@@ -68,11 +67,12 @@ class DcosConfig:
 class LocalDcos:
     """One local DC/OS. A context manager: starts on entry, stops on exit."""
 
-    def __init__(self, config: DcosConfig) -> None:
+    def __init__(self, config: DcosConfig, integration: Integration) -> None:
         """Describe it; nothing runs yet. Raises ValueError when there is no such variant."""
         if config.variant not in VARIANTS:
             raise ValueError(f"the variant is one of {', '.join(VARIANTS)}, not {config.variant}")
         self._config = config
+        self._integration = integration
         self.address = ""
 
     def __enter__(self) -> LocalDcos:
@@ -103,9 +103,16 @@ class LocalDcos:
         identity = Identity(cluster_id, config.version, config.variant.replace("old-", ""))
         built_in = core_cli.package(plugin, self.address, config.version)
         machine = Machine(self._overrides, folder / "secrets", cache)
-        credentials = _credentials(config.credential)
-        self.marathon = Marathon(state, machine, config.master, cluster_id, credentials=credentials)
-        gateway = MesosGateway(config.master, credentials)
+        credential = _credential(config.credential)
+        self.marathon = Marathon(
+            state,
+            machine,
+            config.master,
+            cluster_id,
+            credential=credential,
+            integration=self._integration,
+        )
+        gateway = MesosGateway(config.master, credential)
         services = Services(self.marathon, _api_token(folder / _API_TOKEN))
         cosmos = Cosmos(state, Repositories(cache, [built_in]), self.marathon)
         interval = config.uninstall_interval
@@ -113,7 +120,9 @@ class LocalDcos:
             state, cosmos.installed, self.marathon, services, gateway, interval=interval
         )
         upgrades = config.variant == "enterprise"
-        changes = ServiceChanges(cosmos, self.marathon, services, upgrades=upgrades)
+        changes = ServiceChanges(
+            cosmos, self.marathon, services, self._integration, upgrades=upgrades
+        )
         guard = Guard(config.login)
         tables = (
             ClusterCalls(identity, guard, plugin, services.all).table(),
@@ -133,28 +142,26 @@ class LocalDcos:
         self.marathon.stop()
         self._server.stop()
 
-    def _overrides(self, app: App) -> dict[str, str]:
+    def _overrides(self, app: App) -> Mapping[str, str]:
         config = self._config
         folder = config.folder / "services" / app.app_id.strip("/").replace("/", "__")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        keys = this_machine.Keys(
-            _credentials(config.credential).principal, config.credential, config.folder / _API_TOKEN
+        place = Place(
+            master=config.master,
+            folder=folder,
+            secrets=config.folder / "secrets",
+            pythons=config.pythons,
+            principal=_credential(config.credential).principal,
+            credential=config.credential,
+            api_token=config.folder / _API_TOKEN,
         )
-        return this_machine.variables(
-            app,
-            config.master,
-            folder,
-            config.pythons,
-            config.folder / "secrets",
-            own_python=sys.executable,
-            keys=keys,
-        )
+        return self._integration.variables(app, place)
 
 
-def _credentials(file: Path | None) -> Credentials:
+def _credential(file: Path | None) -> Credential:
     """Return what the master asks for, nothing where no file says."""
     stored = None if file is None else read_json(file)
-    return Credentials() if stored is None else Credentials(stored["principal"], stored["secret"])
+    return Credential() if stored is None else Credential(stored["principal"], stored["secret"])
 
 
 def _api_token(file: Path) -> str:

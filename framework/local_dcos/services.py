@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from local_dcos.app_records import RUNNING, AppRecord
 from local_dcos.http_calls import (
     HTML,
     Answer,
     Call,
     text_answer,
 )
-from local_dcos.marathon import Marathon
+from local_dcos.marathon.app_records import RUNNING, AppRecord
+from local_dcos.marathon.marathon import Marathon
 from local_dcos.upstream import Unreachable, ask, forward
 
 _NAME = "DCOS_SERVICE_NAME"

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from embedded_mesos.background_process import write_json
+from embedded_mesos import write_json
 
 Json = dict[str, Any]
 

@@ -1,9 +1,9 @@
 """Serves an ASGI application by uvicorn, in a thread of its own.
 
 Used by the service's API and by the local DC/OS. It installs no signal handler (those are the
-command line's) and logs nothing per request. The socket is bound before the thread starts, so that a port
-that is taken is an error where it can be handled, and the address can be told before anybody is
-answered.
+command line's) and logs nothing per request. The socket is bound before the thread starts, so that
+a port that is taken is an error where it can be handled, and the address can be told before anybody
+is answered.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 from embedded_mesos import Credential
 from embedded_mesos.cluster import AgentConfig, EmbeddedCluster
 from embedded_mesos.timing import Timing
@@ -53,7 +54,7 @@ def make_world(cluster: EmbeddedCluster, credential: Path, tmp_path: Path) -> It
             options.setdefault("master", cluster.master)
             options.setdefault("credential", credential)
             config = DcosConfig(folder=folder, **options)
-            world = World(stack.enter_context(LocalDcos(config)))
+            world = World(stack.enter_context(LocalDcos(config, DcosIntegration())))
             return world
 
         yield make

@@ -15,7 +15,7 @@ import pytest
 from embedded_mesos.cluster import EmbeddedCluster
 from embedded_mesos.configuration import APPS_ROLE
 from embedded_mesos.master.allocator import meets_constraints
-from local_dcos.mesos_gateway import MesosGateway
+from local_dcos.mesos.mesos_gateway import MesosGateway
 from mesos_scheduler import Scheduler
 from untrusted_input.process_table import start_time
 from waiting import eventually

@@ -22,6 +22,7 @@ from untrusted_input.process_table import start_time
 from waiting import eventually
 
 APPS = "/service/marathon/v2/apps"
+PROGRAM = "dcos_tensorflow.cli.embedded.dcos_integration"
 
 
 @pytest.fixture
@@ -30,6 +31,10 @@ def config(cluster: EmbeddedCluster, credential: Path, tmp_path: Path) -> Iterat
     found = DcosConfig(folder=folder, master=cluster.master, credential=credential)
     yield found
     daemon.down(found.folder)
+
+
+def up(config: DcosConfig) -> daemon.DcosStatus:
+    return daemon.up(config, PROGRAM)
 
 
 def ask(url: str, body: Any = None) -> Any:
@@ -56,16 +61,16 @@ def kill(status: daemon.DcosStatus) -> None:
 
 
 def test_a_second_start_finds_the_first(config: DcosConfig) -> None:
-    assert daemon.up(config).pid == daemon.up(config).pid
+    assert up(config).pid == up(config).pid
 
 
 def test_apps_go_on_while_the_daemon_is_dead_and_are_found_again(config: DcosConfig) -> None:
-    first = daemon.up(config)
+    first = up(config)
     ask(f"{first.url}{APPS}", {"id": "app", "cmd": "sleep 600"})
     before = running_task(first.url)["id"]
     eventually(lambda: not ask(f"{first.url}{APPS}/app")["app"]["deployments"])
     kill(first)
-    second = daemon.up(config)
+    second = up(config)
     assert second.address == first.address
     assert running_task(second.url)["id"] == before
 
@@ -75,18 +80,18 @@ def test_an_app_that_ended_while_the_daemon_was_dead_is_started_again(
 ) -> None:
     end = tmp_path / "end"
     command = f"while [ ! -e {end} ]; do sleep 0.05; done; rm {end}"
-    first = daemon.up(config)
+    first = up(config)
     ask(f"{first.url}{APPS}", {"id": "app", "cmd": command, "backoffSeconds": 0.01})
     before = running_task(first.url)["id"]
     kill(first)
     end.touch()
     eventually(lambda: not end.exists())
-    second = daemon.up(config)
+    second = up(config)
     eventually(lambda: running_task(second.url)["id"] != before)
 
 
 def test_down_ends_every_task(config: DcosConfig, tmp_path: Path) -> None:
-    status = daemon.up(config)
+    status = up(config)
     command = f"echo $$ > {tmp_path}/pid; exec sleep 600"
     ask(f"{status.url}{APPS}", {"id": "app", "cmd": command})
     running_task(status.url)
@@ -98,17 +103,17 @@ def test_down_ends_every_task(config: DcosConfig, tmp_path: Path) -> None:
 
 
 def test_in_front_of_another_master_it_is_started_anew(config: DcosConfig) -> None:
-    first = daemon.up(config)
-    second = daemon.up(replace(config, master="127.0.0.1:1"))
+    first = up(config)
+    second = up(replace(config, master="127.0.0.1:1"))
     assert second.pid != first.pid
     assert second.master == "127.0.0.1:1"
 
 
 def test_it_follows_the_master_with_everything_else_as_it_was(config: DcosConfig) -> None:
-    first = daemon.up(replace(config, variant="enterprise"))
-    daemon.follow(config.folder, first.master)
+    first = up(replace(config, variant="enterprise"))
+    daemon.follow(config.folder, first.master, PROGRAM)
     assert daemon.status(config.folder) == first
-    daemon.follow(config.folder, "127.0.0.1:1")
+    daemon.follow(config.folder, "127.0.0.1:1", PROGRAM)
     second = daemon.status(config.folder)
     assert second is not None
     assert second.master == "127.0.0.1:1"
@@ -119,11 +124,11 @@ def test_a_start_that_fails_tells_why(config: DcosConfig) -> None:
     config.folder.mkdir()
     (config.folder / "dcos.json").write_text("{")
     with pytest.raises(BackgroundProcessError, match=r"dcos\.json cannot be read"):
-        daemon.up(config)
+        up(config)
 
 
 def test_its_state_is_for_this_user_alone(config: DcosConfig) -> None:
-    daemon.up(config)
+    up(config)
     for name in ("dcos.json", "config.json", "daemon.json"):
         assert (config.folder / name).stat().st_mode & 0o077 == 0
 

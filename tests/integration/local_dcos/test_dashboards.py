@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from browser_page import DESKTOP, Page
+from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 from embedded_mesos.cluster import EmbeddedCluster
 from local_dcos.cluster_calls import Login
 from local_dcos.dcos import DcosConfig, LocalDcos
@@ -75,7 +76,7 @@ def world(cluster: EmbeddedCluster, credential: Path, folder: Path) -> Iterator[
     config = DcosConfig(
         folder=folder / "dcos", master=cluster.master, credential=credential, login=login
     )
-    with LocalDcos(config) as dcos:
+    with LocalDcos(config, DcosIntegration()) as dcos:
         known = World(dcos)
         body = {"uid": login.user, "password": login.password}
         token = known.ask("POST", "/acs/api/v1/auth/login", body).json()["token"]

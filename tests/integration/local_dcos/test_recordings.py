@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 from embedded_mesos.cluster import EmbeddedCluster
 from local_dcos.cluster_calls import Login
 from local_dcos.dcos import DcosConfig, LocalDcos
-from local_dcos.mesos_gateway import MesosGateway
+from local_dcos.mesos.mesos_gateway import MesosGateway
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 
@@ -127,7 +128,7 @@ def set_up(stack: ExitStack, cluster: EmbeddedCluster, folder: Path, **options: 
         uninstall_interval=0.05,
         **options,
     )
-    world = World(LocalDcos(config))
+    world = World(LocalDcos(config, DcosIntegration()))
     # What has been a Marathon in another test would be shown to the clients of this one.
     gateway = MesosGateway(cluster.master, WHO)
     stack.callback(lambda: gateway.teardown(world.dcos.marathon.framework_id))

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from checkout_package import package_in, repository_of
+from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 from dcos_tensorflow.plugin.main import run as run_plugin
 from embedded_mesos.cluster import EmbeddedCluster
 from local_dcos.dcos import DcosConfig, LocalDcos
@@ -110,7 +111,7 @@ def service(
         "chief": {"count": 1, **small},
         "parameter_server": {"count": 0},
     }
-    with LocalDcos(config) as dcos:
+    with LocalDcos(config, DcosIntegration()) as dcos:
         world = World(dcos)
         world.cosmos("repository/add", {"name": "real", "uri": repository_of(package, folder)})
         world.cosmos("install", {"packageName": package.name, "options": options})

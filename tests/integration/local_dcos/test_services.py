@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 from embedded_mesos.cluster import EmbeddedCluster
 from local_dcos.dcos import DcosConfig, LocalDcos
 from waiting import eventually
@@ -69,7 +70,7 @@ def world(
     script = folder / "server.py"
     script.write_text(SERVER)
     config = DcosConfig(folder=folder / "dcos", master=cluster.master, credential=credential)
-    with LocalDcos(config) as dcos:
+    with LocalDcos(config, DcosIntegration()) as dcos:
         yield served(World(dcos), script)
 
 

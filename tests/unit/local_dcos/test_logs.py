@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local_dcos import logs
+from local_dcos.mesos import logs
 
 
 def text(path: Path, content: bytes) -> Path:

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.plugin.update_check import defaults, merge
+from local_dcos.cosmos.package_options import defaults, merge, resolved
 from local_dcos.errors import CosmosError
-from local_dcos.package_options import resolved
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

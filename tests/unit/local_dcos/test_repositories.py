@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
+from local_dcos.cosmos.repositories import Package, Repository, find, parse, search, versions
 from local_dcos.errors import CosmosError
-from local_dcos.repositories import (
-    Package,
-    Repository,
-    find,
-    parse,
-    search,
-    versions,
-)
 
 
 def package(name: str, version: str, release: int, source: str = "one", **more: Any) -> Package:

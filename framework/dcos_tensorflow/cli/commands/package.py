@@ -83,9 +83,10 @@ def render(
     """Print the Marathon app that the package makes of these options, as JSON in any case."""
     from dcos_tensorflow.options import load
     from dcos_tensorflow.options.images import with_images
-    from dcos_tensorflow.package.cosmos import RenderError, marathon_app
+    from dcos_tensorflow.package.cosmos import marathon_app
     from dcos_tensorflow.package.definition import PackageError
     from dcos_tensorflow.package.variables import as_package_options, images_in, options_in
+    from local_dcos import RenderError
 
     # The app carries every option, and its counts are those of the package.
     options = load(options_file, overrides=overrides, published_defaults=True)

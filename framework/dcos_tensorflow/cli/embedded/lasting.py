@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import local_dcos
 from dcos_tensorflow.cli.embedded import cluster as embedded
 from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow, folders_near
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents
@@ -22,13 +23,12 @@ from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.records import dataclass
 from embedded_mesos import APPS_ROLE, AgentConfig, ClusterStatus, credential_file
-from local_dcos import daemon as dcos_daemon
-from local_dcos.cluster_calls import Login
-from local_dcos.daemon import DcosStatus
-from local_dcos.dcos import DcosConfig
+from local_dcos import DcosConfig, DcosStatus, Login
 from untrusted_input.json_text import read_json
 
 _TIMEOUT = 5.0
+#: What ``python -m`` is given.
+_DCOS_PROGRAM = "dcos_tensorflow.cli.embedded.dcos_integration"
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ def up(
     status = found or embedded.up(work.local, agents(wishes, work.local), port)
     with embedded.told_in_a_sentence():
         if dcos is not None:
-            dcos_daemon.up(_dcos_config(work, status, dcos, login))
+            local_dcos.up(_dcos_config(work, status, dcos, login), _DCOS_PROGRAM)
         else:
-            dcos_daemon.follow(_dcos_folder(work), status.master)
+            local_dcos.follow(_dcos_folder(work), status.master, _DCOS_PROGRAM)
     if as_json:
         show_json({**_document(status, work), "started": not already})
         return 0
@@ -109,7 +109,7 @@ def _dcos_folder(work: WorkDirectory) -> Path:
 
 
 def _dcos_status(work: WorkDirectory) -> DcosStatus | None:
-    return dcos_daemon.status(_dcos_folder(work))
+    return local_dcos.status(_dcos_folder(work))
 
 
 def status(work: WorkDirectory, *, as_json: bool) -> int:
@@ -128,7 +128,7 @@ def status(work: WorkDirectory, *, as_json: bool) -> int:
 def down(work: WorkDirectory, *, as_json: bool) -> int:
     """End the cluster and its tasks, the local DC/OS and its apps first. Raises CliError."""
     with embedded.told_in_a_sentence():
-        dcos_daemon.down(_dcos_folder(work))
+        local_dcos.down(_dcos_folder(work))
     ended = embedded.down(work.local)
     if as_json:
         show_json({"running": False, "ended": ended})

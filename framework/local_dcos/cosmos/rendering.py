@@ -10,13 +10,14 @@ import base64
 import binascii
 import gzip
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.package.cosmos import RenderError, app_of
-from local_dcos import package_options
+from local_dcos.cosmos import package_options
+from local_dcos.cosmos.mustache import TemplateError, render
+from local_dcos.cosmos.repositories import Package
 from local_dcos.errors import CosmosError
-from local_dcos.repositories import Package
 from untrusted_input.json_text import read_json
 
 Json = dict[str, Any]
@@ -27,6 +28,17 @@ SOURCE_LABEL = "DCOS_PACKAGE_SOURCE"
 OPTIONS_LABEL = "DCOS_PACKAGE_OPTIONS"
 DEFINITION_LABEL = "DCOS_PACKAGE_DEFINITION"
 _DEFINITION_TYPE = "application/vnd.dcos.universe.package+json;charset=utf-8;version=v4"
+
+
+class RenderError(Exception):
+    """A package whose template makes no Marathon app of good options: the package is wrong.
+
+    ``kind`` is what Cosmos calls that.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,30 @@ def rendered(package: Package, options: Json | None, app_id: str | None = None) 
     app["id"] = with_slash(app["id"])
     app["labels"] = {**labels, **_labels(package, options)}
     return Rendered(app, whole)
+
+
+def app_of(
+    template: str, options: Mapping[str, Any], resource: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the Marathon app of a template with its effective options. Raises RenderError."""
+    try:
+        text = render(template, {**options, "resource": resource})
+    except TemplateError as error:
+        raise RenderError(
+            "MarathonTemplateMustBeValid", f"marathon.json.mustache: {error}"
+        ) from error
+    try:
+        app = json.loads(text)
+    except ValueError as error:
+        raise RenderError(
+            "RenderedTemplateNotJson", f"the template renders to no JSON: {error}"
+        ) from error
+    if not isinstance(app, dict):
+        raise RenderError("RenderedTemplateNotJsonObject", "the template renders to no JSON object")
+    labels = app.get("labels", {})
+    if not isinstance(labels, dict) or not all(isinstance(text, str) for text in labels.values()):
+        raise RenderError("OptionsNotAllowed", "labels must be text")
+    return app
 
 
 def with_slash(app_id: str) -> str:

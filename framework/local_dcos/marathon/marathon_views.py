@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from local_dcos.app_definition import app_of
-from local_dcos.app_records import KILLING, RUNNING, STAGING, AppRecord, TaskRecord
-from local_dcos.app_records import timestamp as shown_time
+from local_dcos.marathon.app_definition import app_of
+from local_dcos.marathon.app_records import KILLING, RUNNING, STAGING, AppRecord, TaskRecord
+from local_dcos.marathon.app_records import timestamp as shown_time
 
 Json = dict[str, Any]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from local_dcos import marathon_views as views
-from local_dcos.app_records import AppRecord, TaskRecord, timestamp
 from local_dcos.errors import MarathonError
 from local_dcos.http_calls import Answer, Call, Table, json_answer, text_answer
-from local_dcos.marathon import Marathon
+from local_dcos.marathon import marathon_views as views
+from local_dcos.marathon.app_records import AppRecord, TaskRecord, timestamp
+from local_dcos.marathon.marathon import Marathon
 
 Json = dict[str, Any]
 

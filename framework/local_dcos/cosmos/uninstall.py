@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from local_dcos.app_records import AppRecord
+from local_dcos.cosmos.rendering import with_slash
+from local_dcos.cosmos.repositories import Package
 from local_dcos.errors import CosmosError, MarathonError
-from local_dcos.marathon import Marathon
-from local_dcos.mesos_gateway import MesosGateway
-from local_dcos.rendering import with_slash
-from local_dcos.repositories import Package
+from local_dcos.marathon.app_records import AppRecord
+from local_dcos.marathon.marathon import Marathon
+from local_dcos.mesos.mesos_gateway import MesosGateway
 from local_dcos.services import Services
 from local_dcos.state_file import StateFile
 from untrusted_input.json_text import read_json

@@ -6,20 +6,19 @@ variant ``enterprise`` allows it where the package says so.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.plugin.in_force import laid_over
-from dcos_tensorflow.plugin.update_check import defaults, merge
-from local_dcos import rendering
-from local_dcos.app_records import AppRecord
-from local_dcos.cosmos import Cosmos, refused, shown
+from local_dcos.cosmos import rendering
+from local_dcos.cosmos.cosmos import Cosmos, refused, shown
+from local_dcos.cosmos.package_options import defaults, merge
+from local_dcos.cosmos.repositories import Package
+from local_dcos.cosmos.uninstall import UNINSTALL_VARIABLE
 from local_dcos.errors import CosmosError, InvalidApp, MarathonError
-from local_dcos.marathon import Marathon
-from local_dcos.repositories import Package
+from local_dcos.integration import Integration
+from local_dcos.marathon.app_records import AppRecord
+from local_dcos.marathon.marathon import Marathon
 from local_dcos.services import Services
-from local_dcos.uninstall import UNINSTALL_VARIABLE
 
 Json = dict[str, Any]
 
@@ -38,9 +37,16 @@ class ServiceChanges:
     """Describes and updates services. Thread-safe."""
 
     def __init__(
-        self, cosmos: Cosmos, marathon: Marathon, services: Services, *, upgrades: bool
+        self,
+        cosmos: Cosmos,
+        marathon: Marathon,
+        services: Services,
+        integration: Integration,
+        *,
+        upgrades: bool,
     ) -> None:
         """``upgrades`` allows other versions, as Enterprise DC/OS does."""
+        self._integration = integration
         self._cosmos = cosmos
         self._marathon = marathon
         self._services = services
@@ -112,18 +118,14 @@ class ServiceChanges:
         """Return the options that a service has; None when the app does not tell any.
 
         They are those that were given, but for what its scheduler has refused of them. Cosmos
-        itself asks no scheduler, and shows that too (docs/local-dcos.md).
+        itself asks no scheduler, and shows that too.
         """
         stored = rendering.options_of(record.definition["labels"])
         if stored is None:
             return None
-        answer = self._services.ask(record.app_id, "/v1/configurations/target")
-        try:
-            target = json.loads(answer[1]) if answer is not None and answer[0] == 200 else {}
-            return laid_over(stored, target["refused"]["in_force"])
-        except (ValueError, KeyError, TypeError):
-            # Another package's scheduler, or one whose options are all in force.
-            return stored
+        return self._integration.options_in_force(
+            stored, lambda path: self._services.ask(record.app_id, path)
+        )
 
     def _wanted(self, record: AppRecord, request: UpdateRequest) -> Json:
         if request.replace:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.package.mustache import TemplateError, render
+from local_dcos.cosmos.mustache import TemplateError, render
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from local_dcos import rendering, repositories
-from local_dcos.app_records import AppRecord
+from local_dcos.cosmos import rendering, repositories
+from local_dcos.cosmos.repositories import Package, Repositories, Repository
 from local_dcos.errors import CosmosError, InvalidApp, MarathonError
-from local_dcos.marathon import Marathon
-from local_dcos.repositories import Package, Repositories, Repository
+from local_dcos.marathon.app_records import AppRecord
+from local_dcos.marathon.marathon import Marathon
 from local_dcos.state_file import StateFile
 
 Json = dict[str, Any]

@@ -9,17 +9,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.mesos.credentials import Credentials
+from embedded_mesos import Credential
 from local_dcos.upstream import Unreachable, ask, ask_json
 
 Json = dict[str, Any]
-_NOBODY = Credentials()
+_NOBODY = Credential()
 
 
 class MesosGateway:
     """Asks a master and its agents. Thread-safe; keeps nothing."""
 
-    def __init__(self, master: str, credentials: Credentials = _NOBODY) -> None:
+    def __init__(self, master: str, credentials: Credential = _NOBODY) -> None:
         """``master`` is ``host:port``; ``credentials`` are what it asks for."""
         self.master = master
         self.credentials = credentials

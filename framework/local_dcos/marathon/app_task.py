@@ -16,18 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from local_dcos.app_definition import App, HealthCheck
-from local_dcos.app_records import TaskRecord
+from embedded_mesos import Ranges, Resources
 from local_dcos.download_cache import DownloadCache, DownloadError
+from local_dcos.marathon.app_definition import App, HealthCheck
+from local_dcos.marathon.app_records import TaskRecord
 
 Json = dict[str, Any]
 
 _HOST = "127.0.0.1"
 #: A port for whoever takes any is at least this: the machine's own servers rarely listen there.
 _FIRST_FREE_PORT = 20000
-#: Mesos launches nothing for nothing.
-_LEAST_CPUS = 0.01
+#: Thousandths: Mesos launches nothing for nothing.
+_LEAST_CPUS = 10
 _NEVER = 2**31 - 1
 
 
@@ -98,13 +98,35 @@ def _secret(folder: Path, source: str) -> str:
         ) from error
 
 
-def resources(app: App) -> Resources:
-    """Return what the app takes of an offer. GPUs are shown only: there are none for apps."""
-    wanted = app.resources
-    return Resources(max(wanted["cpus"], _LEAST_CPUS), wanted["mem"], wanted["disk"])
+def for_apps(offer: Json) -> Resources:
+    """Return what of an offer is reserved for apps: the jobs of other frameworks need the rest."""
+    return Resources(
+        {
+            kind: amount
+            for kind, amount in Resources.parse(offer["resources"])
+            if kind.reservation_role == kind.allocated and not kind.disk
+        }
+    )
 
 
-def ports(app: App, offered: PortRanges) -> tuple[int, ...] | None:
+def taken(app: App, task_ports: Sequence[int], offered: Resources) -> Resources | None:
+    """Return what the app takes, None when there is not as much.
+
+    GPUs are shown only: there are none for apps.
+    """
+    wanted = {name: round(app.resources[name] * 1000) for name in ("cpus", "mem", "disk")}
+    wanted["cpus"] = max(wanted["cpus"], _LEAST_CPUS)
+    amounts: dict[Any, Any] = {}
+    for kind, amount in offered:
+        if isinstance(amount, Ranges):
+            amounts[kind] = Ranges.of((port, port) for port in task_ports if port in amount)
+        else:
+            amounts[kind] = min(amount, wanted.get(kind.name, 0))
+            wanted[kind.name] = wanted.get(kind.name, 0) - amounts[kind]
+    return None if any(wanted.values()) else Resources(amounts)
+
+
+def ports(app: App, offered: Ranges) -> tuple[int, ...] | None:
     """Return a port for each definition: its own when ports are required, else a free one.
 
     None when the offer has not as many.
@@ -130,8 +152,8 @@ def is_free(port: int) -> bool:
     return True
 
 
-def task_info(one: Prepared, task: TaskRecord, taken: Sequence[Json]) -> Json:
-    """Return the TaskInfo of a task that has its agent and ports; ``taken`` is cut of an offer."""
+def task_info(one: Prepared, task: TaskRecord, resources: Resources) -> Json:
+    """Return the TaskInfo of a task that has its agent, its ports and ``resources`` of an offer."""
     app = one.app
     command: Json = {"value": app.command}
     if app.command is None:
@@ -149,7 +171,7 @@ def task_info(one: Prepared, task: TaskRecord, taken: Sequence[Json]) -> Json:
         "name": ".".join(reversed(app.app_id.strip("/").split("/"))),
         "task_id": {"value": task.task_id},
         "agent_id": {"value": task.agent_id},
-        "resources": list(taken),
+        "resources": resources.to_json(),
         "command": command,
         "kill_policy": {"grace_period": {"nanoseconds": round(app.kill_grace * 1e9)}},
     }

@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dcos_tensorflow.mesos.credentials import Credentials
-from dcos_tensorflow.mesos.offered_resources import ConversionError, OfferedResources
-from embedded_mesos.messages import TERMINAL_STATES
-from local_dcos import app_schedule, app_task
-from local_dcos.app_definition import App, app_of, normalised
-from local_dcos.app_framework import AppFramework
-from local_dcos.app_records import (
+from embedded_mesos import TERMINAL_STATES, Credential
+from local_dcos.errors import MarathonError
+from local_dcos.integration import Integration
+from local_dcos.marathon import app_schedule, app_task
+from local_dcos.marathon.app_definition import App, app_of, normalised
+from local_dcos.marathon.app_framework import AppFramework
+from local_dcos.marathon.app_records import (
     KILLING,
     RUNNING,
     AppRecord,
@@ -31,8 +31,7 @@ from local_dcos.app_records import (
     failure,
     timestamp,
 )
-from local_dcos.app_task import Machine, Prepared, TaskNotStarted
-from local_dcos.errors import MarathonError
+from local_dcos.marathon.app_task import Machine, Prepared, TaskNotStarted
 from local_dcos.state_file import StateFile
 
 Json = dict[str, Any]
@@ -59,7 +58,8 @@ class Marathon:
         master: str,
         name: str,
         *,
-        credentials: Credentials,
+        credential: Credential,
+        integration: Integration,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Read the apps that ``state`` keeps; nothing runs yet.
@@ -82,7 +82,7 @@ class Marathon:
         self._framework_number = int(stored.get("framework", 0))
         #: Tasks that wait for a place.
         self._prepared: dict[str, Prepared] = {}
-        self._framework = AppFramework(master, credentials, self)
+        self._framework = AppFramework(master, credential, self, integration)
         self._ask_at = 0.0
         #: When to subscribe again after a refusal.
         self._return_at: float | None = None
@@ -195,17 +195,17 @@ class Marathon:
 
     def _use(self, offer: Json) -> None:
         """Launch on an agent what waits and fits there."""
-        offered = OfferedResources.of([offer]).fixed()
+        offered = app_task.for_apps(offer)
         infos = []
         for task_id, one in list(self._prepared.items()):
             ports = app_task.ports(one.app, offered.ports())
             if ports is None:
                 continue
-            try:
-                taken, offered = offered.take(app_task.resources(one.app), ports)
-            except ConversionError as error:
-                log.warning("%s: %s", task_id, error)
+            taken = app_task.taken(one.app, ports, offered)
+            if taken is None:
+                log.warning("%s: it asks for more than the offer has left, %s", task_id, offered)
                 continue
+            offered -= taken
             agent_id = offer["agent_id"]["value"]
             task = replace(self._tasks[task_id], agent_id=agent_id, ports=ports)
             self._tasks[task_id] = task

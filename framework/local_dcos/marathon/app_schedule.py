@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from local_dcos.app_definition import App
-from local_dcos.app_records import KILLING, RUNNING, AppRecord, TaskRecord
+from local_dcos.marathon.app_definition import App
+from local_dcos.marathon.app_records import KILLING, RUNNING, AppRecord, TaskRecord
 
 #: A task that ran so long and then failed did not fail because it was started too soon.
 _STABLE_SECONDS = 60.0

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from local_dcos.app_definition import app_of, normalised
-from local_dcos.this_machine import Keys, variables
+from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
+from local_dcos import Place
+from local_dcos.marathon.app_definition import app_of, normalised
 
-KEYS = Keys("tf", Path("/state/credential.json"), Path("/state/api-token.json"))
-PYTHONS = {"": "/any/python", "2.15.1": "/old/python"}
+PLACE = Place(
+    master="127.0.0.1:5050",
+    folder=Path("/state/tf"),
+    secrets=Path("/state/secrets"),
+    pythons={"": "/any/python", "2.15.1": "/old/python"},
+    principal="tf",
+    credential=Path("/state/credential.json"),
+    api_token=Path("/state/api-token.json"),
+)
 
 
 def told(secrets: Mapping[str, object] | None = None, **env: object) -> dict[str, str]:
     given = {"id": "tf", "cmd": "x", "env": env, "secrets": secrets or {}}
     app = app_of(normalised(given))
-    state, secrets = Path("/state/tf"), Path("/state/secrets")
-    own = "/own/python"
-    return variables(app, "127.0.0.1:5050", state, PYTHONS, secrets, own_python=own, keys=KEYS)
+    return dict(DcosIntegration().variables(app, PLACE))
 
 
 def test_the_master_and_the_state_are_those_of_this_machine() -> None:
@@ -43,7 +50,7 @@ def test_without_images_the_version_chooses_a_python(version: str, python: str |
     assert found.get("OPTION__SERVICE__PYTHON") == python
 
 
-@pytest.mark.parametrize(("version", "python"), [("2.15.1", "/old/python"), ("9", "/own/python")])
+@pytest.mark.parametrize(("version", "python"), [("2.15.1", "/old/python"), ("9", sys.executable)])
 def test_a_command_needs_no_tensorflow(version: str, python: str) -> None:
     found = told(
         OPTION__SERVICE__PYTHON="",

@@ -1,6 +1,6 @@
 """Mustache as DC/OS' package manager renders it: every value escaped for the inside of JSON text.
 
-Called by ``cosmos``, for this package and for any that the local DC/OS installs, and by ``rules``.
+Called by ``rendering`` for each package that is installed, and by a program that checks a package.
 Variables, sections, inverted sections, comments and Cosmos' ``asJson``; a section of an object
 looks its names up there first, one of a list is repeated. What else Mustache has is refused by
 name, so that no template works here and fails on a cluster (facts: Cosmos,
@@ -12,13 +12,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.patterns import pattern
-from dcos_tensorflow.records import dataclass
-
-_TAG = pattern(r"\{\{(\{)?\s*([#^/!&>=]?)\s*(.*?)\s*(?(1)\}\}\}|\}\})", re.DOTALL)
-_NAME = pattern(r"\.|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+_TAG = re.compile(r"\{\{(\{)?\s*([#^/!&>=]?)\s*(.*?)\s*(?(1)\}\}\}|\}\})", re.DOTALL)
+_NAME = re.compile(r"\.|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
 #: Cosmos' own section: the name within stands for a top-level text with its quotes, else for null.
 AS_JSON = "asJson"
@@ -61,7 +59,7 @@ class Section:
 Part = Text | Variable | Section
 
 
-def parse(template: str) -> tuple[Part, ...]:
+def parse_template(template: str) -> tuple[Part, ...]:
     """Return the parts of ``template``. Raises TemplateError."""
     stack: list[tuple[str, int, bool, list[Part]]] = [("", 0, False, [])]
     end = 0
@@ -95,14 +93,14 @@ def parse(template: str) -> tuple[Part, ...]:
     return tuple(stack[0][3])
 
 
-def names(parts: tuple[Part, ...]) -> Iterator[Variable | Section]:
+def names_in(parts: tuple[Part, ...]) -> Iterator[Variable | Section]:
     """Yield every place in ``parts`` where a value is asked for, sections before their inside."""
     for part in parts:
         if isinstance(part, Text):
             continue
         yield part
         if isinstance(part, Section):
-            yield from names(part.parts)
+            yield from names_in(part.parts)
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
@@ -112,7 +110,7 @@ def render(template: str, values: Mapping[str, Any]) -> str:
     true. A variable without a value would be empty text on a cluster, and go unnoticed: here it is
     an error. Values are put in once: tags inside them stay as they are.
     """
-    return "".join(_render(parse(template), (values,)))
+    return "".join(_render(parse_template(template), (values,)))
 
 
 #: What names are looked up in: the values, then whatever the sections around opened.

@@ -12,14 +12,14 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
-from local_dcos import media_types
-from local_dcos.cosmos import Cosmos, shown
+from local_dcos.cosmos import media_types
+from local_dcos.cosmos.cosmos import Cosmos, shown
+from local_dcos.cosmos.repositories import Repository
+from local_dcos.cosmos.service_changes import ServiceChanges, UpdateRequest
+from local_dcos.cosmos.uninstall import Uninstaller
 from local_dcos.download_cache import DownloadCache, DownloadError, file_path
 from local_dcos.errors import CosmosError
 from local_dcos.http_calls import Answer, Call, Table, json_answer
-from local_dcos.repositories import Repository
-from local_dcos.service_changes import ServiceChanges, UpdateRequest
-from local_dcos.uninstall import Uninstaller
 
 Json = dict[str, Any]
 

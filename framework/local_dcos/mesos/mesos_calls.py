@@ -7,12 +7,12 @@ them unchanged.
 from __future__ import annotations
 
 import getpass
+import re
 from pathlib import Path
 
-from dcos_tensorflow.patterns import pattern
-from local_dcos import logs, machine_metrics, mesos_protobuf
 from local_dcos.http_calls import Answer, Call, Table, json_answer, text_answer
-from local_dcos.mesos_gateway import MesosGateway
+from local_dcos.mesos import logs, machine_metrics, mesos_protobuf
+from local_dcos.mesos.mesos_gateway import MesosGateway
 from local_dcos.upstream import forward
 
 _MASTER = "/mesos(?:/master)?"
@@ -21,7 +21,7 @@ _METRICS = "/system/v1/agent/([^/]+)/metrics/v0"
 _STREAMED = ("application/x-protobuf", "application/recordio")
 _EVENT_STREAM = "text/event-stream"
 _DEFAULT_LINES = 10
-_CLEAN_PREFIX = pattern(r"^/(?:mesos(?:/master)?|(?:agent|slave)/[^/]+)")
+_CLEAN_PREFIX = re.compile(r"^/(?:mesos(?:/master)?|(?:agent|slave)/[^/]+)")
 
 
 class MesosCalls:

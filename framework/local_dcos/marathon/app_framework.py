@@ -12,17 +12,12 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from dcos_tensorflow.mesos.calls import CallError
-from dcos_tensorflow.mesos.credentials import Credentials
-from dcos_tensorflow.mesos.hardened import HardenedSchedulerDriver
-from dcos_tensorflow.mesos.pymesos_import import import_pymesos
-from embedded_mesos.agent.agent_config import APPS_ATTRIBUTE
-from embedded_mesos.configuration import APPS_ROLE
-from local_dcos.app_records import TaskRecord
+from embedded_mesos import APPS_ATTRIBUTE, APPS_ROLE, Credential
+from local_dcos.integration import Driver, Integration
+from local_dcos.marathon.app_records import TaskRecord
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)
-pymesos = import_pymesos()
 
 #: As with Marathon: how long its tasks outlive it.
 _FAILOVER_SECONDS = 604800.0
@@ -52,16 +47,19 @@ class Listener(Protocol):
         """Take note that the master will not have the framework."""
 
 
-class AppFramework(pymesos.Scheduler):  # type: ignore[misc, name-defined]
-    """The framework. Thread-safe."""
+class AppFramework:
+    """The framework, a scheduler by the interface of pymesos. Thread-safe."""
 
-    def __init__(self, master: str, credentials: Credentials, listener: Listener) -> None:
+    def __init__(
+        self, master: str, credential: Credential, listener: Listener, integration: Integration
+    ) -> None:
         self._master = master
-        self._credentials = credentials
+        self._credential = credential
+        self._integration = integration
         self._listener = listener
         self._lock = threading.Lock()
         self._offers: dict[str, Json] = {}
-        self._driver: HardenedSchedulerDriver | None = None
+        self._driver: Driver | None = None
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -77,11 +75,9 @@ class AppFramework(pymesos.Scheduler):  # type: ignore[misc, name-defined]
             "failover_timeout": _FAILOVER_SECONDS,
             "capabilities": [{"type": "MULTI_ROLE"}, {"type": "RESERVATION_REFINEMENT"}],
         }
-        if self._credentials.principal:
-            info["principal"] = self._credentials.principal
-        self._driver = HardenedSchedulerDriver(
-            self, info, self._master, authentication=self._credentials
-        )
+        if self._credential.principal:
+            info["principal"] = self._credential.principal
+        self._driver = self._integration.driver(self, info, self._master, self._credential)
         self._driver.offer_constraints = _ONLY_FOR_APPS
         self._driver.start()
 
@@ -131,12 +127,12 @@ class AppFramework(pymesos.Scheduler):  # type: ignore[misc, name-defined]
         ]
         return not wanted or self._try(lambda driver: driver.reconcileTasks(wanted))
 
-    def _try(self, call: Callable[[HardenedSchedulerDriver], None]) -> bool:
+    def _try(self, call: Callable[[Driver], object]) -> bool:
         if self._driver is None:
             return False
         try:
             call(self._driver)
-        except CallError as error:
+        except self._integration.call_error as error:
             log.warning("%s", error)
             return False
         return True
@@ -170,3 +166,9 @@ class AppFramework(pymesos.Scheduler):  # type: ignore[misc, name-defined]
     def error(self, driver: Any, message: str) -> None:
         """Pass it on: the driver has ended."""
         self._listener.refused(message)
+
+    def _ignore(self, *_: Any) -> None:
+        """Take no note: Marathon asks for the state of its tasks anyway."""
+
+    registered = processHeartBeat = inverseOffers = inverseOfferRescinded = _ignore
+    operationStatusUpdate = frameworkMessage = slaveLost = executorLost = _ignore
