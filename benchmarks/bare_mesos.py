@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from embedded_mesos.daemon import ClusterStatus
+from embedded_mesos import ClusterStatus
 from mesos_scheduler import Scheduler, task
 
 

@@ -31,7 +31,7 @@ from command_line import write_options
 from dcos_tensorflow.core.model.events import RunnerReported
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
-from embedded_mesos.cluster import AgentConfig, EmbeddedCluster
+from embedded_mesos import AgentConfig, EmbeddedCluster
 from sample_states import changed, with_records
 from scheduler_process import SchedulerProcess
 from waiting import eventually

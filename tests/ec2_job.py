@@ -12,8 +12,7 @@ from typing import Any
 from cluster_faults import FaultyCluster
 from ec2_agents import PORTS, Ec2Agents
 from ec2_server import KEY_ID, REGION, SECRET_KEY, Ec2Server
-from embedded_mesos.cluster import AgentConfig
-from embedded_mesos.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from scheduler_process import SchedulerProcess
 from waiting import eventually
 

@@ -25,7 +25,16 @@ if TYPE_CHECKING:
         write_json,
     )
     from embedded_mesos.cluster import EmbeddedCluster
-    from embedded_mesos.configuration import APPS_ROLE, AgentConfig, Credential, Page
+    from embedded_mesos.configuration import (
+        APPS_ROLE,
+        FIRST_PORT,
+        MOST_AGENTS,
+        PORTS_PER_AGENT,
+        AgentConfig,
+        Credential,
+        Page,
+        alike,
+    )
     from embedded_mesos.daemon import (
         ClusterStatus,
         begin,
@@ -51,7 +60,16 @@ _MODULES = {
         "write_json",
     ),
     "cluster": ("EmbeddedCluster",),
-    "configuration": ("APPS_ROLE", "AgentConfig", "Credential", "Page"),
+    "configuration": (
+        "APPS_ROLE",
+        "FIRST_PORT",
+        "MOST_AGENTS",
+        "PORTS_PER_AGENT",
+        "AgentConfig",
+        "Credential",
+        "Page",
+        "alike",
+    ),
     "daemon": (
         "ClusterStatus",
         "begin",
@@ -70,6 +88,9 @@ _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = [
     "APPS_ATTRIBUTE",
     "APPS_ROLE",
+    "FIRST_PORT",
+    "MOST_AGENTS",
+    "PORTS_PER_AGENT",
     "TERMINAL_STATES",
     "AgentConfig",
     "BackgroundProcess",
@@ -82,6 +103,7 @@ __all__ = [
     "Resources",
     "StartedProcess",
     "Timing",
+    "alike",
     "answers",
     "begin",
     "credential_file",

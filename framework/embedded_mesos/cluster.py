@@ -33,8 +33,6 @@ from embedded_mesos.wire.http_server import Server
 from embedded_mesos.wire.streams import EventStream
 from untrusted_input import trees
 
-__all__ = ["AgentConfig", "EmbeddedCluster"]
-
 _DEFAULT_TIMING = Timing()
 
 

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+#: Agents have the addresses 127.0.0.1 upwards.
+MOST_AGENTS = 250
+#: The ports of an agent, from the first that no other one has, as far as there are as many.
+PORTS_PER_AGENT = 1000
+#: Mesos' own first port for tasks.
+FIRST_PORT = 31000
+_LAST_PORT = 65535
 #: The role that everything of the agent for apps is reserved for: as on DC/OS' public agents.
 APPS_ROLE = "slave_public"
 
@@ -33,6 +40,24 @@ class AgentConfig:
     zone: str | None = None
     region: str | None = None
     mounts: Mapping[str, float] = field(default_factory=dict)
+
+
+def alike(like: AgentConfig, count: int, first_port: int = FIRST_PORT) -> tuple[AgentConfig, ...]:
+    """Return ``count`` agents like one, each with an address and ports of its own.
+
+    Raises ValueError where there are more of them than addresses.
+    """
+    if not 1 <= count <= MOST_AGENTS:
+        raise ValueError(f"there can be 1 to {MOST_AGENTS} agents, not {count}")
+    width = min(PORTS_PER_AGENT, (_LAST_PORT - first_port) // count)
+    return tuple(
+        replace(
+            like,
+            address=f"127.0.0.{number}",
+            ports=(first_port + (number - 1) * width, first_port + number * width - 1),
+        )
+        for number in range(1, count + 1)
+    )
 
 
 @dataclass(frozen=True)

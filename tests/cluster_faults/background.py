@@ -15,9 +15,7 @@ from unittest.mock import patch
 from cluster_faults.door import make_server
 from cluster_faults.faults import FaultyCluster
 from dcos_tensorflow.cli.embedded.cluster import PAGE, PRINCIPAL
-from embedded_mesos import daemon
-from embedded_mesos.cluster import AgentConfig
-from embedded_mesos.daemon import ClusterStatus
+from embedded_mesos import AgentConfig, ClusterStatus, daemon
 
 _TESTS = str(Path(__file__).resolve().parents[1])
 

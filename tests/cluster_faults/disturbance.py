@@ -19,8 +19,7 @@ from typing import BinaryIO, TypeVar, cast
 
 from cluster_faults.network_namespace import run_inside
 from cluster_faults.processes import signal_tree
-from embedded_mesos import messages
-from embedded_mesos.cluster import EmbeddedCluster
+from embedded_mesos import EmbeddedCluster, messages
 from embedded_mesos.interference import Interference
 from embedded_mesos.master import offers
 from embedded_mesos.master.replies import TEXT, Reply

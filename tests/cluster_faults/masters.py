@@ -6,7 +6,7 @@ import time
 
 from cluster_faults import losses
 from cluster_faults.disturbance import Disturbance, UpdateRule
-from embedded_mesos.cluster import EmbeddedCluster
+from embedded_mesos import EmbeddedCluster
 from embedded_mesos.master.desk import Desk
 from embedded_mesos.master.master import Master
 

@@ -26,8 +26,7 @@ import pytest
 from cluster_faults import FaultError, FaultyCluster
 from command_line import EXAMPLES, NEWEST, ROOT, CommandLine
 from dcos_tensorflow.task.program import WRAPPER_FLAG
-from embedded_mesos.cluster import AgentConfig
-from embedded_mesos.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from s3_server import S3Server
 from waiting import eventually
 

@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 from browser_page import DESKTOP, PHONE, Page
 from command_line import EXAMPLES, NEWEST
-from embedded_mesos.cluster import AgentConfig, EmbeddedCluster
+from embedded_mesos import AgentConfig, EmbeddedCluster
 from free_ports import free_port
 from local_dcos.upstream import forward
 from scheduler_process import SchedulerProcess

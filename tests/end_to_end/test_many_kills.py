@@ -24,8 +24,7 @@ from kazoo.client import KazooClient
 
 from cluster_faults import FaultError, FaultyCluster
 from dcos_tensorflow.cli.errors import EXIT_LOCKED
-from embedded_mesos.cluster import AgentConfig
-from embedded_mesos.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 

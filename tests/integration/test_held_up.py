@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from embedded_mesos.cluster import AgentConfig, EmbeddedCluster
+from embedded_mesos import AgentConfig, EmbeddedCluster
 from embedded_mesos.wire import http_server
 from untrusted_input import bounded_connection
 from untrusted_input.asgi_server import AsgiServer

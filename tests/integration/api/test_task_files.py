@@ -22,7 +22,7 @@ from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
-from embedded_mesos.cluster import AgentConfig
+from embedded_mesos import AgentConfig
 from scheduled_jobs import command_job, running, wait_until
 from waiting import eventually
 

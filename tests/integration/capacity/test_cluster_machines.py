@@ -15,8 +15,7 @@ from cluster_faults.door import make_server
 from dcos_tensorflow.cli.main import run_command_line
 from ec2_job import Ec2Job
 from ec2_server import KEY_ID, SECRET_KEY
-from embedded_mesos.cluster import AgentConfig
-from embedded_mesos.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from machine_rack import PORTS, Rack
 
 #: Ports of a place of this process' own.

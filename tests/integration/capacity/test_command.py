@@ -23,7 +23,7 @@ from dcos_tensorflow.capacity.provider import (
 from dcos_tensorflow.capacity.providers.command import CommandProvider
 from dcos_tensorflow.core.model.resources import Resources
 from document_commands import blocks
-from embedded_mesos.cluster import AgentConfig
+from embedded_mesos import AgentConfig
 from machine_rack import PORTS, Rack
 from waiting import eventually
 

@@ -13,7 +13,7 @@ from dcos_tensorflow.core.model.capacity_spec import Ec2Spec
 from dcos_tensorflow.core.model.resources import Resources
 from ec2_agents import PORTS, Ec2Agents
 from ec2_server import REGION, Ec2Server
-from embedded_mesos.cluster import AgentConfig
+from embedded_mesos import AgentConfig
 from waiting import eventually
 
 #: Ports of a place of this process' own.

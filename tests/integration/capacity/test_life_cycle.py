@@ -22,8 +22,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
-from embedded_mesos.cluster import AgentConfig
-from embedded_mesos.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from machine_rack import PORTS, Rack
 from scheduled_jobs import command_job, done, running, wait_until
 

@@ -22,8 +22,7 @@ from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from ec2_agents import PORTS, Ec2Agents
 from ec2_server import KEY_ID, REGION, SECRET_KEY, Ec2Server
-from embedded_mesos.cluster import AgentConfig
-from embedded_mesos.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from scheduled_jobs import command_job, done, running, wait_until
 
 #: Ports of a place of this process' own.

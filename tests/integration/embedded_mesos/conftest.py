@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from cluster_faults import FaultyCluster
-from embedded_mesos.cluster import AgentConfig
-from embedded_mesos.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 
 #: A tenth of the recorded intervals (allocation 1 s, agents pinged every 1 s, 3 times). Updates
 #: are sent again as late as by Mesos: sooner, a busy machine would see copies that none recorded.

@@ -13,7 +13,7 @@ import pytest
 
 from cluster_faults import FaultError, FaultyCluster
 from cluster_faults.processes import descendants
-from embedded_mesos.timing import Timing
+from embedded_mesos import Timing
 from mesos_scheduler import Scheduler, task
 from waiting import eventually, stays
 

@@ -22,8 +22,7 @@ from typing import Any
 import pytest
 
 from cluster_faults import FaultyCluster
-from embedded_mesos.cluster import AgentConfig
-from embedded_mesos.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from mesos_recording import Player, read, with_note
 from recorded_shapes import compare_shape
 from waiting import eventually

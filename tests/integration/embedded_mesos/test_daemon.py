@@ -18,9 +18,7 @@ import pytest
 
 from cluster_faults import FaultyCluster, background, door
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents
-from embedded_mesos import Credential, daemon
-from embedded_mesos.background_process import BackgroundProcessError
-from embedded_mesos.cluster import AgentConfig
+from embedded_mesos import AgentConfig, BackgroundProcessError, Credential, daemon
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cluster_faults import FaultyCluster
-from embedded_mesos.timing import Timing
+from embedded_mesos import Timing
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 

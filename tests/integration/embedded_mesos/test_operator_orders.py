@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cluster_faults import FaultError, FaultyCluster
-from embedded_mesos.timing import Timing
+from embedded_mesos import Timing
 from mesos_scheduler import CAPABILITIES, Scheduler, task
 from waiting import eventually
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from embedded_mesos.cluster import EmbeddedCluster
+from embedded_mesos import EmbeddedCluster
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded_mesos import daemon
+from embedded_mesos import AgentConfig, daemon
 from embedded_mesos.background_process import BackgroundProcess, BackgroundProcessError
-from embedded_mesos.configuration import AgentConfig
 from waiting import eventually
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from embedded_mesos.cluster import EmbeddedCluster
+from embedded_mesos import EmbeddedCluster
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 
@@ -186,7 +186,7 @@ def test_what_is_not_supported_is_refused_by_name(
 _CLUSTER = """
 import sys, time
 from pathlib import Path
-from embedded_mesos.cluster import AgentConfig, EmbeddedCluster
+from embedded_mesos import AgentConfig, EmbeddedCluster
 cluster = EmbeddedCluster([AgentConfig()], Path(sys.argv[1]))
 cluster.start()
 print(cluster.master, flush=True)

@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
-from embedded_mesos import Credential
-from embedded_mesos.cluster import AgentConfig, EmbeddedCluster
-from embedded_mesos.timing import Timing
-from local_dcos.dcos import DcosConfig, LocalDcos
+from embedded_mesos import AgentConfig, Credential, EmbeddedCluster, Timing
+from local_dcos import DcosConfig, LocalDcos
 
 from .packages import package, repository
 from .world import World

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from embedded_mesos.cluster import EmbeddedCluster
-from embedded_mesos.configuration import APPS_ROLE
+from embedded_mesos import APPS_ROLE, EmbeddedCluster
 from embedded_mesos.master.allocator import meets_constraints
 from local_dcos.mesos.mesos_gateway import MesosGateway
 from mesos_scheduler import Scheduler

@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.cli.main import run_command_line
-from embedded_mesos.background_process import BackgroundProcessError
-from embedded_mesos.cluster import EmbeddedCluster
-from local_dcos import daemon
-from local_dcos.dcos import DcosConfig
+from embedded_mesos import BackgroundProcessError, EmbeddedCluster
+from local_dcos import DcosConfig, daemon
 from untrusted_input.process_table import start_time
 from waiting import eventually
 

@@ -10,9 +10,8 @@ import pytest
 
 from browser_page import DESKTOP, Page
 from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
-from embedded_mesos.cluster import EmbeddedCluster
-from local_dcos.cluster_calls import Login
-from local_dcos.dcos import DcosConfig, LocalDcos
+from embedded_mesos import EmbeddedCluster
+from local_dcos import DcosConfig, LocalDcos, Login
 
 from .world import World
 

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from embedded_mesos.cluster import EmbeddedCluster
-from local_dcos.cluster_calls import Login
+from embedded_mesos import EmbeddedCluster
+from local_dcos import Login
 from mesos_scheduler import Scheduler
 from waiting import eventually, stays
 

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
-from embedded_mesos.cluster import EmbeddedCluster
-from local_dcos.cluster_calls import Login
-from local_dcos.dcos import DcosConfig, LocalDcos
+from embedded_mesos import EmbeddedCluster
+from local_dcos import DcosConfig, LocalDcos, Login
 from local_dcos.mesos.mesos_gateway import MesosGateway
 from mesos_scheduler import Scheduler, task
 from waiting import eventually

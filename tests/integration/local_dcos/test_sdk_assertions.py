@@ -22,8 +22,8 @@ import pytest
 from checkout_package import package_in, repository_of
 from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 from dcos_tensorflow.plugin.main import run as run_plugin
-from embedded_mesos.cluster import EmbeddedCluster
-from local_dcos.dcos import DcosConfig, LocalDcos
+from embedded_mesos import EmbeddedCluster
+from local_dcos import DcosConfig, LocalDcos
 from waiting import eventually
 
 from .world import World

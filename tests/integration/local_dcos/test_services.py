@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
-from embedded_mesos.cluster import EmbeddedCluster
-from local_dcos.dcos import DcosConfig, LocalDcos
+from embedded_mesos import EmbeddedCluster
+from local_dcos import DcosConfig, LocalDcos
 from waiting import eventually
 
 from .world import World

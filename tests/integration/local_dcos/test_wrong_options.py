@@ -12,8 +12,8 @@ from checkout_package import package_in, repository_of
 from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 from dcos_tensorflow.package.definition import package_folder, read_folder
 from dcos_tensorflow.package.rules import leaves
-from embedded_mesos.cluster import EmbeddedCluster
-from local_dcos.dcos import DcosConfig, LocalDcos
+from embedded_mesos import EmbeddedCluster
+from local_dcos import DcosConfig, LocalDcos
 from wrong_values import at, wrong_values
 
 from .world import World

@@ -37,8 +37,7 @@ from dcos_tensorflow.mesos.agent_files import AgentFiles, FileNotFound
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
 from dcos_tensorflow.mesos.stream import Backoff
-from embedded_mesos.cluster import AgentConfig
-from embedded_mesos.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from mesos_at import files_at
 
 FAST = Timing(

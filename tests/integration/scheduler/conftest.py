@@ -14,8 +14,7 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
-from embedded_mesos.cluster import AgentConfig
-from embedded_mesos.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from scheduler_process import SchedulerProcess
 
 Made = Callable[..., Scheduler]

@@ -12,8 +12,7 @@ import pytest
 from dcos_tensorflow.core.model.events import ConfigurationChanged
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RoleSpec, Strategy, TaskRole
-from embedded_mesos.cluster import AgentConfig, EmbeddedCluster
-from embedded_mesos.timing import Timing
+from embedded_mesos import AgentConfig, EmbeddedCluster, Timing
 from scheduled_jobs import command_job, running, wait_until
 
 #: Tests that run at the same time in another process keep to other ports.

@@ -23,8 +23,7 @@ from dcos_tensorflow.core.model.events import PodCommand, PodVerb
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import VirtualNetwork
 from dcos_tensorflow.mesos import convert
-from embedded_mesos.cluster import AgentConfig
-from embedded_mesos.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from scheduled_jobs import command_job, done, running, wait_until
 from waiting import eventually
 

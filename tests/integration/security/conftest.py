@@ -11,8 +11,8 @@ import pytest
 from answering_service import Service
 from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 from dcos_tensorflow.task.pack import build_zipapp
-from embedded_mesos.cluster import AgentConfig, EmbeddedCluster
-from local_dcos.dcos import DcosConfig, LocalDcos
+from embedded_mesos import AgentConfig, EmbeddedCluster
+from local_dcos import DcosConfig, LocalDcos
 from runner_process import Starter
 
 from .listeners import PRINCIPAL, SECRET, Listeners

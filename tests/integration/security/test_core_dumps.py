@@ -16,8 +16,7 @@ import pytest
 
 from command_line import UNTIL_FINISH, write_options
 from dcos_tensorflow.task.pack import build_zipapp
-from embedded_mesos import daemon
-from embedded_mesos.cluster import AgentConfig, EmbeddedCluster
+from embedded_mesos import AgentConfig, EmbeddedCluster, daemon
 from embedded_mesos.machine.executor_source import ExecutorSource
 from runner_process import Starter, alive
 from scheduler_process import SchedulerProcess

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dcos_tensorflow.cli.embedded.lasting import running_services
-from embedded_mesos import Credential
-from embedded_mesos.cluster import AgentConfig, EmbeddedCluster
-from embedded_mesos.daemon import ClusterStatus
+from embedded_mesos import AgentConfig, ClusterStatus, Credential, EmbeddedCluster
 
 
 def at(master: str, *credentials: str) -> ClusterStatus:

@@ -15,8 +15,7 @@ from dcos_tensorflow.cli.serving.run_request import RunRequest
 from dcos_tensorflow.cli.settings import collect_for_run
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.options import OptionsError
-from embedded_mesos import daemon
-from embedded_mesos.background_process import StartedProcess
+from embedded_mesos import StartedProcess, daemon
 
 
 @pytest.mark.parametrize(

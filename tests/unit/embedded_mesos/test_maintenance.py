@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from cluster_faults.losses import inherit
+from embedded_mesos import Timing
 from embedded_mesos.master import operator_calls
 from embedded_mesos.master.desk import Desk, MasterAddress
 from embedded_mesos.master.master import Master
 from embedded_mesos.messages import RegisterAgent, ShutdownAgent, ToAgent
-from embedded_mesos.timing import Timing
 
 Json = dict[str, Any]
 

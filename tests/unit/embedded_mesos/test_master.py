@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from embedded_mesos import messages
+from embedded_mesos import Timing, messages
 from embedded_mesos.master.desk import Desk, MasterAddress
 from embedded_mesos.master.master import Master
 from embedded_mesos.master.replies import Reply, Request
 from embedded_mesos.master.scheduler_calls import scheduler_call
-from embedded_mesos.timing import Timing
 
 Json = dict[str, Any]
 TIMING = Timing(allocation=1.0, agent_ping=15.0, agent_ping_timeouts=5)

@@ -13,7 +13,7 @@ import pytest
 
 from cluster_faults import FaultyCluster
 from cluster_faults.network_namespace import run_inside
-from embedded_mesos.cluster import AgentConfig
+from embedded_mesos import AgentConfig
 from embedded_mesos.machine.host import Host
 from waiting import eventually
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from embedded_mesos import Timing
 from embedded_mesos.agent.update_streams import UpdateStreams
-from embedded_mesos.timing import Timing
 
 Json = dict[str, Any]
 
