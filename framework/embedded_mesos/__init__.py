@@ -15,6 +15,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from embedded_mesos.agent.agent_config import APPS_ATTRIBUTE
+    from embedded_mesos.background_cluster import (
+        ClusterStatus,
+        begin,
+        credential_file,
+        down,
+        running_master,
+        status,
+        up,
+    )
     from embedded_mesos.background_process import (
         BackgroundProcess,
         BackgroundProcessError,
@@ -34,15 +43,6 @@ if TYPE_CHECKING:
         Credential,
         Page,
         alike,
-    )
-    from embedded_mesos.daemon import (
-        ClusterStatus,
-        begin,
-        credential_file,
-        down,
-        running_master,
-        status,
-        up,
     )
     from embedded_mesos.messages import TERMINAL_STATES
     from embedded_mesos.resources import Ranges, Resources
@@ -70,7 +70,7 @@ _MODULES = {
         "Page",
         "alike",
     ),
-    "daemon": (
+    "background_cluster": (
         "ClusterStatus",
         "begin",
         "credential_file",

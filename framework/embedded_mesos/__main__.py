@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from embedded_mesos import daemon
+from embedded_mesos import background_cluster
 from embedded_mesos.background_process import BackgroundProcessError
 from embedded_mesos.configuration import AgentConfig, alike
 
@@ -52,23 +52,21 @@ def _parser() -> argparse.ArgumentParser:
 
 def _carried_out(command: str, given: argparse.Namespace) -> int:
     if command == "serve":
-        from embedded_mesos.serving import serve
-
-        serve(given.folder)
+        background_cluster.serve(given.folder)
         return 0
     if command == "down":
-        print("It is down." if daemon.down(given.folder) else "No cluster was running.")
+        print("It is down." if background_cluster.down(given.folder) else "No cluster was running.")
         return 0
     if command == "up":
         like = AgentConfig(cpus=given.cpus, mem=given.mem, disk=given.disk, gpus=given.gpus)
-        daemon.up(given.folder, alike(like, given.agents), port=given.port)
-    found = daemon.status(given.folder)
+        background_cluster.up(given.folder, alike(like, given.agents), port=given.port)
+    found = background_cluster.status(given.folder)
     if found is None:
         print(f"No cluster runs in {given.folder}.")
         return 1
     print(f"master      {found.master}")
     print(f"principal   {found.credential.principal}")
-    print(f"secret      in {daemon.credential_file(given.folder)}")
+    print(f"secret      in {background_cluster.credential_file(given.folder)}")
     for agent in found.agents:
         amounts = f"{agent.cpus:g} cpus, {agent.mem:g} MB, {agent.disk:g} MB of disk"
         print(f"agent       {agent.address}: {amounts}, {agent.gpus} gpus")

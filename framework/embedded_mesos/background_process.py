@@ -1,8 +1,8 @@
 """One background process per folder: start it, find it again, stop it.
 
 For the two daemons of this room, the embedded cluster and the local DC/OS. The folder holds a
-record (process id, start time of the process, and what the daemon adds), a lock and a log. What the
-process serves, and how one asks it, is the daemon's business.
+record (process id, start time of the process, and what the server adds), a lock and a log. What the
+process serves, and how one asks it, is the server's business.
 
 A process may be started before it is known what it shall do: it imports what it needs, and waits at
 its standard input, a socket, for the configuration. Whoever started it hears there when it serves.

@@ -1,9 +1,9 @@
 """The embedded cluster: one master and its agents on this machine, ready for a scheduler.
 
 The shell around the pure cores ``master`` and ``agent``: it carries their messages, keeps time,
-runs the HTTP servers and the executors' processes. Used by ``daemon`` (``dcos-tensorflow local``,
-``run``) and by tests. Everything ends with ``stop``; when the process is killed, the executors
-notice and end their tasks.
+runs the HTTP servers and the executors' processes. Used by ``background_cluster``, and by programs
+that keep one in their own process. Everything ends with ``stop``; when the process is killed, the
+executors notice and end their tasks.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from embedded_mesos.configuration import APPS_ROLE, AgentConfig, Page
 from embedded_mesos.interference import Interference
 from embedded_mesos.machine import secret_files
 from embedded_mesos.machine.host import Host, machine_environment
-from embedded_mesos.master import operator_calls
+from embedded_mesos.master.calls import operator_calls
+from embedded_mesos.master.calls.replies import Reply, Request
+from embedded_mesos.master.calls.scheduler_calls import scheduler_call
 from embedded_mesos.master.desk import Desk, MasterAddress
 from embedded_mesos.master.master import Master
-from embedded_mesos.master.replies import Reply, Request
-from embedded_mesos.master.scheduler_calls import scheduler_call
 from embedded_mesos.timing import Timing
 from embedded_mesos.wire.http_agent import make_server as make_agent_server
 from embedded_mesos.wire.http_master import make_server as make_master_server

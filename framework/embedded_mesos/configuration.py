@@ -1,7 +1,7 @@
 """What an embedded cluster is made of: its agents, and a page for a browser.
 
-Read by ``cluster`` and ``daemon``. A program that describes a cluster imports this alone: it need
-not be able to run one.
+Read by ``cluster`` and ``background_cluster``. A program that describes a cluster imports this
+alone: it need not be able to run one.
 """
 
 from __future__ import annotations

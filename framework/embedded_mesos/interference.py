@@ -14,7 +14,7 @@ import socket
 from collections.abc import Callable
 from typing import BinaryIO, TypeVar
 
-from embedded_mesos.master.replies import Reply
+from embedded_mesos.master.calls.replies import Reply
 
 T = TypeVar("T")
 

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from local_dcos.background_dcos import DcosStatus, down, follow, main, status, up
     from local_dcos.cluster_calls import Login
     from local_dcos.cosmos.mustache import (
         Section,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     )
     from local_dcos.cosmos.package_options import defaults, merge, violations
     from local_dcos.cosmos.rendering import RenderError, app_of
-    from local_dcos.daemon import DcosStatus, down, follow, main, status, up
     from local_dcos.dcos import DcosConfig, LocalDcos
     from local_dcos.integration import Ask, Driver, Integration, Place
     from local_dcos.marathon.app_definition import App
@@ -36,7 +36,7 @@ _MODULES = {
     "cosmos.mustache": ("Section", "TemplateError", "Variable", "names_in", "parse_template"),
     "cosmos.package_options": ("defaults", "merge", "violations"),
     "cosmos.rendering": ("RenderError", "app_of"),
-    "daemon": ("DcosStatus", "down", "follow", "main", "status", "up"),
+    "background_dcos": ("DcosStatus", "down", "follow", "main", "status", "up"),
     "dcos": ("DcosConfig", "LocalDcos"),
     "integration": ("Ask", "Driver", "Integration", "Place"),
     "marathon.app_definition": ("App",),

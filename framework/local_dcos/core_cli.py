@@ -1,6 +1,6 @@
 """The package ``dcos-core-cli``, which ``dcos cluster setup`` asks every cluster for.
 
-``daemon`` adds it to what the repositories have. With a plugin file of the user's it is that one;
+``dcos`` adds it to what the repositories have. With a plugin file of the user's it is that one;
 else it is an archive without commands, with which the set-up ends well: the real plugin is added
 beside it with ``dcos plugin add -u FILE``, and stays when the cluster is set up again.
 """

@@ -1,6 +1,6 @@
 """The local DC/OS as a whole: wires its parts, and starts and stops them in order.
 
-``daemon`` runs one in the background, tests run one in their process.
+``background_dcos`` runs one in the background, tests run one in their process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from local_dcos.marathon.app_task import Machine, is_free
 from local_dcos.marathon.marathon import Marathon
 from local_dcos.marathon.marathon_calls import MarathonCalls
 from local_dcos.mesos.mesos_calls import MesosCalls
-from local_dcos.mesos.mesos_gateway import MesosGateway
+from local_dcos.mesos.mesos_client import MesosClient
 from local_dcos.services import Services
 from local_dcos.state_file import StateFile
 from untrusted_input.asgi_server import AsgiServer
@@ -112,12 +112,12 @@ class LocalDcos:
             credential=credential,
             integration=self._integration,
         )
-        gateway = MesosGateway(config.master, credential)
+        mesos = MesosClient(config.master, credential)
         services = Services(self.marathon, _api_token(folder / _API_TOKEN))
         cosmos = Cosmos(state, Repositories(cache, [built_in]), self.marathon)
         interval = config.uninstall_interval
         self._uninstaller = Uninstaller(
-            state, cosmos.installed, self.marathon, services, gateway, interval=interval
+            state, cosmos.installed, self.marathon, services, mesos, interval=interval
         )
         upgrades = config.variant == "enterprise"
         changes = ServiceChanges(
@@ -130,7 +130,7 @@ class LocalDcos:
                 cosmos, None if config.variant == "old-open" else changes, self._uninstaller, cache
             ).table(),
             MarathonCalls(self.marathon, self.address).table(),
-            MesosCalls(gateway, cluster_id).table(),
+            MesosCalls(mesos, cluster_id).table(),
         )
         self.marathon.start()
         self._uninstaller.start()

@@ -1,6 +1,6 @@
 """Where the local DC/OS keeps what must survive it: one JSON file, written whole.
 
-``daemon`` opens it; ``marathon``, ``cosmos`` and ``uninstall`` each own one section. A write is
+``dcos`` opens it; ``marathon``, ``cosmos`` and ``uninstall`` each own one section. A write is
 done when ``put`` returns: whoever acts on something writes it before.
 """
 

@@ -1,6 +1,6 @@
 """Asks other servers of this machine: the master, agents, services.
 
-Used by the gateway to Mesos and by the service proxy. Addresses are loopback ones, so no proxy of
+Used by the client of Mesos and by the service proxy. Addresses are loopback ones, so no proxy of
 the environment is ever used.
 """
 

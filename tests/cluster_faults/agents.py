@@ -10,7 +10,7 @@ from cluster_faults import losses
 from cluster_faults.disturbance import Disturbance
 from cluster_faults.processes import descendants, kill_from_top, signal_tree
 from embedded_mesos import EmbeddedCluster
-from embedded_mesos.daemon import agent_of
+from embedded_mesos.background_cluster import agent_of
 from embedded_mesos.machine.process_tree import signal_process
 
 

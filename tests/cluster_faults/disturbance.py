@@ -22,7 +22,7 @@ from cluster_faults.processes import signal_tree
 from embedded_mesos import EmbeddedCluster, messages
 from embedded_mesos.interference import Interference
 from embedded_mesos.master import offers
-from embedded_mesos.master.replies import TEXT, Reply
+from embedded_mesos.master.calls.replies import TEXT, Reply
 
 T = TypeVar("T")
 

@@ -34,8 +34,8 @@ from dcos_tensorflow.task.contracts import parse_context
 from dcos_tensorflow.task.server import RequestError, _grace_seconds
 from dcos_tensorflow.task.spec_fields import SpecError, json_object
 from dcos_tensorflow.task.storage.manifest import DocumentError, _decode
-from embedded_mesos.master.replies import parse_json
-from embedded_mesos.master.schema import ConversionError
+from embedded_mesos.master.calls.replies import parse_json
+from embedded_mesos.master.calls.schema import ConversionError
 
 DEEPEST = 100_000
 LEVELS = (500, DEEPEST)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from embedded_mesos.master.records import Agent, ClusterState, Framework
+from embedded_mesos.master.records import ClusterState, Framework, RegisteredAgent
 from embedded_mesos.resources import Kind, Resources
 from untrusted_input.linear_pattern import compiled
 
@@ -60,7 +60,7 @@ def _offerable(
     framework: Framework,
     role: str,
     *,
-    agent: Agent,
+    agent: RegisteredAgent,
     available: Resources,
     now: float,
 ) -> Resources:
@@ -230,7 +230,7 @@ def _regex_error(predicate: Mapping[str, Any]) -> str | None:
     return None
 
 
-def meets_constraints(constraints: Mapping[str, Any], role: str, agent: Agent) -> bool:
+def meets_constraints(constraints: Mapping[str, Any], role: str, agent: RegisteredAgent) -> bool:
     """Say whether ``agent`` may be offered to ``role``: any group of which all hold."""
     one = constraints.get("role_constraints", {}).get(role)
     if one is None:
@@ -241,7 +241,7 @@ def meets_constraints(constraints: Mapping[str, Any], role: str, agent: Agent) -
     )
 
 
-def _holds(constraint: Mapping[str, Any], agent: Agent) -> bool:
+def _holds(constraint: Mapping[str, Any], agent: RegisteredAgent) -> bool:
     values, is_text = _selected(constraint.get("selector", {}), agent)
     predicate = constraint.get("predicate", {})
     if "exists" in predicate:
@@ -268,7 +268,7 @@ def _text(operand: object) -> str:
     return str(operand["value"]) if isinstance(operand, dict) else str(operand)
 
 
-def _selected(selector: Mapping[str, Any], agent: Agent) -> tuple[list[str], bool]:
+def _selected(selector: Mapping[str, Any], agent: RegisteredAgent) -> tuple[list[str], bool]:
     pseudo = selector.get("pseudoattribute_type")
     domain = agent.info.get("domain", {}).get("fault_domain", {})
     if pseudo == "HOSTNAME":

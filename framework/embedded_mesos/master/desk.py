@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from embedded_mesos import messages
-from embedded_mesos.master.records import Agent, ClusterState, Framework, Task
+from embedded_mesos.master.records import ClusterState, Framework, RegisteredAgent, Task
 from embedded_mesos.shared_views import MESOS_VERSION
 from embedded_mesos.timing import Timing
 
@@ -66,7 +66,7 @@ class Desk:
 
     # -- what goes out -------------------------------------------------------------------------
 
-    def send_to_agent(self, agent: Agent, message: object) -> None:
+    def send_to_agent(self, agent: RegisteredAgent, message: object) -> None:
         """Order ``message`` to be carried to ``agent``."""
         self.send_to_link(agent.link, message)
 

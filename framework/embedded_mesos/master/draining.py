@@ -12,7 +12,7 @@ from typing import Any
 from embedded_mesos import messages
 from embedded_mesos.master import membership, offers
 from embedded_mesos.master.desk import Desk
-from embedded_mesos.master.records import Agent, Restriction, nanoseconds
+from embedded_mesos.master.records import RegisteredAgent, Restriction, nanoseconds
 
 Json = dict[str, Any]
 
@@ -52,7 +52,7 @@ def drain(
         check_drained(desk, agent, now)
 
 
-def tell(desk: Desk, agent: Agent) -> None:
+def tell(desk: Desk, agent: RegisteredAgent) -> None:
     """Tell an agent that is to be drained to end its tasks; again, when it comes back."""
     drain_info = agent.restriction.drain
     if drain_info is None or drain_info["state"] != "DRAINING":
@@ -72,7 +72,7 @@ def tell(desk: Desk, agent: Agent) -> None:
                 desk.send_to_agent(agent, message)
 
 
-def check_drained(desk: Desk, agent: Agent, now: float) -> None:
+def check_drained(desk: Desk, agent: RegisteredAgent, now: float) -> None:
     """Note that a draining agent is empty: every task has ended and is acknowledged."""
     drain_info = agent.restriction.drain
     if drain_info is None or drain_info["state"] != "DRAINING":

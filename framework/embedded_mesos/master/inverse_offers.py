@@ -10,9 +10,9 @@ from typing import Any
 
 from embedded_mesos.master.desk import Desk
 from embedded_mesos.master.records import (
-    Agent,
     Framework,
     InverseOffer,
+    RegisteredAgent,
     agent_url,
     nanoseconds,
 )
@@ -32,7 +32,7 @@ def send(desk: Desk, now: float) -> None:
                 _ask(desk, framework, agent)
 
 
-def _is_to_ask(desk: Desk, framework: Framework, agent: Agent, now: float) -> bool:
+def _is_to_ask(desk: Desk, framework: Framework, agent: RegisteredAgent, now: float) -> bool:
     if now < framework.inverse_filters.get(agent.agent_id, 0):
         return False
     asked = any(
@@ -44,7 +44,7 @@ def _is_to_ask(desk: Desk, framework: Framework, agent: Agent, now: float) -> bo
     )
 
 
-def _ask(desk: Desk, framework: Framework, agent: Agent) -> None:
+def _ask(desk: Desk, framework: Framework, agent: RegisteredAgent) -> None:
     offer = InverseOffer(desk.state.new_offer_id(), framework.framework_id, agent.agent_id)
     desk.state.inverse_offers[offer.offer_id] = offer
     body = {

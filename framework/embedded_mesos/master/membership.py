@@ -13,8 +13,8 @@ from embedded_mesos import messages
 from embedded_mesos.master import inverse_offers, offers
 from embedded_mesos.master.desk import Desk
 from embedded_mesos.master.records import (
-    Agent,
     Framework,
+    RegisteredAgent,
     Restriction,
     Task,
     last_details,
@@ -41,12 +41,14 @@ _GONE = Loss(
 )
 
 
-def removed(agent: Agent, why: str) -> Loss:
+def removed(agent: RegisteredAgent, why: str) -> Loss:
     """Return what an agent that leaves in order does to its tasks."""
     return Loss("TASK_LOST", "REASON_AGENT_REMOVED", f"Agent {agent.hostname} removed: {why}")
 
 
-def register(desk: Desk, link: int, message: messages.RegisterAgent, now: float) -> Agent | None:
+def register(
+    desk: Desk, link: int, message: messages.RegisterAgent, now: float
+) -> RegisteredAgent | None:
     """Take an agent in: a new one, one that comes back, or one that lost its connection.
 
     Returns None for one that may not come: it is told to leave.
@@ -81,10 +83,10 @@ def register(desk: Desk, link: int, message: messages.RegisterAgent, now: float)
 
 def _admit(
     desk: Desk, agent_id: str, link: int, message: messages.RegisterAgent, now: float
-) -> Agent:
+) -> RegisteredAgent:
     total = message.total if message.total is not None else message.info["offered_resources"]
     info = {k: v for k, v in message.info.items() if k != "offered_resources"}
-    agent = Agent(
+    agent = RegisteredAgent(
         agent_id=agent_id,
         link=link,
         info=info,
@@ -99,7 +101,7 @@ def _admit(
 
 
 def _reregister_tasks(
-    desk: Desk, agent: Agent, message: messages.RegisterAgent, now: float
+    desk: Desk, agent: RegisteredAgent, message: messages.RegisterAgent, now: float
 ) -> None:
     for known in message.frameworks:
         _recover_framework(desk, known, now)
@@ -128,7 +130,9 @@ def _reregister_tasks(
             lose_task(desk, framework, task, loss, now)
 
 
-def _readmit_task(desk: Desk, framework: Framework, agent: Agent, entry: Json, now: float) -> None:
+def _readmit_task(
+    desk: Desk, framework: Framework, agent: RegisteredAgent, entry: Json, now: float
+) -> None:
     info = entry["info"]
     task_id = info["task_id"]["value"]
     task = framework.unreachable_tasks.pop(task_id, None)
@@ -182,7 +186,7 @@ def _recover_framework(desk: Desk, known: Json, now: float) -> None:
     state.frameworks[framework_id] = framework
 
 
-def ping(desk: Desk, agent: Agent, now: float) -> None:
+def ping(desk: Desk, agent: RegisteredAgent, now: float) -> None:
     """Ask whether an agent is there; one that was silent too often is unreachable."""
     if agent.unanswered_pings >= desk.timing.agent_ping_timeouts:
         desk.state.unreachable_agents[agent.agent_id] = now
@@ -193,7 +197,7 @@ def ping(desk: Desk, agent: Agent, now: float) -> None:
     desk.send_to_agent(agent, messages.Ping())
 
 
-def remove(desk: Desk, agent: Agent, loss: Loss, now: float) -> None:
+def remove(desk: Desk, agent: RegisteredAgent, loss: Loss, now: float) -> None:
     """Take an agent out: updates for its tasks, RESCINDs, FAILURE."""
     del desk.state.agents[agent.agent_id]
     for framework in desk.state.frameworks.values():

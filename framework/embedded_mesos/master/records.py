@@ -127,7 +127,7 @@ class Restriction:
 
 
 @dataclass
-class Agent:
+class RegisteredAgent:
     """An agent that registered. ``link`` is its place in the cluster."""
 
     agent_id: str
@@ -193,7 +193,7 @@ class ClusterState:
     master_id: str
     frameworks: dict[str, Framework] = field(default_factory=dict)
     completed_frameworks: dict[str, Framework] = field(default_factory=dict)
-    agents: dict[str, Agent] = field(default_factory=dict)
+    agents: dict[str, RegisteredAgent] = field(default_factory=dict)
     #: Agent id -> unix seconds at which it was lost.
     unreachable_agents: dict[str, float] = field(default_factory=dict)
     gone_agents: dict[str, float] = field(default_factory=dict)
@@ -238,7 +238,7 @@ class ClusterState:
 
     # -- agents --------------------------------------------------------------------------------
 
-    def agent_at(self, link: int) -> Agent | None:
+    def agent_at(self, link: int) -> RegisteredAgent | None:
         """Return the agent at a place in the cluster, if it is known."""
         return next((agent for agent in self.agents.values() if agent.link == link), None)
 
@@ -262,7 +262,7 @@ class ClusterState:
             self.unreachable_agents.update(dict.fromkeys(self.recovering, now))
             self.recovering.clear()
 
-    def unavailability(self, agent: Agent) -> Json | None:
+    def unavailability(self, agent: RegisteredAgent) -> Json | None:
         """Return when an agent will be away, by the maintenance schedule."""
         return scheduled(self.maintenance).get(agent.machine)
 
@@ -293,7 +293,7 @@ class ClusterState:
         return self.agents[agent_id].total - taken.allocated_to(None)
 
 
-def agent_url(agent: Agent) -> Json:
+def agent_url(agent: RegisteredAgent) -> Json:
     """Return where an agent listens, as offers tell it."""
     return {
         "scheme": "http",

@@ -11,13 +11,13 @@ from typing import Any
 from embedded_mesos import messages
 from embedded_mesos.master import draining
 from embedded_mesos.master.desk import Desk
-from embedded_mesos.master.records import Agent, Framework
+from embedded_mesos.master.records import Framework, RegisteredAgent
 from embedded_mesos.messages import TERMINAL_STATES
 
 Json = dict[str, Any]
 
 
-def status_update(desk: Desk, agent: Agent, message: messages.StatusUpdate) -> None:
+def status_update(desk: Desk, agent: RegisteredAgent, message: messages.StatusUpdate) -> None:
     """Pass a task's update on, and note what it says."""
     framework = desk.state.frameworks.get(message.framework_id)
     if framework is None:
@@ -67,7 +67,7 @@ def operation_update(desk: Desk, message: messages.OperationUpdate) -> None:
         desk.send_event(framework, event)
 
 
-def executor_exited(desk: Desk, agent: Agent, message: messages.ExecutorExited) -> None:
+def executor_exited(desk: Desk, agent: RegisteredAgent, message: messages.ExecutorExited) -> None:
     """Tell a framework that an executor ended."""
     agent.executors.pop((message.framework_id, message.executor_id), None)
     framework = desk.state.frameworks.get(message.framework_id)

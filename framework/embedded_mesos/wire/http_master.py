@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import BinaryIO, Protocol, cast
 
 from embedded_mesos.interference import Interference
-from embedded_mesos.master.replies import TEXT, Reply, Request
+from embedded_mesos.master.calls.replies import TEXT, Reply, Request
 from embedded_mesos.wire import overview
 from embedded_mesos.wire.http_server import (
     MAX_BODY_BYTES,

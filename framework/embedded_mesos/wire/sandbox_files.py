@@ -19,7 +19,7 @@ from typing import Any
 
 from embedded_mesos.agent import agent_views
 from embedded_mesos.agent.agent import Agent
-from embedded_mesos.master.replies import TEXT
+from embedded_mesos.master.calls.replies import TEXT
 from embedded_mesos.wire.http_server import Handler
 
 PATHS = frozenset({"/files/browse", "/files/read", "/files/download"})

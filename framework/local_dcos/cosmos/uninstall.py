@@ -20,7 +20,7 @@ from local_dcos.cosmos.repositories import Package
 from local_dcos.errors import CosmosError, MarathonError
 from local_dcos.marathon.app_records import AppRecord
 from local_dcos.marathon.marathon import Marathon
-from local_dcos.mesos.mesos_gateway import MesosGateway
+from local_dcos.mesos.mesos_client import MesosClient
 from local_dcos.services import Services
 from local_dcos.state_file import StateFile
 from untrusted_input.json_text import read_json
@@ -52,7 +52,7 @@ class Uninstaller:
         installed: Callable[[], Sequence[tuple[AppRecord, Package]]],
         marathon: Marathon,
         services: Services,
-        gateway: MesosGateway,
+        mesos: MesosClient,
         *,
         interval: float,
     ) -> None:
@@ -61,7 +61,7 @@ class Uninstaller:
         self._installed = installed
         self._marathon = marathon
         self._services = services
-        self._gateway = gateway
+        self._mesos = mesos
         self._interval = interval
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -92,7 +92,7 @@ class Uninstaller:
             framework = self._framework_of(labels)
             self._marathon.delete(record.app_id, force=True)
             if framework is not None:
-                self._gateway.teardown(framework)
+                self._mesos.teardown(framework)
             return
         if UNINSTALL_VARIABLE in record.definition["env"]:
             # It is under way. Asked again, the scheduler might name no id any more.
@@ -108,7 +108,7 @@ class Uninstaller:
 
     def _framework_of(self, labels: Json) -> str | None:
         name = labels.get(_FRAMEWORK_LABEL)
-        ids = [] if name is None else self._gateway.framework_ids(name)
+        ids = [] if name is None else self._mesos.framework_ids(name)
         if len(ids) > 1:
             raise CosmosError(
                 "MultipleFrameworkIds",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from local_dcos.http_calls import Answer, Call, Table, json_answer, text_answer
 from local_dcos.mesos import logs, machine_metrics, mesos_protobuf
-from local_dcos.mesos.mesos_gateway import MesosGateway
+from local_dcos.mesos.mesos_client import MesosClient
 from local_dcos.upstream import forward
 
 _MASTER = "/mesos(?:/master)?"
@@ -27,8 +27,8 @@ _CLEAN_PREFIX = re.compile(r"^/(?:mesos(?:/master)?|(?:agent|slave)/[^/]+)")
 class MesosCalls:
     """Answers the requests of Mesos' clients."""
 
-    def __init__(self, gateway: MesosGateway, cluster_id: str) -> None:
-        self._gateway = gateway
+    def __init__(self, mesos: MesosClient, cluster_id: str) -> None:
+        self._mesos = mesos
         self._cluster_id = cluster_id
 
     def table(self) -> Table:
@@ -54,7 +54,7 @@ class MesosCalls:
             wanted = mesos_protobuf.call_type(call.body)
         except mesos_protobuf.NoSuchCall as error:
             return text_answer(f"Failed to parse body into Call protobuf: {error}\n", 400)
-        state = self._gateway.state()
+        state = self._mesos.state()
         if wanted == mesos_protobuf.GET_AGENTS:
             body = mesos_protobuf.agents(state["slaves"])
         elif wanted == mesos_protobuf.GET_FRAMEWORKS:
@@ -67,12 +67,12 @@ class MesosCalls:
         return Answer(200, body, mesos_protobuf.CONTENT_TYPE)
 
     def _master(self, call: Call) -> Answer:
-        return self._passed_on(call, self._gateway.master)
+        return self._passed_on(call, self._mesos.master)
 
     # -- agents --------------------------------------------------------------------------------
 
     def _agent(self, call: Call, agent_id: str) -> Answer:
-        address = self._gateway.agent_address(agent_id)
+        address = self._mesos.agent_address(agent_id)
         if address is None:
             return text_answer(f"404 Not Found: there is no agent {agent_id}\n", 404)
         kind = call.headers.get("content-type", "").partition(";")[0].strip()
@@ -82,7 +82,7 @@ class MesosCalls:
         return self._passed_on(call, address)
 
     def _node_metrics(self, call: Call, agent_id: str) -> Answer:
-        address = self._gateway.agent_address(agent_id)
+        address = self._mesos.agent_address(agent_id)
         if address is None:
             return json_answer({"message": f"there is no agent {agent_id}"}, 404)
         hostname = address.rpartition(":")[0]
@@ -96,13 +96,13 @@ class MesosCalls:
             method=call.method,
             body=call.body,
             headers=call.headers,
-            authorization=self._gateway.credentials.header(),
+            authorization=self._mesos.credentials.header(),
         )
 
     # -- logs ----------------------------------------------------------------------------------
 
     def _log(self, call: Call, task_id: str, name: str = "stdout") -> Answer:
-        sandbox = self._gateway.sandbox_of(task_id)
+        sandbox = self._mesos.sandbox_of(task_id)
         if sandbox is None:
             return text_answer("task not found\n", 404)
         path = (sandbox / name).resolve()

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded_mesos import AgentConfig, daemon
+import embedded_mesos
+from embedded_mesos import AgentConfig
 from embedded_mesos.background_process import BackgroundProcess, BackgroundProcessError
 from waiting import eventually
 
@@ -33,22 +34,22 @@ def processes(state_dir: Path) -> list[int]:
 def state_dir(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "state"
     yield path
-    daemon.down(path)
+    embedded_mesos.down(path)
 
 
 def test_process_that_is_told_late_serves(state_dir: Path) -> None:
-    begun = daemon.begin(state_dir)
+    begun = embedded_mesos.begin(state_dir)
     assert not state_dir.exists()
     (pid,) = eventually(lambda: processes(state_dir), what="the process")
-    found = daemon.up(state_dir, [AgentConfig()], begun=begun)
+    found = embedded_mesos.up(state_dir, [AgentConfig()], begun=begun)
     begun.give_up()
     assert (found.pid, found.answering) == (pid, True)
-    assert daemon.down(state_dir)
+    assert embedded_mesos.down(state_dir)
     assert processes(state_dir) == []
 
 
 def test_process_that_is_given_up_leaves_nothing(state_dir: Path) -> None:
-    begun = daemon.begin(state_dir)
+    begun = embedded_mesos.begin(state_dir)
     begun.give_up()
     begun.give_up()
     assert processes(state_dir) == []
@@ -56,8 +57,11 @@ def test_process_that_is_given_up_leaves_nothing(state_dir: Path) -> None:
 
 
 def test_process_that_is_not_needed_is_ended(state_dir: Path) -> None:
-    first = daemon.up(state_dir, [AgentConfig()])
-    assert daemon.up(state_dir, [AgentConfig()], begun=daemon.begin(state_dir)) == first
+    first = embedded_mesos.up(state_dir, [AgentConfig()])
+    assert (
+        embedded_mesos.up(state_dir, [AgentConfig()], begun=embedded_mesos.begin(state_dir))
+        == first
+    )
     assert processes(state_dir) == [first.pid]
 
 
@@ -66,8 +70,8 @@ def test_process_ends_when_its_starter_is_killed_before_it_was_told(
     state_dir: Path, moment: str
 ) -> None:
     program = (
-        "import sys, pathlib; from embedded_mesos import daemon;"
-        "begun = daemon.begin(pathlib.Path(sys.argv[1])); print(flush=True); sys.stdin.read()"
+        "import sys, pathlib; from embedded_mesos import begin;"
+        "begun = begin(pathlib.Path(sys.argv[1])); print(flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program, f"{state_dir}"],

@@ -15,7 +15,7 @@ import pytest
 from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 from embedded_mesos import EmbeddedCluster
 from local_dcos import DcosConfig, LocalDcos, Login
-from local_dcos.mesos.mesos_gateway import MesosGateway
+from local_dcos.mesos.mesos_client import MesosClient
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 
@@ -129,7 +129,7 @@ def set_up(stack: ExitStack, cluster: EmbeddedCluster, folder: Path, **options: 
     )
     world = World(LocalDcos(config, DcosIntegration()))
     # What has been a Marathon in another test would be shown to the clients of this one.
-    gateway = MesosGateway(cluster.master, WHO)
+    gateway = MesosClient(cluster.master, WHO)
     stack.callback(lambda: gateway.teardown(world.dcos.marathon.framework_id))
     stack.enter_context(world.dcos)
     if "login" in options:

@@ -58,7 +58,7 @@ def loaded(program: str) -> set[str]:
         ),
         (
             "the cluster's process",
-            "import embedded_mesos.serving",
+            "import embedded_mesos.__main__, embedded_mesos.cluster",
             (*LARGE, "pydantic", "dcos_tensorflow.options", "dcos_tensorflow.scheduler"),
         ),
     ],

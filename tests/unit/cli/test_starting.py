@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import embedded_mesos
 from dcos_tensorflow.cli.embedded.machine import AgentWishes
 from dcos_tensorflow.cli.serving import starting
 from dcos_tensorflow.cli.serving.given_options import GivenOptions
@@ -15,7 +16,8 @@ from dcos_tensorflow.cli.serving.run_request import RunRequest
 from dcos_tensorflow.cli.settings import collect_for_run
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.options import OptionsError
-from embedded_mesos import StartedProcess, daemon
+from embedded_mesos import StartedProcess
+from embedded_mesos.background_cluster import background_of
 
 
 @pytest.mark.parametrize(
@@ -52,10 +54,10 @@ def test_the_process_of_a_cluster_is_ended_when_the_options_are_wrong(
     begun: list[StartedProcess] = []
 
     def begin(state_dir: Path) -> StartedProcess:
-        begun.append(daemon.background_of(state_dir).spawn())
+        begun.append(background_of(state_dir).spawn())
         return begun[-1]
 
-    monkeypatch.setattr(daemon, "begin", begin)
+    monkeypatch.setattr(embedded_mesos, "begin", begin)
     request = RunRequest(
         given=GivenOptions({"service": {"name": "a"}, "wroker": {}}),
         settings=collect_for_run(os.environ, {}, local=True),

@@ -9,7 +9,7 @@ import pytest
 
 from cluster_faults.losses import inherit
 from embedded_mesos import Timing
-from embedded_mesos.master import operator_calls
+from embedded_mesos.master.calls import operator_calls
 from embedded_mesos.master.desk import Desk, MasterAddress
 from embedded_mesos.master.master import Master
 from embedded_mesos.messages import RegisterAgent, ShutdownAgent, ToAgent

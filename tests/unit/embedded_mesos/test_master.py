@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from embedded_mesos import Timing, messages
+from embedded_mesos.master.calls.replies import Reply, Request
+from embedded_mesos.master.calls.scheduler_calls import scheduler_call
 from embedded_mesos.master.desk import Desk, MasterAddress
 from embedded_mesos.master.master import Master
-from embedded_mesos.master.replies import Reply, Request
-from embedded_mesos.master.scheduler_calls import scheduler_call
 
 Json = dict[str, Any]
 TIMING = Timing(allocation=1.0, agent_ping=15.0, agent_ping_timeouts=5)

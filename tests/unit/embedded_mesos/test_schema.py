@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embedded_mesos.master.schema import ConversionError, convert
+from embedded_mesos.master.calls.schema import ConversionError, convert
 
 
 def test_all_missing_fields_are_named() -> None:

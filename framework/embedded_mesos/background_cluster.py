@@ -1,18 +1,18 @@
 """The embedded cluster as a background process: up, status, down.
 
-Called by the command line (``dcos-tensorflow local``). A folder on disk, the *state dir*, holds
-``cluster.json`` (process id, start time of the process, address, agents), ``credential.json`` (what
-master and agents ask of every caller: whoever may call them runs programs as this user), the log
-and the sandboxes. The process itself is ``python -m embedded_mesos serve`` (``serving``).
+A folder on disk, the *state dir*, holds ``cluster.json`` (process id, start time of the process,
+address, agents), ``credential.json`` (what master and agents ask of every caller: whoever may call
+them runs programs as this user), the log and the sandboxes. The process itself is ``python -m
+embedded_mesos serve``.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from embedded_mesos.background_process import (
     BackgroundProcess,
@@ -20,9 +20,14 @@ from embedded_mesos.background_process import (
     StartedProcess,
     answers,
     read_json,
+    stop_requested,
     write_json,
 )
 from embedded_mesos.configuration import AgentConfig, Credential, Page
+from untrusted_input.shield import keep_memory_private
+
+if TYPE_CHECKING:
+    from embedded_mesos.cluster import EmbeddedCluster
 
 #: Principal and secret as Mesos' own ``--credential`` files hold them.
 _CREDENTIAL = "credential.json"
@@ -174,3 +179,33 @@ def background_of(state_dir: Path, program: str = _PROGRAM) -> BackgroundProcess
         record_name="cluster.json",
         log_name="cluster.log",
     )
+
+
+def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] | None = None) -> None:
+    """Run the cluster of ``state_dir`` until SIGTERM or SIGINT, or until the folder is gone.
+
+    What it is made of comes by standard input. Without that there is nothing to run: whoever
+    started the process has gone away, or has found that no cluster is needed.
+    """
+    from embedded_mesos.cluster import EmbeddedCluster
+
+    # It knows what its tasks are launched with, their secrets included.
+    keep_memory_private()
+    state_dir = Path(state_dir).resolve()
+    background = background_of(state_dir)
+    config = background.handed_over()
+    if config is None:
+        return
+    stopping = stop_requested()
+    agents = [agent_of(one) for one in config["agents"]]
+    given = credential_of(state_dir)
+    known = {given.principal: given.secret} if given.principal else None
+    work = state_dir / "work"
+    page = page_of(config["page"])
+    with (kind or EmbeddedCluster)(
+        agents, work, port=config["port"], credentials=known, page=page
+    ) as cluster:
+        background.announce(master=cluster.master, agents=config["agents"])
+        background.await_end(stopping)
+    if not background.is_lost():
+        background.forget()

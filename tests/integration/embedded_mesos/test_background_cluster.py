@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
+import embedded_mesos
 from cluster_faults import FaultyCluster, background, door
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents
-from embedded_mesos import AgentConfig, BackgroundProcessError, Credential, daemon
+from embedded_mesos import AgentConfig, BackgroundProcessError, Credential
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 
@@ -36,11 +37,11 @@ def alive(pid: int) -> bool:
 def state_dir(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "state"
     yield path
-    daemon.down(path)
+    embedded_mesos.down(path)
 
 
 def test_cluster_answers_when_up_returns_and_is_gone_after_down(state_dir: Path) -> None:
-    found = daemon.up(state_dir, agents(AgentWishes(agents=2, cpus=1, gpus=1), state_dir))
+    found = embedded_mesos.up(state_dir, agents(AgentWishes(agents=2, cpus=1, gpus=1), state_dir))
     assert found.answering
     with Scheduler(found.master, credentials=found.credential) as scheduler:
         offers = [scheduler.offer("127.0.0.1"), scheduler.offer("127.0.0.2")]
@@ -53,10 +54,10 @@ def test_cluster_answers_when_up_returns_and_is_gone_after_down(state_dir: Path)
         assert ports == [(31000, 31999), (32000, 32999)]
         scheduler.launch(offers[0], task(offers[0], "t", "sleep 100"))
         pid = scheduler.run_until("t", "TASK_RUNNING")["container_status"]["executor_pid"]
-        assert daemon.down(state_dir)
+        assert embedded_mesos.down(state_dir)
     eventually(lambda: not alive(pid), what="the task's end")
     assert not alive(found.pid)
-    assert daemon.status(state_dir) is None
+    assert embedded_mesos.status(state_dir) is None
 
 
 def asked(url: str, header: dict[str, str], body: Any = None) -> tuple[int, Any]:
@@ -72,7 +73,7 @@ def asked(url: str, header: dict[str, str], body: Any = None) -> tuple[int, Any]
 
 
 def test_whoever_does_not_know_the_secret_can_neither_act_nor_read(state_dir: Path) -> None:
-    found = daemon.up(state_dir, [AgentConfig()])
+    found = embedded_mesos.up(state_dir, [AgentConfig()])
     known = found.credential.header()
     strangers = ({}, Credential(found.credential.principal, "guessed").header())
     with Scheduler(found.master, credentials=found.credential) as scheduler:
@@ -101,8 +102,8 @@ def test_whoever_does_not_know_the_secret_can_neither_act_nor_read(state_dir: Pa
 
 
 def test_the_secret_is_this_users_alone_and_on_no_command_line(state_dir: Path) -> None:
-    found = daemon.up(state_dir, [AgentConfig()])
-    file = daemon.credential_file(state_dir)
+    found = embedded_mesos.up(state_dir, [AgentConfig()])
+    file = embedded_mesos.credential_file(state_dir)
     assert json.loads(file.read_text())["secret"] == found.credential.secret
     assert file.stat().st_mode & 0o777 == 0o600
     for folder in (state_dir, state_dir / "work"):
@@ -114,27 +115,29 @@ def test_the_secret_is_this_users_alone_and_on_no_command_line(state_dir: Path) 
 
 
 def test_the_next_cluster_of_a_folder_asks_for_the_same_secret(state_dir: Path) -> None:
-    before = daemon.up(state_dir, [AgentConfig()]).credential
-    daemon.down(state_dir)
-    assert daemon.up(state_dir, [AgentConfig()]).credential == before
+    before = embedded_mesos.up(state_dir, [AgentConfig()]).credential
+    embedded_mesos.down(state_dir)
+    assert embedded_mesos.up(state_dir, [AgentConfig()]).credential == before
 
 
 def test_second_up_finds_the_first(state_dir: Path) -> None:
-    first = daemon.up(state_dir, [AgentConfig()])
-    assert daemon.up(state_dir, [AgentConfig(cpus=3)]) == first
+    first = embedded_mesos.up(state_dir, [AgentConfig()])
+    assert embedded_mesos.up(state_dir, [AgentConfig(cpus=3)]) == first
 
 
 def test_files_of_a_killed_cluster_are_no_cluster(state_dir: Path) -> None:
-    first = daemon.up(state_dir, [AgentConfig()])
+    first = embedded_mesos.up(state_dir, [AgentConfig()])
     os.kill(first.pid, signal.SIGKILL)
-    eventually(lambda: daemon.status(state_dir) is None, what="the stale files to be seen as such")
-    second = daemon.up(state_dir, [AgentConfig()])
+    eventually(
+        lambda: embedded_mesos.status(state_dir) is None, what="the stale files to be seen as such"
+    )
+    second = embedded_mesos.up(state_dir, [AgentConfig()])
     assert second.pid != first.pid
     assert second.answering
 
 
 def test_a_cluster_whose_folder_was_removed_ends_for_nobody_could_find_it(state_dir: Path) -> None:
-    found = daemon.up(state_dir, agents(AgentWishes(agents=1), state_dir))
+    found = embedded_mesos.up(state_dir, agents(AgentWishes(agents=1), state_dir))
     state_dir.rename(state_dir.with_name("moved away"))
     eventually(lambda: not alive(found.pid), what="the cluster's end")
 
@@ -144,8 +147,8 @@ def test_process_id_of_another_process_is_no_cluster(state_dir: Path) -> None:
     with subprocess.Popen(["sleep", "100"]) as other:
         record = {"pid": other.pid, "started": 1, "master": "127.0.0.1:1", "agents": []}
         (state_dir / "cluster.json").write_text(json.dumps(record))
-        assert daemon.status(state_dir) is None
-        assert not daemon.down(state_dir)
+        assert embedded_mesos.status(state_dir) is None
+        assert not embedded_mesos.down(state_dir)
         assert other.poll() is None
         other.kill()
 
@@ -155,11 +158,11 @@ def test_up_says_why_the_cluster_cannot_start(state_dir: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(BackgroundProcessError, match="Address already in use"):
-            daemon.up(state_dir, [AgentConfig()], port=taken.getsockname()[1])
+            embedded_mesos.up(state_dir, [AgentConfig()], port=taken.getsockname()[1])
 
 
 def test_down_of_nothing_says_so(tmp_path: Path) -> None:
-    assert not daemon.down(tmp_path / "nothing")
+    assert not embedded_mesos.down(tmp_path / "nothing")
 
 
 def test_faults_are_ordered_from_another_process(state_dir: Path) -> None:
@@ -194,7 +197,7 @@ def _three(faults: str) -> list[int]:
 def test_faults_can_be_ordered_while_there_is_no_master(state_dir: Path) -> None:
     found, faults = background.up(state_dir, [AgentConfig()])
     door.order(faults, "stop_master")
-    gone = daemon.status(state_dir)
+    gone = embedded_mesos.status(state_dir)
     assert gone is not None
     assert not gone.answering
     door.order(faults, "start_master")

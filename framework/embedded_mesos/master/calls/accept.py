@@ -11,6 +11,12 @@ from typing import Any
 
 from embedded_mesos import messages
 from embedded_mesos.master import offers
+from embedded_mesos.master.calls.validation import (
+    NOT_SUPPORTED,
+    group_error,
+    offers_error,
+    task_error,
+)
 from embedded_mesos.master.desk import Desk
 from embedded_mesos.master.operations import (
     CONVERSIONS,
@@ -18,13 +24,7 @@ from embedded_mesos.master.operations import (
     convert,
     with_allocation,
 )
-from embedded_mesos.master.records import Agent, Framework, Offer, Task
-from embedded_mesos.master.validation import (
-    NOT_SUPPORTED,
-    group_error,
-    offers_error,
-    task_error,
-)
+from embedded_mesos.master.records import Framework, Offer, RegisteredAgent, Task
 from embedded_mesos.resources import Resources
 
 Json = dict[str, Any]
@@ -98,7 +98,7 @@ class _Session:
     """One ACCEPT while its operations are played."""
 
     def __init__(
-        self, desk: Desk, framework: Framework, agent: Agent, offer: Offer, now: float
+        self, desk: Desk, framework: Framework, agent: RegisteredAgent, offer: Offer, now: float
     ) -> None:
         self.desk = desk
         self.framework = framework

@@ -11,14 +11,14 @@ from typing import Any
 
 from embedded_mesos import messages
 from embedded_mesos.master import frameworks, inverse_offers, offers, updates
-from embedded_mesos.master.accept import accept
 from embedded_mesos.master.allocator import constraints_error
+from embedded_mesos.master.calls.accept import accept
+from embedded_mesos.master.calls.replies import JSON, TEXT, Reply, Request, bad_request, parse_json
+from embedded_mesos.master.calls.schema import ConversionError, convert
+from embedded_mesos.master.calls.validation import NOT_SUPPORTED, framework_error
 from embedded_mesos.master.desk import Desk
 from embedded_mesos.master.reconciliation import answer, reconcile
 from embedded_mesos.master.records import Framework
-from embedded_mesos.master.replies import JSON, TEXT, Reply, Request, bad_request, parse_json
-from embedded_mesos.master.schema import ConversionError, convert
-from embedded_mesos.master.validation import NOT_SUPPORTED, framework_error
 
 Json = dict[str, Any]
 

@@ -11,18 +11,12 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from embedded_mesos.master import (
-    draining,
-    frameworks,
-    maintenance,
-    membership,
-    operator_v1_views,
-    operator_views,
-)
+from embedded_mesos.master import draining, frameworks, maintenance, membership
+from embedded_mesos.master.calls import operator_v1_views, operator_views
+from embedded_mesos.master.calls.replies import JSON, TEXT, Reply, bad_request, parse_json
+from embedded_mesos.master.calls.schema import ConversionError
+from embedded_mesos.master.calls.validation import NOT_SUPPORTED, role_error
 from embedded_mesos.master.desk import Desk
-from embedded_mesos.master.replies import JSON, TEXT, Reply, bad_request, parse_json
-from embedded_mesos.master.schema import ConversionError
-from embedded_mesos.master.validation import NOT_SUPPORTED, role_error
 from embedded_mesos.shared_views import version
 
 Json = dict[str, Any]

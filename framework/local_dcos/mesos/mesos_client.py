@@ -16,7 +16,7 @@ Json = dict[str, Any]
 _NOBODY = Credential()
 
 
-class MesosGateway:
+class MesosClient:
     """Asks a master and its agents. Thread-safe; keeps nothing."""
 
     def __init__(self, master: str, credentials: Credential = _NOBODY) -> None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from embedded_mesos.master.desk import Desk
-from embedded_mesos.master.operator_v1_views import (
+from embedded_mesos.master.calls.operator_v1_views import (
     agent_pid,
     allocated_to_role,
     frameworks_in,
     offered_to_role,
     role_names,
 )
-from embedded_mesos.master.records import Agent, Framework, Offer, Task
+from embedded_mesos.master.desk import Desk
+from embedded_mesos.master.records import Framework, Offer, RegisteredAgent, Task
 from embedded_mesos.resources import Resources
 from embedded_mesos.shared_views import (
     AGENT_CAPABILITIES,
@@ -111,7 +111,7 @@ def slaves(desk: Desk) -> Json:
     return {"slaves": found, "recovered_slaves": []}
 
 
-def _slave(desk: Desk, agent: Agent) -> Json:
+def _slave(desk: Desk, agent: RegisteredAgent) -> Json:
     found: Json = {
         "id": agent.agent_id,
         "hostname": agent.hostname,
@@ -272,7 +272,7 @@ def _amounts(resources: Resources) -> Json:
     return {k: v for k, v in scalars(resources).items() if v} if resources else {}
 
 
-def _tasks_on(desk: Desk, agent: Agent) -> list[Task]:
+def _tasks_on(desk: Desk, agent: RegisteredAgent) -> list[Task]:
     return [
         task
         for framework in desk.state.frameworks.values()

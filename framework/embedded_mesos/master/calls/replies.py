@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from embedded_mesos.master.schema import ConversionError
+from embedded_mesos.master.calls.schema import ConversionError
 from untrusted_input.json_text import read_json
 
 TEXT = "text/plain; charset=utf-8"

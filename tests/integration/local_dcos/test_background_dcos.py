@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+import local_dcos
 from dcos_tensorflow.cli.main import run_command_line
 from embedded_mesos import BackgroundProcessError, EmbeddedCluster
-from local_dcos import DcosConfig, daemon
+from local_dcos import DcosConfig
 from untrusted_input.process_table import start_time
 from waiting import eventually
 
@@ -28,11 +29,11 @@ def config(cluster: EmbeddedCluster, credential: Path, tmp_path: Path) -> Iterat
     folder = tmp_path / "dcos"
     found = DcosConfig(folder=folder, master=cluster.master, credential=credential)
     yield found
-    daemon.down(found.folder)
+    local_dcos.down(found.folder)
 
 
-def up(config: DcosConfig) -> daemon.DcosStatus:
-    return daemon.up(config, PROGRAM)
+def up(config: DcosConfig) -> local_dcos.DcosStatus:
+    return local_dcos.up(config, PROGRAM)
 
 
 def ask(url: str, body: Any = None) -> Any:
@@ -51,7 +52,7 @@ def running_task(url: str) -> dict[str, Any]:
     return found
 
 
-def kill(status: daemon.DcosStatus) -> None:
+def kill(status: local_dcos.DcosStatus) -> None:
     os.kill(status.pid, signal.SIGKILL)
     eventually(lambda: start_time(status.pid) is None)
     # It is a child of this process, which started it.
@@ -95,9 +96,9 @@ def test_down_ends_every_task(config: DcosConfig, tmp_path: Path) -> None:
     running_task(status.url)
     path = tmp_path / "pid"
     pid = int(eventually(lambda: path.exists() and path.read_text()))
-    assert daemon.down(config.folder)
+    assert local_dcos.down(config.folder)
     assert start_time(pid) is None
-    assert not daemon.down(config.folder)
+    assert not local_dcos.down(config.folder)
 
 
 def test_in_front_of_another_master_it_is_started_anew(config: DcosConfig) -> None:
@@ -109,10 +110,10 @@ def test_in_front_of_another_master_it_is_started_anew(config: DcosConfig) -> No
 
 def test_it_follows_the_master_with_everything_else_as_it_was(config: DcosConfig) -> None:
     first = up(replace(config, variant="enterprise"))
-    daemon.follow(config.folder, first.master, PROGRAM)
-    assert daemon.status(config.folder) == first
-    daemon.follow(config.folder, "127.0.0.1:1", PROGRAM)
-    second = daemon.status(config.folder)
+    local_dcos.follow(config.folder, first.master, PROGRAM)
+    assert local_dcos.status(config.folder) == first
+    local_dcos.follow(config.folder, "127.0.0.1:1", PROGRAM)
+    second = local_dcos.status(config.folder)
     assert second is not None
     assert second.master == "127.0.0.1:1"
     assert ask(f"{second.url}/dcos-metadata/dcos-version.json")["dcos-variant"] == "enterprise"

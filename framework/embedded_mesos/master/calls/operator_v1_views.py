@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from embedded_mesos.master.desk import Desk
-from embedded_mesos.master.records import Agent, Framework, Task, machine_key, nanoseconds
+from embedded_mesos.master.records import Framework, RegisteredAgent, Task, machine_key, nanoseconds
 from embedded_mesos.resources import Resources
 from embedded_mesos.shared_views import AGENT_CAPABILITIES, MESOS_VERSION
 
@@ -22,7 +22,7 @@ def get_agents(desk: Desk) -> Json:
     return {"agents": agents, "recovered_agents": []}
 
 
-def _agent_v1(desk: Desk, agent: Agent) -> Json:
+def _agent_v1(desk: Desk, agent: RegisteredAgent) -> Json:
     shown = ("hostname", "port", "resources", "attributes", "checkpoint", "domain")
     info: Json = {name: agent.info[name] for name in shown if name in agent.info}
     info["id"] = {"value": agent.agent_id}
@@ -196,6 +196,6 @@ def offered_to_role(desk: Desk, role: str) -> Resources:
     return _of_role(map(desk.state.offered, desk.state.agents), role)
 
 
-def agent_pid(agent: Agent) -> str:
+def agent_pid(agent: RegisteredAgent) -> str:
     """Return the libprocess id that Mesos shows."""
     return f"slave(1)@{agent.info['ip']}:{agent.info['port']}"
