@@ -42,11 +42,11 @@ if TYPE_CHECKING:
         AgentConfig,
         Credential,
         Page,
+        Timing,
         alike,
     )
     from embedded_mesos.messages import TERMINAL_STATES
     from embedded_mesos.resources import Ranges, Resources
-    from embedded_mesos.timing import Timing
 
 _MODULES = {
     "agent.agent_config": ("APPS_ATTRIBUTE",),
@@ -68,6 +68,7 @@ _MODULES = {
         "AgentConfig",
         "Credential",
         "Page",
+        "Timing",
         "alike",
     ),
     "background_cluster": (
@@ -81,7 +82,6 @@ _MODULES = {
     ),
     "messages": ("TERMINAL_STATES",),
     "resources": ("Ranges", "Resources"),
-    "timing": ("Timing",),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 

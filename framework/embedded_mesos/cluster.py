@@ -17,7 +17,7 @@ from pathlib import Path
 from embedded_mesos import messages
 from embedded_mesos.agent.agent import Agent
 from embedded_mesos.agent.agent_config import for_apps, identity
-from embedded_mesos.configuration import APPS_ROLE, AgentConfig, Page
+from embedded_mesos.configuration import APPS_ROLE, AgentConfig, Page, Timing
 from embedded_mesos.interference import Interference
 from embedded_mesos.machine import secret_files
 from embedded_mesos.machine.host import Host, machine_environment
@@ -26,7 +26,6 @@ from embedded_mesos.master.calls.replies import Reply, Request
 from embedded_mesos.master.calls.scheduler_calls import scheduler_call
 from embedded_mesos.master.desk import Desk, MasterAddress
 from embedded_mesos.master.master import Master
-from embedded_mesos.timing import Timing
 from embedded_mesos.wire.http_agent import make_server as make_agent_server
 from embedded_mesos.wire.http_master import make_server as make_master_server
 from embedded_mesos.wire.http_server import Server

@@ -16,7 +16,7 @@ from embedded_mesos import messages
 from embedded_mesos.agent.containerizer import Containerizer
 from embedded_mesos.agent.containers import AgentIdentity, volume_path
 from embedded_mesos.agent.update_streams import UpdateStreams
-from embedded_mesos.timing import Timing
+from embedded_mesos.configuration import Timing
 
 Json = dict[str, Any]
 

@@ -25,7 +25,7 @@ from embedded_mesos.agent.containers import (
     task_environment,
 )
 from embedded_mesos.agent.update_streams import UpdateStreams
-from embedded_mesos.timing import Timing
+from embedded_mesos.configuration import Timing
 
 Json = dict[str, Any]
 

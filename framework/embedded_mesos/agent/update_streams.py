@@ -13,8 +13,8 @@ from typing import Any
 
 from embedded_mesos import messages
 from embedded_mesos.agent.containers import UpdateStream
+from embedded_mesos.configuration import Timing
 from embedded_mesos.messages import TERMINAL_STATES
-from embedded_mesos.timing import Timing
 
 Json = dict[str, Any]
 _Key = tuple[str, str]

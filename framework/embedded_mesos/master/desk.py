@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from embedded_mesos import messages
+from embedded_mesos.configuration import Timing
 from embedded_mesos.master.records import ClusterState, Framework, RegisteredAgent, Task
 from embedded_mesos.shared_views import MESOS_VERSION
-from embedded_mesos.timing import Timing
 
 Json = dict[str, Any]
 
