@@ -25,9 +25,8 @@ import pytest
 
 from cluster_faults import FaultError, FaultyCluster
 from command_line import EXAMPLES, NEWEST, ROOT, CommandLine
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.task.wrapper_protocol import WRAPPER_FLAG
+from embedded_mesos import AgentConfig, Timing
 from s3_server import S3Server
 from waiting import eventually
 

@@ -19,8 +19,7 @@ import pytest
 
 from cluster_faults import FaultError, FaultyCluster
 from command_line import EXAMPLES, NEWEST, CommandLine
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from waiting import eventually
 from worked_units import Work
 

@@ -16,12 +16,16 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "framework" / "dcos_tensorflow"
-ROOMS = frozenset(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+FRAMEWORK = ROOT / "framework"
+PACKAGE = FRAMEWORK / "dcos_tensorflow"
+#: The packages beside are called by their names as the rooms of this one are.
+ROOMS = frozenset(
+    path.parent.name for folder in (PACKAGE, FRAMEWORK) for path in folder.glob("*/__init__.py")
+) - {PACKAGE.name}
 
 #: Decisions and the changelog tell of their own time.
 DOCUMENTS = sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
-SOURCES = sorted([*PACKAGE.rglob("*.py"), *ROOT.glob("tests/**/*.py")])
+SOURCES = sorted([*FRAMEWORK.rglob("*.py"), *ROOT.glob("tests/**/*.py")])
 
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 IN_DOCUMENT = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
@@ -110,7 +114,7 @@ def missing_names(texts: Iterable[str], *beside: Path) -> list[str]:
     """
     dotted = (match for text in texts if (match := DOTTED.fullmatch(text)) is not None)
     named = (match[1] + match[2] for match in dotted if match[1] in ROOMS)
-    places = (PACKAGE, *beside)
+    places = (PACKAGE, FRAMEWORK, *beside)
     return [
         name
         for name in named
@@ -166,7 +170,7 @@ def test_the_first_screen_holds_what_takes_two_minutes_and_what_it_prints() -> N
 @functools.cache
 def texts_in_code() -> str:
     """Return every text of the package's code, docstrings and parts of f-strings among them."""
-    trees = (ast.parse(module.read_text()) for module in PACKAGE.rglob("*.py"))
+    trees = (ast.parse(module.read_text()) for module in FRAMEWORK.rglob("*.py"))
     nodes = (node for tree in trees for node in ast.walk(tree))
     return "\n".join(
         node.value

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
@@ -35,6 +34,7 @@ from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.restarts import announced_changes, sidecars
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.records import dataclass
+from untrusted_input.json_text import read_json
 
 _MAX_WHY = 300
 

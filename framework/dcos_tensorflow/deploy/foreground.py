@@ -45,7 +45,7 @@ from dcos_tensorflow.deploy.scheduler_settings import (
 )
 from dcos_tensorflow.deploy.served_job import ServedJob
 from dcos_tensorflow.deploy.service_login import with_clusters_authority
-from dcos_tensorflow.task.supervise.shield import keep_memory_private
+from untrusted_input.shield import keep_memory_private
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options

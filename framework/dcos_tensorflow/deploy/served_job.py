@@ -37,8 +37,6 @@ from dcos_tensorflow.deploy.job.deployment import PreparedJob
 from dcos_tensorflow.deploy.scheduler_settings import without_password
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.keeper import Keeper, Sources
-from dcos_tensorflow.local.machine.process_tree import start_time
-from dcos_tensorflow.network.listening import ServerNotStarted
 from dcos_tensorflow.options.errors import OptionsError, one_sentence
 from dcos_tensorflow.scheduler.beginning import NothingInForce
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
@@ -51,6 +49,8 @@ from dcos_tensorflow.scheduler.scheduler import (
 )
 from dcos_tensorflow.scheduler.tracing import traces_of
 from dcos_tensorflow.state.urls import from_anywhere
+from untrusted_input.listening import ServerNotStarted
+from untrusted_input.process_table import start_time
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api.server import ApiServer

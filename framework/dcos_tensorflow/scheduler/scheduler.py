@@ -23,15 +23,12 @@ from dcos_tensorflow.core.model.actions import (
     Teardown,
     Write,
 )
-from dcos_tensorflow.core.model.events import (
-    Event,
-)
+from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.core.step import Decision
 from dcos_tensorflow.mesos.agent_files import AgentFiles
-from dcos_tensorflow.network.zookeeper_address import is_open
 from dcos_tensorflow.options.errors import OptionsError
 from dcos_tensorflow.scheduler import artifacts
 from dcos_tensorflow.scheduler.artifacts import Runners
@@ -47,10 +44,12 @@ from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.store import StateStore, open_store
 from dcos_tensorflow.task.bundle import BundleError
+from dcos_tensorflow.zookeeper_address import is_open
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options
     from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
+
 
 log = logging.getLogger(__name__)
 

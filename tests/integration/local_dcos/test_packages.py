@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos.cluster_calls import Login
+from embedded_mesos import EmbeddedCluster
+from local_dcos import Login
 from mesos_scheduler import Scheduler
 from waiting import eventually, stays
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos.cluster_calls import Login
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
-from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
+from embedded_mesos import EmbeddedCluster
+from local_dcos import DcosConfig, LocalDcos, Login
+from local_dcos.mesos.mesos_client import MesosClient
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 
@@ -127,9 +127,9 @@ def set_up(stack: ExitStack, cluster: EmbeddedCluster, folder: Path, **options: 
         uninstall_interval=0.05,
         **options,
     )
-    world = World(LocalDcos(config))
+    world = World(LocalDcos(config, DcosIntegration()))
     # What has been a Marathon in another test would be shown to the clients of this one.
-    gateway = MesosGateway(cluster.master, WHO)
+    gateway = MesosClient(cluster.master, WHO)
     stack.callback(lambda: gateway.teardown(world.dcos.marathon.framework_id))
     stack.enter_context(world.dcos)
     if "login" in options:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from embedded_mesos import AgentConfig, EmbeddedCluster
 from scheduler_process import SchedulerProcess
 from waiting import eventually
 

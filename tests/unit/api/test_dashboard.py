@@ -19,15 +19,16 @@ from answering_service import TOKEN, Service
 from browser_page import DESKTOP, Page
 from dcos_tensorflow.api import live
 from dcos_tensorflow.api.live import merge_patch
+from dcos_tensorflow.api.pages import FOLDER
 from dcos_tensorflow.api.views import job as why_view
 from dcos_tensorflow.history.curves import MOST_POINTS, Curves
 from dcos_tensorflow.history.folder import RunFolder
 from dcos_tensorflow.history.keeper import Keeper, Sources
 from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of
-from dcos_tensorflow.network.page_files import files
 from dcos_tensorflow.plugin.plain_text import escaped
 from sample_states import an_incident, changed, running, with_job
+from untrusted_input.page_files import files
 from waiting import eventually
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -52,7 +53,7 @@ def test_a_client_that_does_not_say_what_it_takes_is_given_the_page(client: Any)
 
 
 def test_every_file_comes_with_headers_that_let_in_no_script_but_ours(client: Any) -> None:
-    for name in files():
+    for name in files(FOLDER):
         answer = client.get(f"/dashboard/{name}")
         policy = answer.headers["content-security-policy"]
         assert (answer.status_code, answer.headers["x-content-type-options"]) == (200, "nosniff")
@@ -67,28 +68,28 @@ def test_nothing_else_of_the_package_is_given(client: Any, name: str) -> None:
 
 
 def test_the_page_has_no_inline_script_or_style_and_only_relative_addresses() -> None:
-    page = files()["index.html"][0].decode()
+    page = files(FOLDER)["index.html"][0].decode()
     assert re.findall(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", page) == []
     named = re.findall(r'(?:src|href)="([^"]+)"', page)
     assert named
     for address in named:
-        assert address.removeprefix("dashboard/") in files()
+        assert address.removeprefix("dashboard/") in files(FOLDER)
 
 
 def test_every_module_that_is_imported_is_there() -> None:
-    for name, (content, _) in files().items():
+    for name, (content, _) in files(FOLDER).items():
         for imported in re.findall(rb'^import .* from "\./([^"]+)";$', content, re.MULTILINE):
-            assert imported.decode() in files(), name
+            assert imported.decode() in files(FOLDER), name
 
 
 def test_all_of_it_is_small() -> None:
-    assert sum(len(gzip.compress(content)) for content, _ in files().values()) < MOST_BYTES
+    assert sum(len(gzip.compress(content)) for content, _ in files(FOLDER).values()) < MOST_BYTES
 
 
 def test_the_lock_names_each_version_that_is_shipped_and_no_registry() -> None:
     text = (REPOSITORY / "packaging" / "dashboard" / "package-lock.json").read_text()
     packages = json.loads(text)["packages"]
-    shipped = dict(re.findall(r"^== (\S+) (\S+)$", files()["licences.txt"][0].decode(), re.M))
+    shipped = dict(re.findall(r"^== (\S+) (\S+)$", files(FOLDER)["licences.txt"][0].decode(), re.M))
     locked = {name: packages[f"node_modules/{name}"]["version"] for name in shipped}
     assert locked == shipped == packages[""]["dependencies"]
     assert "resolved" not in text

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.dcos.rendering import options_of, package_of, rendered
-from dcos_tensorflow.local.dcos.repositories import Package
 from dcos_tensorflow.package.definition import package_folder, read_folder
+from local_dcos.cosmos.rendering import options_of, package_of, rendered
+from local_dcos.cosmos.repositories import Package
 
 PUBLISHED = Path(__file__).resolve().parents[4] / "shared" / "universe" / "beta-tensorflow"
 

@@ -43,7 +43,6 @@ from dcos_tensorflow.deploy.job.local_data import pack_data, with_local_data
 from dcos_tensorflow.deploy.job.requirements import environments_are_there
 from dcos_tensorflow.deploy.job.seen_code import keras_notes, look
 from dcos_tensorflow.deploy.job.unseen_paths import unseen_paths
-from dcos_tensorflow.job_code.archives import is_archive
 from dcos_tensorflow.options import (
     OptionProblem,
     Options,
@@ -57,9 +56,11 @@ from dcos_tensorflow.options.sections.images import version_of_image
 from dcos_tensorflow.options.sections.role_models import role_options
 from dcos_tensorflow.options.sections.section import GROUP_OF_ROLE
 from dcos_tensorflow.options.sections.service_models import Service
+from untrusted_input.archives import is_archive
 
 if TYPE_CHECKING:
     from dcos_tensorflow.mesos.service_account import ServiceAccount
+
 
 #: Options that name what the embedded cluster does not have.
 _CONTAINER_OPTIONS = ("tf_image", "gpu_tf_image", "containerizer")
