@@ -123,7 +123,11 @@ def in_node(script: str) -> Any:
     given = json.dumps(HOSTILE)
     module = "\n".join(
         f'import {{ {name} }} from "{folder}/{file}";'
-        for name, file in (("plain", "words.js"), ("html", "html.js"))
+        for name, file in (
+            ("plain", "words.js"),
+            ("html", "html.js"),
+            ("partsOf, escaped", "address.js"),
+        )
     )
     command = ["node", "--input-type=module", "-"]
     text = f"{module}\nconst given = {given};\nconsole.log(JSON.stringify({script}));"
@@ -146,14 +150,42 @@ def test_whatever_a_view_puts_into_an_element_is_shown_so() -> None:
     assert [one["props"]["aria-label"] for one in found] == told
 
 
-def test_no_view_shows_text_by_another_way() -> None:
+def test_an_address_that_a_person_types_breaks_no_page() -> None:
+    assert in_node('partsOf("#/tasks/%/100%25/%ff/%E4%BD%A0")') == [
+        "tasks",
+        "%",
+        "100%",
+        "%ff",
+        "\u4f60",
+    ]
+
+
+def test_a_name_with_half_a_character_breaks_no_page() -> None:
+    found = in_node('["a/b %", "x\\udcff", "\U0001f600"].map(escaped)')
+    assert found == ["a%2Fb%20%25", "x%EF%BF%BD", "%F0%9F%98%80"]
+
+
+def own_lines(*apart: str) -> list[str]:
+    """Return the lines of the dashboard's own modules."""
     scripts = REPOSITORY / "framework" / "dcos_tensorflow" / "api" / "dashboard"
     vendored = {"preact.js", "htm.js", "uplot.js"}
-    lines = [
+    return [
         line
         for path in scripts.glob("*.js")
-        if path.name not in vendored
+        if path.name not in {*vendored, *apart}
         for line in path.read_text().splitlines()
+    ]
+
+
+def test_no_view_reads_or_writes_an_address_by_another_way() -> None:
+    lines = own_lines("address.js")
+    assert [line for line in lines if re.search(r"(de|en)codeURI|\bescape\(", line)] == []
+
+
+def test_no_view_shows_text_by_another_way() -> None:
+    lines = [
+        line
+        for line in own_lines()
         if re.search(r"textContent =|innerHTML|document\.title =|createTextNode|fillText", line)
     ]
     assert lines
