@@ -88,7 +88,9 @@ class Service:
     def configuration(self) -> Mapping[str, Any]:
         return self.given or {}
 
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+    def change_configuration(
+        self, options: Mapping[str, Any], *, restarted: bool = False
+    ) -> ServiceSpec:
         return service_spec(load(options))
 
     def options_in_force(self) -> Mapping[str, Any] | None:

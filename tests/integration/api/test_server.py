@@ -49,7 +49,9 @@ class Source:
     def leader(self) -> str:
         return ""
 
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+    def change_configuration(
+        self, options: Mapping[str, Any], *, restarted: bool = False
+    ) -> ServiceSpec:
         raise AssertionError("no test here changes the options")
 
     def secret_texts(self) -> frozenset[str]:

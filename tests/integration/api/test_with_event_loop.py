@@ -73,7 +73,9 @@ class Service:
     def leader(self) -> str:
         return ""
 
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+    def change_configuration(
+        self, options: Mapping[str, Any], *, restarted: bool = False
+    ) -> ServiceSpec:
         raise AssertionError("no test here changes the options")
 
     def secret_texts(self) -> frozenset[str]:

@@ -155,7 +155,9 @@ class Source:
     def options_in_force(self) -> Mapping[str, Any] | None:
         return OPTIONS
 
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+    def change_configuration(
+        self, options: Mapping[str, Any], *, restarted: bool = False
+    ) -> ServiceSpec:
         return a_spec(kill_grace_seconds=33.0)
 
     def secret_texts(self) -> frozenset[str]:

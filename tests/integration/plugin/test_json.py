@@ -117,7 +117,9 @@ class Source:
     def configuration(self) -> Mapping[str, Any]:
         return {"worker": {"count": 2}}
 
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+    def change_configuration(
+        self, options: Mapping[str, Any], *, restarted: bool = False
+    ) -> ServiceSpec:
         return a_spec()
 
     def secret_texts(self) -> frozenset[str]:

@@ -30,7 +30,7 @@ FILES = {
 #: What is in force, should the newest options have been refused.
 TARGET = "/service/tensorflow/v1/configurations/target"
 #: Requests that change nothing.
-LOOKS = {"/cosmos/service/describe", "/service/tensorflow/v1/job/check", TARGET}
+LOOKS = {"/cosmos/service/describe", "/service/tensorflow/v1/job/check?restart=true", TARGET}
 
 
 def recordings() -> list[str]:

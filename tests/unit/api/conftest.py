@@ -51,7 +51,9 @@ class Source:
     def leader(self) -> str:
         return ""
 
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+    def change_configuration(
+        self, options: Mapping[str, Any], *, restarted: bool = False
+    ) -> ServiceSpec:
         return service_spec(load(options))
 
     def options_in_force(self) -> Mapping[str, Any] | None:
