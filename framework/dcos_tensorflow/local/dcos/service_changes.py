@@ -6,13 +6,14 @@ variant ``enterprise`` allows it where the package says so.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
 from dcos_tensorflow.local.dcos import rendering
 from dcos_tensorflow.local.dcos.app_records import AppRecord
 from dcos_tensorflow.local.dcos.cosmos import Cosmos, refused, shown
-from dcos_tensorflow.local.dcos.errors import CosmosError, InvalidApp, MarathonError
+from dcos_tensorflow.local.dcos.errors import AppChanged, CosmosError, InvalidApp, MarathonError
 from dcos_tensorflow.local.dcos.marathon import Marathon
 from dcos_tensorflow.local.dcos.repositories import Package
 from dcos_tensorflow.local.dcos.services import Services
@@ -62,7 +63,15 @@ class ServiceChanges:
         return found
 
     def update(self, request: UpdateRequest) -> Json:
-        """Change a service; return the answer's body. Raises CosmosError; then nothing changed."""
+        """Change a service; return the answer's body. Raises CosmosError; then nothing changed.
+
+        Another change that comes meanwhile is not undone: this one is laid over it.
+        """
+        while True:
+            with contextlib.suppress(AppChanged):
+                return self._update(request)
+
+    def _update(self, request: UpdateRequest) -> Json:
         record, package = self._service(request.app_id)
         if UNINSTALL_VARIABLE in record.definition["env"]:
             raise CosmosError(
@@ -79,7 +88,9 @@ class ServiceChanges:
                 {"newAppId": rendered.app_id, "oldAppId": record.app_id},
             )
         try:
-            changed = self._marathon.update(record.app_id, rendered.app, whole=True, force=True)
+            changed = self._marathon.update(
+                record.app_id, rendered.app, whole=True, force=True, made_from=record.version
+            )
         except InvalidApp as error:
             raise refused(target, error) from error
         deployment = changed.deployment
