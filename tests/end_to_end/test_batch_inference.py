@@ -45,7 +45,6 @@ DATA = json.dumps([{"uri": str(MNIST), "path": "mnist"}])
 
 pytestmark = [
     pytest.mark.soak,
-    pytest.mark.long,
     pytest.mark.timeout(600 + 30 * KILLS),
     pytest.mark.skipif(not MNIST.is_dir(), reason=f"MNIST is another project's: no {MNIST}"),
 ]
