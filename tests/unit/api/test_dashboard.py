@@ -27,7 +27,7 @@ from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of
 from dcos_tensorflow.network.page_files import files
 from dcos_tensorflow.plugin.plain_text import escaped
-from sample_states import an_incident, changed, running, with_job
+from sample_states import an_incident, changed, reporting, running, with_job
 from waiting import eventually
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -378,17 +378,10 @@ def test_a_patch_leads_from_the_one_to_the_other(before: Any, after: Any) -> Non
     assert patched(before, merge_patch(before, after)) == after
 
 
-def told(step: int, **more: Any) -> Any:
-    """Return a running service of which worker-0 has reported a step."""
-    progress = {"step": step, "loss": 1.0 / (step + 1), "at": 1000.0 + step, **more}
-    record = running().tasks["worker-0"]
-    return changed(running(), reports={record.task_id: {"progress": progress}})
-
-
 def test_what_the_training_has_told_is_kept_as_a_curve() -> None:
     curves = Curves()
     for step in (1, 2, 2, 3):
-        curves.observe(told(step))
+        curves.observe(reporting(step))
     found = [(point.step, point.metrics["loss"]) for point in curves.points()["worker-0"]]
     assert found == [(1, 0.5), (2, 1 / 3), (3, 0.25)]
 
@@ -396,7 +389,7 @@ def test_what_the_training_has_told_is_kept_as_a_curve() -> None:
 def test_a_long_curve_is_thinned_out_and_keeps_its_newest_point() -> None:
     curves = Curves()
     for step in range(MOST_POINTS * 2 + 5):
-        curves.observe(told(step))
+        curves.observe(reporting(step))
     points = curves.points()["worker-0"]
     assert len(points) <= MOST_POINTS
     assert points[-1].step == MOST_POINTS * 2 + 4
@@ -424,8 +417,8 @@ def kept(path: Path, state: Any) -> Keeper:
 def test_the_curves_of_a_former_run_are_answered(
     source: Any, client_of: Any, tmp_path: Path, run: str
 ) -> None:
-    source.current = told(4)
-    client = client_of(history=kept(tmp_path / "history", told(4)))
+    source.current = reporting(4)
+    client = client_of(history=kept(tmp_path / "history", reporting(4)))
     found = client.get(f"/v1/curves?run={run}").json()
     assert found == {"worker-0": {"at": [5.0], "step": [5], "metrics": {"loss": [0.1]}}}
 
@@ -433,21 +426,21 @@ def test_the_curves_of_a_former_run_are_answered(
 def test_of_a_run_that_is_not_kept_there_are_no_curves(
     source: Any, client_of: Any, tmp_path: Path
 ) -> None:
-    source.current = told(4)
-    client = client_of(history=kept(tmp_path / "history", told(4)))
+    source.current = reporting(4)
+    client = client_of(history=kept(tmp_path / "history", reporting(4)))
     for run in ("2", "..", "1-abc/..", "history"):
         assert client.get("/v1/curves", params={"run": run}).status_code == 404
 
 
 def test_the_runs_that_are_kept_are_answered(source: Any, client_of: Any, tmp_path: Path) -> None:
-    source.current = told(4)
-    (found,) = client_of(history=kept(tmp_path / "history", told(4))).get("/v1/runs").json()
+    source.current = reporting(4)
+    (found,) = client_of(history=kept(tmp_path / "history", reporting(4))).get("/v1/runs").json()
     assert (found["id"], found["phase"], found["options"]) == ("1-abc", "running", {"a": 1})
 
 
 def test_the_curves_are_answered_in_columns(source: Any, client_of: Any) -> None:
     curves = Curves()
-    source.current = told(4, metrics={"val_auc": float("nan")})
+    source.current = reporting(4, metrics={"val_auc": float("nan")})
     curves.observe(source.current)
     found = client_of(curves=curves).get("/v1/curves").json()
     assert found == {
