@@ -115,12 +115,13 @@ def listening(service: Service, is_complete: Callable[[], bool]) -> Iterator[Hea
 
     def listen() -> None:
         for command in itertools.cycle(COMMANDS):
+            is_last = over.is_set()
             word = service.client.says(command)
             if word == "COMPLETE" and not is_complete():
                 heard.untrue.append(f"{command}: {word} after {heard.words}")
             if heard.words[-1:] != [word]:
                 heard.words.append(word)
-            if over.is_set():
+            if is_last:
                 return
 
     with ThreadPoolExecutor(1) as listener:
