@@ -14,7 +14,7 @@ import threading
 import zipfile
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -244,6 +244,24 @@ def test_an_update_of_a_job_that_waits_for_its_place_is_complete_when_it_runs(
     heard.check(last="COMPLETE")
 
 
+def test_an_update_of_a_job_that_starts_is_complete_when_its_tasks_run_with_it(
+    service: Service, tmp_path: Path
+) -> None:
+    with Code(tmp_path).held_back() as (url, let_go):
+        service.install(job_url=url)
+        service.comes_to_say("IN_PROGRESS")
+        service.client.update({"worker": {"mem": 65}})
+
+        def is_complete() -> bool:
+            return [task["resources"]["mem"] for task in service.running().values()] == [65]
+
+        with listening(service, is_complete) as heard:
+            eventually(lambda: NO_SCHEDULER in heard.words and heard.words[-1] != NO_SCHEDULER)
+            let_go.set()
+            service.comes_to_say("COMPLETE")
+    heard.check(last="COMPLETE")
+
+
 def test_while_a_service_is_uninstalled_an_update_is_refused_and_the_uninstall_is_told(
     service: Service,
 ) -> None:
@@ -272,6 +290,29 @@ def test_two_updates_at_once_are_complete_when_both_are(deployed: Service) -> No
     heard.check(last="COMPLETE")
 
 
+@contextmanager
+def serving(folder: Path, let_go: threading.Event | None = None) -> Iterator[str]:
+    """Serve the files of a folder, from when the event is set; return the address."""
+
+    class Files(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if let_go is not None:
+                let_go.wait(_SECONDS)
+            with suppress(ConnectionError):
+                super().do_GET()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    files = functools.partial(Files, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), files) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
 @dataclass
 class Code:
     """A job's code in two versions, each where a job's URL may lead."""
@@ -296,14 +337,18 @@ class Code:
 
     @contextmanager
     def over_http(self) -> Iterator[tuple[str, str]]:
-        files = functools.partial(http.server.SimpleHTTPRequestHandler, directory=self.folder)
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), files) as server:
-            thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-            thread.start()
-            url = f"http://127.0.0.1:{server.server_address[1]}"
+        with serving(self.folder) as url:
             yield f"{url}/{self.archive('old').name}", f"{url}/{self.archive('new').name}"
-            server.shutdown()
-            thread.join()
+
+    @contextmanager
+    def held_back(self) -> Iterator[tuple[str, threading.Event]]:
+        """Serve code that no task gets before the event is set."""
+        let_go = threading.Event()
+        with serving(self.folder, let_go) as url:
+            try:
+                yield f"{url}/{self.archive('old').name}", let_go
+            finally:
+                let_go.set()
 
     @contextmanager
     def in_s3(self) -> Iterator[tuple[str, str]]:
