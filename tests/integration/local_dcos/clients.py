@@ -59,6 +59,10 @@ class SdkClient:
         if reply.status != 200:
             raise UpdateRefused(reply.json()["message"])
 
+    def describe(self) -> dict[str, Any]:
+        """Return the options that ``describe`` prints."""
+        return dict(self._play("tensorflow-describe").json()["resolvedOptions"])
+
     def says(self, command: str) -> str:
         reply = self._play(f"tensorflow-{command.replace(' ', '-')}")
         if reply.status in (502, 503):
