@@ -45,10 +45,7 @@ def scope(view: GangView) -> tuple[str, ...]:
 def is_started_again(view: GangView, name: str) -> bool:
     """Say whether the restart under way of a gang that was deployed concerns a member."""
     job = view.job
-    if not job.deployed or job.phase not in RESTARTING_PHASES:
-        return False
-    # A gang that has lost every container is launched to start as a whole: none of it is named.
-    return not job.restart.members or name in job.restart.members
+    return job.deployed and job.phase in RESTARTING_PHASES and job.restart.concerns(name)
 
 
 def has_container(record: TaskRecord | None) -> bool:
