@@ -49,6 +49,13 @@ class MarathonError(Exception):
         return {"message": self.message, **self.more}
 
 
+class AppChanged(MarathonError):
+    """Another change came after the one that this change was made from."""
+
+    def __init__(self, app_id: str) -> None:
+        super().__init__(409, f"App [{app_id}] was changed meanwhile")
+
+
 class InvalidApp(MarathonError):
     """An app definition that cannot run here. ``details`` name each path and what is wrong."""
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from dcos_tensorflow.cli.embedded.cluster import PAGE, PRINCIPAL
-
 import embedded_mesos
 from cluster_faults.door import make_server
 from cluster_faults.faults import FaultyCluster
+from dcos_tensorflow.deploy.embedded.cluster import PAGE, PRINCIPAL
 from embedded_mesos import AgentConfig, ClusterStatus
 
 _TESTS = str(Path(__file__).resolve().parents[1])

@@ -147,7 +147,6 @@ def kills_of(sweep: Sweep, dice: random.Random) -> list[Callable[[], str]]:
     return [way for _ in range(KILLS // len(ways)) for way in dice.sample(ways, len(ways))]
 
 
-@pytest.mark.long
 def test_a_sweep_of_tensorflow_finds_the_same_whatever_is_killed(
     tmp_path: Path, tensorflow: Callable[[str], str]
 ) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from data_files import PUBLISHED_OPTIONS
+
 ROOT = Path(__file__).parents[2]
 FRAMEWORK = ROOT / "framework"
 PACKAGE = FRAMEWORK / "dcos_tensorflow"
@@ -188,9 +190,6 @@ def test_a_message_that_is_explained_is_one_of_ours() -> None:
 
 
 def test_each_option_of_the_published_package_has_its_line() -> None:
-    published = ROOT.parent / "shared" / "universe" / "beta-tensorflow" / "config.json"
-    if not published.exists():
-        pytest.skip(f"there is no {published.name} of the published package")
     page = (ROOT / "docs" / "migration.md").read_text().split("## From TFJob")[0]
-    names = {path.rpartition(".")[2] for path in _options(json.loads(published.read_text()))}
+    names = {path.rpartition(".")[2] for path in json.loads(PUBLISHED_OPTIONS.read_text())}
     assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", page)] == []

@@ -223,11 +223,11 @@ def check_update(state: ServiceState, spec: ServiceSpec) -> Reply:
     return Reply(reply.status, reply.body)
 
 
-def lays_over(query: Mapping[str, str]) -> bool:
-    """Say whether the options in a body are laid over those in force. Raises BadRequest."""
-    word = query.get("merge", "false")
+def is_true(query: Mapping[str, str], name: str) -> bool:
+    """Say whether a parameter is true; without it, it is not. Raises BadRequest."""
+    word = query.get(name, "false")
     if word not in ("true", "false"):
-        raise BadRequest(f"merge must be true or false, not {word[:50]!r}")
+        raise BadRequest(f"{name} must be true or false, not {word[:50]!r}")
     return word == "true"
 
 

@@ -125,8 +125,13 @@ def serve(
             published_defaults=published_defaults(settings, os.environ),
             folder=wanted.options.base_directory,
             check_cluster=embedded.check_of(folder, settings["master"]),
-            spec_of=lambda changed, running: respecified(
-                of_package(changed, os.environ), directory, os.environ, running, local=local
+            spec_of=lambda changed, running, restarted: respecified(
+                of_package(changed, os.environ),
+                directory,
+                os.environ,
+                running,
+                local=local,
+                restarted=restarted,
             ),
         )
         try:

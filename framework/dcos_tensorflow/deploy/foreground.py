@@ -110,11 +110,15 @@ def run(deployed: Deployment) -> int:
         return _follow(request, served, cluster, signals)
 
 
-def _respecified(deployed: Deployment, changed: Options, running: ServiceSpec) -> ServiceSpec:
+def _respecified(
+    deployed: Deployment, changed: Options, running: ServiceSpec, restarted: bool
+) -> ServiceSpec:
     from dcos_tensorflow.deploy.job.preparation import respecified
 
     local = deployed.request.local
-    return respecified(changed, deployed.directory, os.environ, running, local=local)
+    return respecified(
+        changed, deployed.directory, os.environ, running, local=local, restarted=restarted
+    )
 
 
 def _announce(deployed: Deployment, where: str, *, run: int) -> None:

@@ -93,10 +93,13 @@ class SchedulerSource:
         if as_given is not None:
             self._as_given[configuration_id(scheduler.spec)] = as_given
 
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+    def change_configuration(
+        self, options: Mapping[str, Any], *, restarted: bool = False
+    ) -> ServiceSpec:
         """Return what the service would be with these options. Raises OptionsError."""
-        spec = self._scheduler.change_configuration(options)
-        self._as_given[configuration_id(spec)] = options
+        spec = self._scheduler.change_configuration(options, restarted=restarted)
+        if not restarted:
+            self._as_given[configuration_id(spec)] = options
         return spec
 
     def options_in_force(self) -> Mapping[str, Any] | None:
@@ -131,7 +134,7 @@ class ServedJob:
         as_given: Mapping[str, Any] | None = None,
         problem: OptionsError | CliError | None = None,
         check_cluster: Callable[[], None] = lambda: None,
-        spec_of: Callable[[Options, ServiceSpec], ServiceSpec] | None = None,
+        spec_of: Callable[[Options, ServiceSpec, bool], ServiceSpec] | None = None,
         published_defaults: bool = False,
         folder: Path | None = None,
     ) -> None:

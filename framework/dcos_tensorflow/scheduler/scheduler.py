@@ -88,7 +88,8 @@ class Scheduler:
     options are in force once that is known, and returns both as they are in force.
     ``serve_api`` starts the HTTP API for this scheduler (``api.server``); it is given, not
     imported, because imports point downwards only. ``spec_of`` makes a ServiceSpec of changed
-    options as that was made which is in force, and is given this one; it raises OptionsError.
+    options as that was made which is in force, and is given this one, and whether a scheduler is
+    started with the options; it raises OptionsError.
     ``given`` are the options that ``spec`` was made of, to be shown: secrets are hidden in it.
     With ``published_defaults`` changed options mean what they mean to the published package.
     """
@@ -103,7 +104,7 @@ class Scheduler:
         data: Path | None = None,
         archives: Callable[[bool], tuple[Path | None, Path | None]] | None = None,
         serve_api: Callable[[Scheduler], Api] | None = None,
-        spec_of: Callable[[Options, ServiceSpec], ServiceSpec] | None = None,
+        spec_of: Callable[[Options, ServiceSpec, bool], ServiceSpec] | None = None,
         given: Mapping[str, Any] | None = None,
         published_defaults: bool = False,
     ) -> None:
@@ -115,7 +116,7 @@ class Scheduler:
         self._archives = archives
         self._serve_api = serve_api
         self._gate = gate = Gate(config.allowed)
-        self._spec_of = spec_of or (lambda options, _: gate.task_environment(options))
+        self._spec_of = spec_of or (lambda options, *_: gate.task_environment(options))
         self._secrets = LaunchSecrets(gate, config.secrets_dir, store=config.secret_store)
         self._leader = ""
         self._configurations: Mapping[str, ServiceSpec] = {}
@@ -150,12 +151,15 @@ class Scheduler:
         """Do the same, and wait a moment until the state shows it. Not for the loop's thread."""
         self._running_loop().carry_out(event, CARRIED_OUT_SECONDS)
 
-    def change_configuration(self, options: Path | Mapping[str, Any] | str) -> ServiceSpec:
+    def change_configuration(
+        self, options: Path | Mapping[str, Any] | str, *, restarted: bool = False
+    ) -> ServiceSpec:
         """Return what the service would be with these options. Nothing changes yet.
 
         The caller submits ``ConfigurationChanged`` with it; whether a job that runs can go over
-        to it is the core's to say (``refused_configuration``). Raises OptionsError, also where the
-        options would end tasks by not naming them.
+        to it is the core's to say (``refused_configuration``). With ``restarted`` another scheduler
+        is started with these options instead, as the package manager of DC/OS does. Raises
+        OptionsError, also where the options would end tasks by not naming them.
         """
         # The command that started this scheduler has read its options, and few are ever changed.
         from dcos_tensorflow.options import effective, load
@@ -169,11 +173,12 @@ class Scheduler:
             unsaid = lost(wanted, state.spec)
             if unsaid:
                 raise OptionsError(unsaid)
-        spec = self._spec_of(wanted, self.spec if state is None else state.spec)
+        spec = self._spec_of(wanted, self.spec if state is None else state.spec, restarted)
         problems = [*self._secrets.problems(spec), *self._gate.problems(spec)]
         if problems:
             raise OptionsError(problems)
-        self._options.note(spec, effective(wanted))
+        if not restarted:
+            self._options.note(spec, effective(wanted))
         return spec
 
     def options(self) -> Mapping[str, Any]:

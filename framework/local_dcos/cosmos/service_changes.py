@@ -6,6 +6,7 @@ variant ``enterprise`` allows it where the package says so.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from local_dcos.cosmos.cosmos import Cosmos, refused, shown
 from local_dcos.cosmos.package_options import defaults, merge
 from local_dcos.cosmos.repositories import Package
 from local_dcos.cosmos.uninstall import UNINSTALL_VARIABLE
-from local_dcos.errors import CosmosError, InvalidApp, MarathonError
+from local_dcos.errors import AppChanged, CosmosError, InvalidApp, MarathonError
 from local_dcos.integration import Integration
 from local_dcos.marathon.app_records import AppRecord
 from local_dcos.marathon.marathon import Marathon
@@ -68,7 +69,15 @@ class ServiceChanges:
         return found
 
     def update(self, request: UpdateRequest) -> Json:
-        """Change a service; return the answer's body. Raises CosmosError; then nothing changed."""
+        """Change a service; return the answer's body. Raises CosmosError; then nothing changed.
+
+        Another change that comes meanwhile is not undone: this one is laid over it.
+        """
+        while True:
+            with contextlib.suppress(AppChanged):
+                return self._update(request)
+
+    def _update(self, request: UpdateRequest) -> Json:
         record, package = self._service(request.app_id)
         if UNINSTALL_VARIABLE in record.definition["env"]:
             raise CosmosError(
@@ -85,7 +94,9 @@ class ServiceChanges:
                 {"newAppId": rendered.app_id, "oldAppId": record.app_id},
             )
         try:
-            changed = self._marathon.update(record.app_id, rendered.app, whole=True, force=True)
+            changed = self._marathon.update(
+                record.app_id, rendered.app, whole=True, force=True, made_from=record.version
+            )
         except InvalidApp as error:
             raise refused(target, error) from error
         deployment = changed.deployment

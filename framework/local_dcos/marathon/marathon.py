@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from embedded_mesos import TERMINAL_STATES, Credential
-from local_dcos.errors import MarathonError
+from local_dcos.errors import AppChanged, MarathonError
 from local_dcos.integration import Integration
 from local_dcos.marathon import app_schedule, app_task
 from local_dcos.marathon.app_definition import App, app_of, normalised
@@ -342,14 +342,19 @@ class Marathon:
             self._put(record)
             return record
 
-    def update(self, app_id: str, change: Json, *, whole: bool, force: bool) -> AppRecord:
+    def update(
+        self, app_id: str, change: Json, *, whole: bool, force: bool, made_from: str = ""
+    ) -> AppRecord:
         """Change an app: by the members given, or to ``change`` as a ``whole``.
 
         Raises InvalidApp when it could not run here; nothing has changed then. Raises MarathonError
-        404 when there is none, 409 when it is being changed and ``force`` is not set.
+        404 when there is none, 409 when it is being changed and ``force`` is not set; AppChanged
+        when ``made_from`` names another version than that of the app.
         """
         with self._lock:
             before = self.app(app_id)
+            if made_from and made_from != before.version:
+                raise AppChanged(app_id)
             base = {} if whole else before.definition
             after = normalised({**base, **change, "id": app_id})
             self._check_unlocked(before, force)
@@ -425,6 +430,8 @@ class Marathon:
         changed |= {"delay": 0.0, "not_before": 0.0}
         record = replace(before, **changed)
         self._put(record)
+        # Whoever is told of the change is not answered by a task of before any more.
+        self._settle_app(record.app_id)
         return record
 
     def _put(self, record: AppRecord) -> None:

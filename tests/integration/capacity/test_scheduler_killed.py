@@ -34,7 +34,6 @@ LIMIT = 3
 
 
 @pytest.mark.soak
-@pytest.mark.long
 def test_no_machine_is_forgotten_or_bought_twice_whenever_the_scheduler_is_killed(
     tmp_path: Path,
 ) -> None:

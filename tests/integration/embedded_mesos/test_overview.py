@@ -10,10 +10,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from dcos_tensorflow.cli.embedded.cluster import PAGE, PRINCIPAL
 
 from browser_page import DESKTOP, PHONE, Page
 from cluster_faults import FaultyCluster
+from dcos_tensorflow.deploy.embedded.cluster import PAGE, PRINCIPAL
 from embedded_mesos import Credential
 from mesos_scheduler import Scheduler, task
 from untrusted_input.page_files import HEADERS

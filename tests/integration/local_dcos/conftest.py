@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 
+from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from embedded_mesos import AgentConfig, Credential, EmbeddedCluster, Timing
 from local_dcos import DcosConfig, LocalDcos
 

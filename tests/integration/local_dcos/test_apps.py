@@ -217,6 +217,16 @@ def test_a_restart_keeps_the_version_before(bare: World) -> None:
     assert bare.get(f"{APPS}/app/versions")["versions"][1:] == before
 
 
+def test_a_task_that_is_replaced_answers_no_more_once_the_change_is_answered(bare: World) -> None:
+    labels = {"DCOS_SERVICE_NAME": "app", "DCOS_SERVICE_PORT_INDEX": "0"}
+    at_once = {"minimumHealthCapacity": 0, "maximumOverCapacity": 0}
+    create(bare, cmd=SERVE, labels=labels, upgradeStrategy=at_once)
+    for number in range(5):
+        eventually(lambda: bare.ask("GET", "/service/app/").status == 200)
+        assert bare.ask("PUT", f"{APPS}/app?force=true", {"env": {"A": str(number)}}).status == 200
+        assert bare.ask("GET", "/service/app/").status == 502
+
+
 def test_marathon_answers_at_its_old_address_too(bare: World) -> None:
     create(bare, cmd="sleep 600")
     assert [app["id"] for app in bare.get("/marathon/v2/apps")["apps"]] == ["/app"]

@@ -21,7 +21,7 @@ from untrusted_input.process_table import start_time
 from waiting import eventually
 
 APPS = "/service/marathon/v2/apps"
-PROGRAM = "dcos_tensorflow.cli.embedded.dcos_integration"
+PROGRAM = "dcos_tensorflow.deploy.embedded.dcos_integration"
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 
 from browser_page import DESKTOP, Page
+from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from embedded_mesos import EmbeddedCluster
 from local_dcos import DcosConfig, LocalDcos, Login
 

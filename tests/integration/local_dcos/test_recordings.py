@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 
+from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from embedded_mesos import EmbeddedCluster
 from local_dcos import DcosConfig, LocalDcos, Login
 from local_dcos.mesos.mesos_client import MesosClient
@@ -26,9 +26,6 @@ from .recordings import Exchange
 from .world import Reply, World
 
 NAMES = recordings.names()
-if not NAMES:
-    pytest.skip("the recordings of the dcos CLI are not here", allow_module_level=True)
-
 WORKER = "tf-two__worker-0-node__e702a436-85c6-59b7-81b3-5b0397c8f4df"
 RECORDED_AGENT = "10ca1dc0-5000-4000-8000-000000000001-S0"
 EXTRA = "http://127.0.0.1:PORT/repo/extra.json"

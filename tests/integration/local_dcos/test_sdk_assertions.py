@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 
 from checkout_package import package_in, repository_of
+from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from dcos_tensorflow.plugin.main import run as run_plugin
 from embedded_mesos import EmbeddedCluster
 from local_dcos import DcosConfig, LocalDcos

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 
 from checkout_package import package_in, repository_of
+from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from dcos_tensorflow.package.definition import package_folder, read_folder
 from dcos_tensorflow.package.rules import leaves
 from embedded_mesos import EmbeddedCluster

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 
 from answering_service import Service
+from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from dcos_tensorflow.task.pack import build_zipapp
 from embedded_mesos import AgentConfig, EmbeddedCluster
 from local_dcos import DcosConfig, LocalDcos

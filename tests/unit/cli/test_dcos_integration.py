@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from dcos_tensorflow.cli.embedded.dcos_integration import DcosIntegration
 
+from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from local_dcos import Place
 from local_dcos.marathon.app_definition import app_of, normalised
 
