@@ -124,6 +124,7 @@ test: environments
 
 # The same tests with the numbers that are promised, and the cases that "make test" leaves out.
 soak: export SEEDS := $(SEEDS)
+soak: export FIRST_SEED ?= $(shell date +%s)
 soak: export KILLS ?= 500
 soak: export LOSSES ?= 20
 soak: export CUTS ?= 200

@@ -10,14 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from dcos_tensorflow.local.daemon import ClusterStatus
+from embedded_mesos import ClusterStatus
 from mesos_scheduler import Scheduler, task
 
 
 def seconds_of_sleepers(cluster: ClusterStatus, names: Iterable[str]) -> float:
     """Return the seconds from the subscription until all these tasks run; they are ended then."""
     began = time.monotonic()
-    with Scheduler(cluster.master, credentials=cluster.credentials) as scheduler:
+    with Scheduler(cluster.master, credentials=cluster.credential) as scheduler:
         offer = scheduler.offer()
         scheduler.launch(offer, *(task(offer, name, "exec sleep 100") for name in names))
         for name in names:

@@ -30,8 +30,8 @@ from large_service import running_service
 from command_line import write_options
 from dcos_tensorflow.core.model.events import RunnerReported
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.scheduler.runners.runner_client import RunnerClient
+from embedded_mesos import AgentConfig, EmbeddedCluster
 from sample_states import changed, with_records
 from scheduler_process import SchedulerProcess
 from waiting import eventually

@@ -49,7 +49,7 @@ from benchmarks.recovery import by_hand, evidence  # noqa: E402
 from benchmarks.recovery.cases import Training  # noqa: E402
 from start_stages import Stages  # noqa: E402
 
-from dcos_tensorflow.local import daemon  # noqa: E402
+import embedded_mesos  # noqa: E402
 
 TENSORFLOWS = ("2.21.0", "2.15.1")
 TRAININGS = {
@@ -167,7 +167,7 @@ class Measuring:
 
     def sleepers(self) -> float:
         """Return the seconds that the cluster alone takes for as many tasks as sleep."""
-        found = daemon.status(self.folder / RUNS / "local")
+        found = embedded_mesos.status(self.folder / RUNS / "local")
         if found is None:
             raise RunFailed("the cluster has ended")
         names = [f"sleeper-{next(self._numbers)}" for _ in TRAININGS["parameter_server"].tasks]

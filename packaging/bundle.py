@@ -148,11 +148,12 @@ def _copy_distributions(target: Path) -> dict[str, str]:
             left_out = _LEFT_OUT_OF_DISTRIBUTIONS.search(str(file))
             if not left_out and not _OTHER_AWS_SERVICES.match(str(file)):
                 _copy(Path(str(distribution.locate_file(file))), target / str(file))
-    shutil.copytree(
-        ROOT / "framework" / "dcos_tensorflow",
-        target / "dcos_tensorflow",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    for package in (ROOT / "framework").glob("*/__init__.py"):
+        shutil.copytree(
+            package.parent,
+            target / package.parent.name,
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
     return dict(sorted(versions.items()))
 
 

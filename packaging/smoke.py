@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from dcos_tensorflow.job_code.archives import unpack
+from untrusted_input.archives import unpack
 
 _SECONDS = 120.0
 _JOB = {"service": {"job_url": "https://example.org/mnist.zip", "job_name": "mnist"}}

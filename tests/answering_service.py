@@ -6,18 +6,16 @@ Used by the tests of commands that ask and steer; nothing of a cluster runs.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.options import load, service_spec
 from sample_states import running
+from state_source import Source
 
 TOKEN = "a-token"
 OPTIONS = {
@@ -28,20 +26,16 @@ OPTIONS = {
 SPEC = service_spec(load(OPTIONS))
 
 
-class Service:
+class Service(Source):
     """A state behind a real API that asks for a token; events are kept for the test."""
 
     def __init__(self, token: str = TOKEN) -> None:
+        super().__init__(state=running())
+        self.options = OPTIONS
         self._token = token
-        #: None: it is not loaded yet.
-        self.current: ServiceState | None = running()
         #: Told how often the state was asked for.
         self.on_look: Callable[[int], None] = lambda looks: None
         self._looks = 0
-        self.events: list[Event] = []
-        self.stored: dict[str, ServiceSpec] = {}
-        #: The options in force as they were given.
-        self.given: Mapping[str, Any] | None = OPTIONS
         #: The state from the first event on.
         self.afterwards: ServiceState | None = None
         self.on_event: Callable[[], None] = lambda: None
@@ -74,31 +68,7 @@ class Service:
         self.on_look(self._looks)
         return self.current
 
-    def leader(self) -> str:
-        return ""
-
     def submit(self, event: Event) -> None:
-        self.events.append(event)
+        super().submit(event)
         self.current = self.afterwards or self.current
         self.on_event()
-
-    def refused_options(self) -> Mapping[str, Any]:
-        return {}
-
-    def configuration(self) -> Mapping[str, Any]:
-        return self.given or {}
-
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
-        return service_spec(load(options))
-
-    def options_in_force(self) -> Mapping[str, Any] | None:
-        return self.given
-
-    def secret_texts(self) -> frozenset[str]:
-        return frozenset()
-
-    def configurations(self) -> Mapping[str, ServiceSpec]:
-        return self.stored
-
-    def artifact(self, name: str) -> Path | None:
-        return None

@@ -18,8 +18,8 @@ from unittest import mock
 
 import pytest
 
+import embedded_mesos
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.local import daemon
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
@@ -99,9 +99,9 @@ class CommandLine:
 
     def mesos(self, path: str) -> bytes:
         """Return what the master that ``local up`` started answers to who knows the secret."""
-        cluster = daemon.status(self.home / "local")
+        cluster = embedded_mesos.status(self.home / "local")
         assert cluster is not None
-        url, known = f"http://{cluster.master}{path}", cluster.credentials.header()
+        url, known = f"http://{cluster.master}{path}", cluster.credential.header()
         with urllib.request.urlopen(urllib.request.Request(url, headers=known)) as answer:
             return bytes(answer.read())
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,13 +12,13 @@ from hypothesis import HealthCheck, settings
 from lanes import Lanes
 from zookeeper_server import ZooKeeperServer, available
 
-# How fast an example runs says nothing on a shared machine. In CI the same examples are tried each
-# time, so that a change is judged by what it changed; everywhere else they are new ones.
+# How fast an example runs says nothing on a shared machine. The gate tries the same examples each
+# time, so that a change is judged by what it changed; the soak tries new ones.
 for profile, examples in (("gate", 30), ("soak", 300)):
     settings.register_profile(
         profile,
         deadline=None,
-        derandomize=bool(os.environ.get("CI")),
+        derandomize=profile == "gate",
         max_examples=examples,
         suppress_health_check=[HealthCheck.too_slow],
     )
@@ -45,25 +42,13 @@ def own_zookeeper(tmp_path: Path) -> Iterator[ZooKeeperServer]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order as ``SOAK_ORDER`` decides, a text; skip what needs ZooKeeper where there is none."""
-    if order := os.environ.get("SOAK_ORDER"):
-        items.sort(key=lambda item: hashlib.sha256(f"{order} {item.nodeid}".encode()).digest())
+    """Skip what needs ZooKeeper where there is none."""
     reason = available()
     if reason is None:
         return
     for item in items:
         if item.get_closest_marker("zookeeper"):
             item.add_marker(pytest.mark.skip(reason=f"no ZooKeeper: {reason}"))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Begin no more tests after ``SOAK_UNTIL``, in seconds since 1970, and no long one before."""
-    until = float(os.environ.get("SOAK_UNTIL", "inf"))
-    if time.time() > until:
-        pytest.skip("the time for this part of the soak is over")
-    if until < float("inf") and item.get_closest_marker("long"):
-        pytest.skip("too long for a part of the soak")
 
 
 @pytest.hookimpl(optionalhook=True)

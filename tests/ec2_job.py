@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from cluster_faults import FaultyCluster
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
 from ec2_agents import PORTS, Ec2Agents
 from ec2_server import KEY_ID, REGION, SECRET_KEY, Ec2Server
+from embedded_mesos import AgentConfig, Timing
 from scheduler_process import SchedulerProcess
 from waiting import eventually
 

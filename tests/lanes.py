@@ -1,42 +1,32 @@
 """Which process of ``pytest --numprocesses N --dist loadfile`` tests which file next.
 
 A training with TensorFlow keeps every core busy for as long as it lasts; nearly everything else
-waits for processes most of its time. So one half of the processes begins with the trainings, the
-other one with the rest, and who has nothing of its own left takes of the other's. For ``conftest``.
+waits for processes most of its time. So one half of the processes begins with the files that train,
+the other half with the rest, and a process that has nothing of its own left takes of the other's.
+A file trains if its tests have the mark ``tensorflow``. For ``conftest``.
 """
 
 from __future__ import annotations
 
+import functools
+from pathlib import Path
 from typing import Any
 
 from xdist.scheduler import LoadFileScheduling
 
-#: The longest first: what is begun last is what one process alone may still be busy with.
-_TRAININGS = [
-    f"tests/end_to_end/test_{name}.py"
-    for name in (
-        "jobs",
-        "ps_checkpoints",
-        "task_contracts",
-        "everything_lost",
-        "shared_filesystem_in_s3",
-        "package",
-        "evaluator_in_s3",
-        "tensorboard",
-        "tf_config_resolver",
-    )
-]
-#: The same of the rest; what is not named is begun afterwards, as it was collected.
-_LONG = [
-    "tests/simulation/test_deliberate_bugs.py",
-    "tests/simulation/test_histories.py",
-    "tests/integration/faults/test_schedulers.py",
-    "tests/integration/scheduler/test_volumes.py",
-]
+_ROOT = Path(__file__).resolve().parents[1]
+_MARK = "pytest.mark.tensorflow"
 #: Its files share a package that takes long to build.
 _PACKAGE = "tests/integration/package/"
 #: Each is up to five processes of TensorFlow, and none of them is to starve.
 _TRAININGS_AT_ONCE = 2
+
+
+@functools.cache
+def _trains(file: str) -> bool:
+    """Say whether a file, or a folder whose files are tested together, has tests that train."""
+    path = _ROOT / file
+    return path.is_file() and _MARK in path.read_text(encoding="utf-8")
 
 
 class Lanes(LoadFileScheduling):
@@ -60,15 +50,14 @@ class Lanes(LoadFileScheduling):
     def _next(self, node: Any) -> str | None:
         """Return the file that this process tests next; None where it is not needed any more."""
         nodes = list(self.registered_collections)
-        training = next((file for file in _TRAININGS if file in self.workqueue), None)
-        if sum(map(self._trains, set(nodes) - {node})) >= _TRAININGS_AT_ONCE:
+        training = next((file for file in self.workqueue if _trains(file)), None)
+        if sum(map(self._is_training, set(nodes) - {node})) >= _TRAININGS_AT_ONCE:
             training = None
-        others = [file for file in _LONG if file in self.workqueue] or self.workqueue
-        other = next((file for file in others if file not in _TRAININGS), None)
+        other = next((file for file in self.workqueue if not _trains(file)), None)
         begins_with_trainings = nodes.index(node) < (len(nodes) + 1) // 2
         return (training or other) if begins_with_trainings else (other or training)
 
-    def _trains(self, node: Any) -> bool:
+    def _is_training(self, node: Any) -> bool:
         """Say whether a process is busy with trainings, or will be."""
         work = self.assigned_work.get(node, {})
-        return any(file in _TRAININGS and not all(tests.values()) for file, tests in work.items())
+        return any(_trains(file) and not all(tests.values()) for file, tests in work.items())

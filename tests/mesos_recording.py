@@ -17,16 +17,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-import pytest
-
+from data_files import MESOS_RECORDINGS
 from recorded_shapes import TOKEN, Ids, Mismatch, by_name
 
 Json = dict[str, Any]
-
-RECORDINGS = Path(__file__).resolve().parents[2] / "shared" / "mesos-recordings"
 
 #: An event that comes this short before a request in the recording may be its answer.
 _CAUSED_WITHIN_SECONDS = 0.05
@@ -34,10 +30,8 @@ _DEADLINE_SECONDS = 8.0
 
 
 def read(name: str) -> list[Json]:
-    """Return the lines of a recording; skip the test when it is not there."""
-    path = RECORDINGS / f"{name}.jsonl"
-    if not path.exists():
-        pytest.skip(f"no recordings of Mesos at {RECORDINGS}")
+    """Return the lines of a recording."""
+    path = MESOS_RECORDINGS / f"{name}.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from dcos_tensorflow.mesos.credentials import Credentials
+from embedded_mesos import Credential
 from mesos_recording import LiveStream
 
 Json = dict[str, Any]
-_NOBODY = Credentials()
+_NOBODY = Credential()
 
 CAPABILITIES = ("MULTI_ROLE", "RESERVATION_REFINEMENT", "GPU_RESOURCES", "PARTITION_AWARE")
 
@@ -24,7 +24,7 @@ class Scheduler:
         self,
         master: str,
         *,
-        credentials: Credentials = _NOBODY,
+        credentials: Credential = _NOBODY,
         framework_id: str | None = None,
         role: str = "tensorflow",
         failover_timeout: float = 60,

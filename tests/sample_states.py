@@ -197,6 +197,18 @@ def running() -> ServiceState:
     return a_state(JobPhase.RUNNING, records, job={"deployed": True, "why": "all 3 tasks run"})
 
 
+def reporting(step_number: int, **more: Any) -> ServiceState:
+    """Return a running service of which worker-0 has reported a step."""
+    progress = {
+        "step": step_number,
+        "loss": 1.0 / (step_number + 1),
+        "at": 1000.0 + step_number,
+        **more,
+    }
+    record = running().tasks["worker-0"]
+    return changed(running(), reports={record.task_id: {"progress": progress}})
+
+
 def an_incident(task: str = "worker-1", **changes: Any) -> Incident:
     """Return a charged incident."""
     fields = {

@@ -29,8 +29,7 @@ from benchmarks.recovery.watching import Watch
 
 from cluster_faults import FaultyCluster
 from cluster_faults.network_namespace import run_inside
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 
 HERE = Path(__file__).parent
 #: More than one loss takes: an agent whose tasks failed again and again is avoided for a while.

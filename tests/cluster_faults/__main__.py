@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from cluster_faults.background import ClusterWithDoor
-from dcos_tensorflow.local.serving import serve
+from embedded_mesos.background_cluster import serve
 
 if __name__ == "__main__":
     serve(Path(sys.argv[2]), ClusterWithDoor)

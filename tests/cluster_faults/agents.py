@@ -9,9 +9,9 @@ from typing import Any
 from cluster_faults import losses
 from cluster_faults.disturbance import Disturbance
 from cluster_faults.processes import descendants, kill_from_top, signal_tree
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.daemon import agent_of
-from dcos_tensorflow.local.machine.process_tree import signal_process
+from embedded_mesos import EmbeddedCluster
+from embedded_mesos.background_cluster import agent_of
+from embedded_mesos.machine.process_tree import signal_process
 
 
 class FaultError(Exception):

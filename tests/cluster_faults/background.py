@@ -1,7 +1,7 @@
 """A cluster in a process of its own whose faults are ordered over HTTP (``door``).
 
-``up`` starts it as ``daemon.up`` starts the product's; ``daemon.status`` and ``daemon.down`` serve
-both.
+``up`` starts it as ``embedded_mesos.up`` starts the product's; ``embedded_mesos.status`` and
+``embedded_mesos.down`` serve both.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import embedded_mesos
 from cluster_faults.door import make_server
 from cluster_faults.faults import FaultyCluster
-from dcos_tensorflow.local import daemon
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.daemon import ClusterStatus
+from dcos_tensorflow.deploy.embedded.cluster import PAGE, PRINCIPAL
+from embedded_mesos import AgentConfig, ClusterStatus
 
 _TESTS = str(Path(__file__).resolve().parents[1])
 
@@ -25,8 +25,8 @@ def up(state_dir: Path, agents: Sequence[AgentConfig]) -> tuple[ClusterStatus, s
     """Start a cluster; return it, and where (``host:port``) its faults are ordered."""
     paths = [_TESTS, *filter(None, [os.environ.get("PYTHONPATH")])]
     with patch.dict(os.environ, {"PYTHONPATH": os.pathsep.join(paths)}):
-        begun = daemon.begin(state_dir, "cluster_faults")
-        status = daemon.up(state_dir, agents, begun=begun)
+        begun = embedded_mesos.begin(state_dir, "cluster_faults")
+        status = embedded_mesos.up(state_dir, agents, page=PAGE, principal=PRINCIPAL, begun=begun)
     return status, _place(state_dir / "work").read_text()
 
 

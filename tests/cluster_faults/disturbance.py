@@ -19,11 +19,10 @@ from typing import BinaryIO, TypeVar, cast
 
 from cluster_faults.network_namespace import run_inside
 from cluster_faults.processes import signal_tree
-from dcos_tensorflow.local import messages
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.interference import Interference
-from dcos_tensorflow.local.master import offers
-from dcos_tensorflow.local.master.replies import TEXT, Reply
+from embedded_mesos import EmbeddedCluster, messages
+from embedded_mesos.interference import Interference
+from embedded_mesos.master import offers
+from embedded_mesos.master.calls.replies import TEXT, Reply
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from cluster_faults.agents import FaultError
 from cluster_faults.faults import Faults
-from dcos_tensorflow.local.wire.http_server import Handler, Server
+from embedded_mesos.wire.http_server import Handler, Server
 
 PATH = "/faults"
 

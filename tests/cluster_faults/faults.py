@@ -9,7 +9,7 @@ from typing import Any
 from cluster_faults.disturbance import Disturbance
 from cluster_faults.masters import MasterFaults
 from cluster_faults.operators import OperatorOrders
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from embedded_mesos import AgentConfig, EmbeddedCluster
 
 
 class Faults(OperatorOrders, MasterFaults):

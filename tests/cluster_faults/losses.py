@@ -6,13 +6,13 @@ its work directory), a master what is in Mesos' registry.
 
 from __future__ import annotations
 
-from dcos_tensorflow.local import messages
-from dcos_tensorflow.local.agent.agent import Agent
-from dcos_tensorflow.local.agent.containers import Container
-from dcos_tensorflow.local.master import offers
-from dcos_tensorflow.local.master.desk import Desk
-from dcos_tensorflow.local.master.membership import Loss, lose_task
-from dcos_tensorflow.local.master.records import ClusterState
+from embedded_mesos import messages
+from embedded_mesos.agent.agent import Agent
+from embedded_mesos.agent.containers import Container
+from embedded_mesos.master import offers
+from embedded_mesos.master.desk import Desk
+from embedded_mesos.master.membership import Loss, lose_task
+from embedded_mesos.master.records import ClusterState
 
 _DISCONNECTED = Loss("TASK_LOST", "REASON_AGENT_DISCONNECTED", "Agent disconnected")
 #: How long a new master waits for the agents of the old one (--agent_reregister_timeout).

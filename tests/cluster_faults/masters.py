@@ -6,9 +6,9 @@ import time
 
 from cluster_faults import losses
 from cluster_faults.disturbance import Disturbance, UpdateRule
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.master.desk import Desk
-from dcos_tensorflow.local.master.master import Master
+from embedded_mesos import EmbeddedCluster
+from embedded_mesos.master.desk import Desk
+from embedded_mesos.master.master import Master
 
 
 class MasterFaults:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cluster_faults.agents import AgentFaults, FaultError
-from dcos_tensorflow.local.master.records import nanoseconds
+from embedded_mesos.master.records import nanoseconds
 
 Json = dict[str, Any]
 

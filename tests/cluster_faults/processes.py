@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 
-from dcos_tensorflow.local.machine.process_tree import signal_process
-from dcos_tensorflow.task.process_table import below, read_processes
+from embedded_mesos.machine.process_tree import signal_process
+from untrusted_input.process_table import below, read_processes
 
 
 def descendants(pid: int) -> list[int]:

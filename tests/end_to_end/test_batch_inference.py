@@ -24,14 +24,13 @@ from typing import Any
 import pytest
 
 from cluster_faults import FaultError, FaultyCluster
-from command_line import EXAMPLES, NEWEST, ROOT, CommandLine
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
+from command_line import EXAMPLES, NEWEST, CommandLine
+from data_files import OTHERS
 from dcos_tensorflow.task.wrapper_protocol import WRAPPER_FLAG
+from embedded_mesos import AgentConfig, Timing
 from s3_server import S3Server
 from waiting import eventually
 
-MNIST = ROOT.parent / "shared" / "data" / "mnist"
 KILLS = int(os.environ.get("BATCH_KILLS", "50"))
 SEED = int(os.environ.get("BATCH_KILLS_SEED", "1"))
 #: Generous: an unhurried machine needs a tenth of it.
@@ -40,13 +39,13 @@ IMAGES, PER_SHARD, SLOTS = 10_000, 10, 3
 #: Before the next kill there are so many outputs more: what the one before has interrupted is taken
 #: up first, and a shard that is killed on two machines is taken for the one at fault.
 OUTPUTS_BETWEEN_KILLS = 4 * SLOTS
+MNIST = OTHERS / "data" / "mnist"
 DATA = json.dumps([{"uri": str(MNIST), "path": "mnist"}])
 
 pytestmark = [
     pytest.mark.soak,
-    pytest.mark.long,
     pytest.mark.timeout(600 + 30 * KILLS),
-    pytest.mark.skipif(not MNIST.is_dir(), reason=f"MNIST's images are not in {MNIST}"),
+    pytest.mark.skipif(not MNIST.is_dir(), reason=f"MNIST is another project's: no {MNIST}"),
 ]
 
 

@@ -22,11 +22,11 @@ from starlette.routing import Route
 
 from browser_page import DESKTOP, PHONE, Page
 from command_line import EXAMPLES, NEWEST
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
-from dcos_tensorflow.local.dcos.upstream import forward
-from dcos_tensorflow.network.asgi_server import AsgiServer
+from embedded_mesos import AgentConfig, EmbeddedCluster
 from free_ports import free_port
+from local_dcos.upstream import forward
 from scheduler_process import SchedulerProcess
+from untrusted_input.asgi_server import AsgiServer
 from waiting import eventually
 
 pytestmark = [pytest.mark.soak, pytest.mark.tensorflow, pytest.mark.timeout(700)]

@@ -24,8 +24,7 @@ from kazoo.client import KazooClient
 
 from cluster_faults import FaultError, FaultyCluster
 from dcos_tensorflow.client.errors import EXIT_LOCKED
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 

@@ -81,7 +81,7 @@ def kill(pids: list[int]) -> None:
 
 def test_a_killed_cluster_ends_the_run_with_a_message_and_the_job_starts_again(home, job):
     process = home.running(job)
-    kill(home.processes("dcos_tensorflow.local serve"))
+    kill(home.processes("embedded_mesos serve"))
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 1
     assert "has ended, and the tasks with it" in out

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from embedded_mesos import AgentConfig, EmbeddedCluster
 from waiting import eventually
 
 #: ``make soak`` plays 20.

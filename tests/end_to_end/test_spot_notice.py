@@ -16,8 +16,7 @@ import pytest
 
 from cluster_faults import FaultyCluster
 from command_line import NEWEST, NO_KERAS
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from metadata_service import MetadataService
 from s3_server import S3Server
 from scheduler_process import SchedulerProcess

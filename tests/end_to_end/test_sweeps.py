@@ -19,8 +19,7 @@ import pytest
 
 from cluster_faults import FaultError, FaultyCluster
 from command_line import EXAMPLES, NEWEST, CommandLine
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from waiting import eventually
 from worked_units import Work
 
@@ -148,7 +147,6 @@ def kills_of(sweep: Sweep, dice: random.Random) -> list[Callable[[], str]]:
     return [way for _ in range(KILLS // len(ways)) for way in dice.sample(ways, len(ways))]
 
 
-@pytest.mark.long
 def test_a_sweep_of_tensorflow_finds_the_same_whatever_is_killed(
     tmp_path: Path, tensorflow: Callable[[str], str]
 ) -> None:

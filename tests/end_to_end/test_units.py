@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from command_line import NEWEST
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from embedded_mesos import AgentConfig, EmbeddedCluster
 from s3_server import S3Server
 from worked_units import Work
 

@@ -38,7 +38,6 @@ from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.picture import Drawn, picture
 from dcos_tensorflow.history.points import Point, lines_of
 from dcos_tensorflow.history.record import joined, record_of, with_points
-from dcos_tensorflow.job_code.archives import ArchiveRefused, Limits, unpack
 from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
 from dcos_tensorflow.mesos.callbacks import Callbacks
 from dcos_tensorflow.mesos.outstanding import OutstandingOffers
@@ -57,6 +56,7 @@ from dcos_tensorflow.task.storage.manifest import DocumentError, decode_manifest
 from dcos_tensorflow.task.storage.s3.location import parse_uri
 from sample_states import NOW, a_state, an_incident, running, with_job
 from simulated_scheduler import started
+from untrusted_input.archives import ArchiveRefused, Limits, unpack
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
-from dcos_tensorflow.local.wire import http_server
-from dcos_tensorflow.network import bounded_connection
-from dcos_tensorflow.network.asgi_server import AsgiServer
+from embedded_mesos import AgentConfig, EmbeddedCluster
+from embedded_mesos.wire import http_server
+from untrusted_input import bounded_connection
+from untrusted_input.asgi_server import AsgiServer
 from waiting import eventually
 
 FEW = 8

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from dcos_tensorflow.core.plans.elements import Status
+from published_styles import STYLES
 from service_runner.expects import Expect
 from service_runner.runner import ServiceRunner
 from service_runner.sends import Send
 from service_runner.service import agents
 
-
-def styles() -> dict[str, tuple[dict[str, Any], tuple[str, ...]]]:
-    """Return style -> (options, tasks): what the tests of the options say they are."""
-    path = Path(__file__).parents[1] / "unit" / "options" / "test_published_package.py"
-    spec = importlib.util.spec_from_file_location("published_package", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = module.STYLES
-    return found
-
-
-STYLES = styles()
 SIDECARS = ("tensorboard-0",)
 
 

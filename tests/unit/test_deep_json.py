@@ -22,8 +22,6 @@ from dcos_tensorflow.client.secret_file import secret_in
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.deploy.settings import collect
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.local.master.replies import parse_json
-from dcos_tensorflow.local.master.schema import ConversionError
 from dcos_tensorflow.mesos import service_account
 from dcos_tensorflow.mesos.detector import master_address
 from dcos_tensorflow.options import OptionsError, load
@@ -37,6 +35,8 @@ from dcos_tensorflow.task.python.contracts import parse_context
 from dcos_tensorflow.task.report.server import RequestError, _grace_seconds
 from dcos_tensorflow.task.spec_fields import SpecError, json_object
 from dcos_tensorflow.task.storage.manifest import DocumentError, _decode
+from embedded_mesos.master.calls.replies import parse_json
+from embedded_mesos.master.calls.schema import ConversionError
 
 DEEPEST = 100_000
 LEVELS = (500, DEEPEST)

@@ -15,13 +15,19 @@ from typing import Any
 
 import pytest
 
+from data_files import PUBLISHED_OPTIONS
+
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "framework" / "dcos_tensorflow"
-ROOMS = frozenset(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+FRAMEWORK = ROOT / "framework"
+PACKAGE = FRAMEWORK / "dcos_tensorflow"
+#: The packages beside are called by their names as the rooms of this one are.
+ROOMS = frozenset(
+    path.parent.name for folder in (PACKAGE, FRAMEWORK) for path in folder.glob("*/__init__.py")
+) - {PACKAGE.name}
 
 #: Decisions and the changelog tell of their own time.
 DOCUMENTS = sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
-SOURCES = sorted([*PACKAGE.rglob("*.py"), *ROOT.glob("tests/**/*.py")])
+SOURCES = sorted([*FRAMEWORK.rglob("*.py"), *ROOT.glob("tests/**/*.py")])
 
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 IN_DOCUMENT = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
@@ -110,7 +116,7 @@ def missing_names(texts: Iterable[str], *beside: Path) -> list[str]:
     """
     dotted = (match for text in texts if (match := DOTTED.fullmatch(text)) is not None)
     named = (match[1] + match[2] for match in dotted if match[1] in ROOMS)
-    places = (PACKAGE, *beside)
+    places = (PACKAGE, FRAMEWORK, *beside)
     return [
         name
         for name in named
@@ -166,7 +172,7 @@ def test_the_first_screen_holds_what_takes_two_minutes_and_what_it_prints() -> N
 @functools.cache
 def texts_in_code() -> str:
     """Return every text of the package's code, docstrings and parts of f-strings among them."""
-    trees = (ast.parse(module.read_text()) for module in PACKAGE.rglob("*.py"))
+    trees = (ast.parse(module.read_text()) for module in FRAMEWORK.rglob("*.py"))
     nodes = (node for tree in trees for node in ast.walk(tree))
     return "\n".join(
         node.value
@@ -184,9 +190,6 @@ def test_a_message_that_is_explained_is_one_of_ours() -> None:
 
 
 def test_each_option_of_the_published_package_has_its_line() -> None:
-    published = ROOT.parent / "shared" / "universe" / "beta-tensorflow" / "config.json"
-    if not published.exists():
-        pytest.skip(f"there is no {published.name} of the published package")
     page = (ROOT / "docs" / "migration.md").read_text().split("## From TFJob")[0]
-    names = {path.rpartition(".")[2] for path in _options(json.loads(published.read_text()))}
+    names = {path.rpartition(".")[2] for path in json.loads(PUBLISHED_OPTIONS.read_text())}
     assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", page)] == []

@@ -23,9 +23,8 @@ def test_whatever_comes_is_taken_or_refused(door: str) -> None:
     assert not tried.crashes, shown(tried)
 
 
-# Other inputs each time: what it finds is new, and no commit's fault.
+# Other inputs each time: what it finds is new.
 @pytest.mark.soak
-@pytest.mark.long
 @pytest.mark.parametrize("door", DOORS)
 def test_whatever_comes_for_half_a_minute_is_taken_or_refused(door: str) -> None:
     seed = time.time_ns() % 2**31

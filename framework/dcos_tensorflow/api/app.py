@@ -289,19 +289,27 @@ class _Api:
         return self._changed(request, body, lambda spec: verbs.update(state, spec))
 
     def _check_update(self, state: ServiceState, request: Request, body: bytes) -> Reply:
-        return self._changed(request, body, lambda spec: verbs.check_update(state, spec))
+        restarted = verbs.is_true(request.query_params, "restart")
+        return self._changed(
+            request, body, lambda spec: verbs.check_update(state, spec), restarted=restarted
+        )
 
     def _changed(
-        self, request: Request, body: bytes, answer: Callable[[ServiceSpec], Reply]
+        self,
+        request: Request,
+        body: bytes,
+        answer: Callable[[ServiceSpec], Reply],
+        *,
+        restarted: bool = False,
     ) -> Reply:
         """Answer for the service that it would be with the options in a body."""
         options = verbs.options_in(body)
-        if verbs.lays_over(request.query_params):
+        if verbs.is_true(request.query_params, "merge"):
             in_force = self._source.options_in_force()
             if in_force is None:
                 return verbs.options_not_known()
             options = merge(in_force, options)
-        return answer(self._source.change_configuration(options))
+        return answer(self._source.change_configuration(options, restarted=restarted))
 
     async def no_route(self, request: Request, error: Exception) -> Response:
         """Answer a path or method that does not exist, and say what there is to order."""

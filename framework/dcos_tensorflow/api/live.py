@@ -19,8 +19,8 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.network.asgi_server import ENDING
 from dcos_tensorflow.records import dataclass
+from untrusted_input.asgi_server import ENDING
 
 log = logging.getLogger(__name__)
 

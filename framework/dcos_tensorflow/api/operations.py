@@ -318,6 +318,10 @@ _MERGE = {
     "merge": "true: the options are laid over those in force, objects by their parts; false, as if"
     " it is not said: they are all options"
 }
+_RESTART = {
+    "restart": "true: for a scheduler that is started with these options, as DC/OS does; code and "
+    "data on its machine may be others then"
+}
 _CHANGED = {
     200: Answer(
         "received: the id of the new target, the tasks that get a new container", "Changed"
@@ -376,7 +380,7 @@ _VERBS = (
         "Say what an update to these options would do, and change nothing",
         _GIVEN | {400: Answer("the options are wrong", "Problems")},
         body="Options",
-        query=_MERGE,
+        query=_MERGE | _RESTART,
         body_is_required=True,
     ),
     _post(

@@ -7,18 +7,23 @@ addresses are relative, so that it works under whatever prefix a proxy puts in f
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import Receive, Scope, Send
 
-from dcos_tensorflow.network.page_files import FOLDER, HEADERS, files
+from untrusted_input.page_files import HEADERS, files
+
+#: The files; the folder's name is the first part of their paths.
+FOLDER = Path(__file__).parent / "dashboard"
 
 
 def routes() -> list[BaseRoute]:
     """Return the page's routes, to stand before those of the API."""
-    return [Route("/", _page), Mount(f"/{FOLDER}", app=_file)]
+    return [Route("/", _page), Mount(f"/{FOLDER.name}", app=_file)]
 
 
 def _page(request: Request) -> Response:
@@ -29,12 +34,12 @@ def _page(request: Request) -> Response:
 
 
 async def _file(scope: Scope, receive: Receive, send: Send) -> None:
-    name = scope["path"].rpartition(f"/{FOLDER}/")[2]
+    name = scope["path"].rpartition(f"/{FOLDER.name}/")[2]
     await _answer(name)(scope, receive, send)
 
 
 def _answer(name: str) -> Response:
-    content, media_type = files().get(name, (b"", ""))
+    content, media_type = files(FOLDER).get(name, (b"", ""))
     if not media_type:
         return Response("there is no such file", 404, HEADERS, media_type="text/plain")
     return Response(content, 200, HEADERS, media_type=media_type)

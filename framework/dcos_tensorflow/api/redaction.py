@@ -14,10 +14,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.options.errors import is_secret
 from dcos_tensorflow.scheduler.secrets.masking import MIN_LENGTH, REDACTED, masked_text
+from untrusted_input.json_text import read_json
 
 _SECRET_NAME = re.compile(
     r"secret|passw(or)?d|passphrase|credential|(^|_)token$|(^|_)token_|._key$|signature$"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp
 
-from dcos_tensorflow.network.asgi_server import AsgiServer
-from dcos_tensorflow.network.listening import ServerNotStarted
-from dcos_tensorflow.network.server_tls import ServerTls
+from untrusted_input.asgi_server import AsgiServer
+from untrusted_input.listening import ServerNotStarted
+from untrusted_input.server_tls import ServerTls
 
 __all__ = ["ApiServer", "ServerNotStarted"]
 

@@ -45,10 +45,13 @@ class StateSource(Protocol):
         They are not to be shown: secrets are in them as users wrote them.
         """
 
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+    def change_configuration(
+        self, options: Mapping[str, Any], *, restarted: bool = False
+    ) -> ServiceSpec:
         """Return what the service would be with these options, as a whole. Nothing changes yet.
 
-        The caller submits ``ConfigurationChanged`` with it. Raises ``options.OptionsError``.
+        The caller submits ``ConfigurationChanged`` with it; or, with ``restarted``, a scheduler is
+        started with these options. Raises ``options.OptionsError``.
         """
 
     def secret_texts(self) -> frozenset[str]:

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
@@ -35,6 +34,7 @@ from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.restarts import announced_changes, sidecars
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.records import dataclass
+from untrusted_input.json_text import read_json
 
 _MAX_WHY = 300
 
@@ -223,11 +223,11 @@ def check_update(state: ServiceState, spec: ServiceSpec) -> Reply:
     return Reply(reply.status, reply.body)
 
 
-def lays_over(query: Mapping[str, str]) -> bool:
-    """Say whether the options in a body are laid over those in force. Raises BadRequest."""
-    word = query.get("merge", "false")
+def is_true(query: Mapping[str, str], name: str) -> bool:
+    """Say whether a parameter is true; without it, it is not. Raises BadRequest."""
+    word = query.get(name, "false")
     if word not in ("true", "false"):
-        raise BadRequest(f"merge must be true or false, not {word[:50]!r}")
+        raise BadRequest(f"{name} must be true or false, not {word[:50]!r}")
     return word == "true"
 
 

@@ -97,6 +97,6 @@ def _read(url: str) -> ApiAddress:
 
 
 def _is_loopback(host: str) -> bool:
-    from dcos_tensorflow.network.loopback import is_loopback
+    from untrusted_input.loopback import is_loopback
 
     return is_loopback(host)

@@ -14,13 +14,14 @@ from dcos_tensorflow.client.api_address import ApiAddress, registered
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.registry import Registration
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.records import dataclass
+from untrusted_input.json_text import read_json
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection
 
     from dcos_tensorflow.client.snapshot import Snapshot
+
 
 _TIMEOUT_SECONDS = 5.0
 _ELEMENT_NOT_FOUND = "Element not found"

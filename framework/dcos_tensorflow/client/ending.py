@@ -25,14 +25,15 @@ from dcos_tensorflow.client.wording import duration, short, table, value_text, w
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.contract import CONTRACT_SCRIPT
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
-from dcos_tensorflow.task import trees
+from untrusted_input import trees
+from untrusted_input.json_text import read_json
 
 if TYPE_CHECKING:
     from dcos_tensorflow.client.snapshot import Snapshot
     from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from typing import Any
 from dcos_tensorflow.client.ending import Tail
 from dcos_tensorflow.client.sandbox_links import link
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.task import trees
+from untrusted_input import trees
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
-from dcos_tensorflow.core.json_text import read_json
-from dcos_tensorflow.local.machine.process_tree import start_time
 from dcos_tensorflow.records import dataclass
+from untrusted_input.json_text import read_json
+from untrusted_input.process_table import start_time
 
 
 @dataclass(frozen=True)

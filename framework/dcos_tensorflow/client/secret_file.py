@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 
 from dcos_tensorflow.client.errors import UsageError
-from dcos_tensorflow.core.json_text import read_json
+from untrusted_input.json_text import read_json
 
 
 def secret_in(path: str, origin: str) -> str:

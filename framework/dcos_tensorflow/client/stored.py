@@ -26,7 +26,7 @@ from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.store import StateStore, open_store
 from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
-from dcos_tensorflow.task import trees
+from untrusted_input import trees
 
 
 def stored_state(url: str, service: str) -> ServiceState | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from dcos_tensorflow.client.errors import CliError
-from dcos_tensorflow.task import trees
+from untrusted_input import trees
 
 HOME_VARIABLE = "DCOS_TENSORFLOW_HOME"
 

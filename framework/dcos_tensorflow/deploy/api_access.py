@@ -12,9 +12,9 @@ from pathlib import Path
 from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.callers.dcos_tokens import DcosTokens, KeyFile, KeyService
 from dcos_tensorflow.api.callers.trusted_addresses import TrustedAddresses
-from dcos_tensorflow.network.listening import ServerNotStarted
-from dcos_tensorflow.network.server_tls import CertificateUnusable, ServerTls
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
+from untrusted_input.listening import ServerNotStarted
+from untrusted_input.server_tls import CertificateUnusable, ServerTls
 
 
 def access_of(config: SchedulerConfig) -> Access:

@@ -62,7 +62,7 @@ def _check_keys(settings: Settings) -> None:
 
 
 def _check_certificate(settings: Settings) -> None:
-    from dcos_tensorflow.network.server_tls import CertificateUnusable, ServerTls
+    from untrusted_input.server_tls import CertificateUnusable, ServerTls
 
     try:
         ServerTls(Path(settings["api_cert"]), Path(settings["api_key"]))

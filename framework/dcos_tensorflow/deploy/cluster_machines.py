@@ -203,7 +203,7 @@ def _master(
         status = embedded.running(asked.work.local)
         if status is None:
             raise CliError(f"No embedded cluster runs in {asked.work.local}.")
-        who = embedded.Cluster.at(asked.work.local, status, own=False).credentials
+        who = embedded.Cluster.at(asked.work.local, status, own=False).credential
         masters, principal, secret = status.master, who.principal, who.secret
     if not masters:
         raise UsageError("Which cluster? Name its masters with --master, or say --local.")

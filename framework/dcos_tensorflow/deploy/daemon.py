@@ -25,7 +25,7 @@ from dcos_tensorflow.client.errors import EXIT_UNINSTALLED, CliError, UsageError
 from dcos_tensorflow.client.stored import stored_state
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory, work_directory
 from dcos_tensorflow.deploy.embedded import cluster as embedded
-from dcos_tensorflow.deploy.embedded.cluster import Cluster
+from dcos_tensorflow.deploy.embedded.cluster import PRINCIPAL, Cluster
 from dcos_tensorflow.deploy.job.deployment import PreparedJob
 from dcos_tensorflow.deploy.job.preparation import (
     prepare,
@@ -51,7 +51,6 @@ from dcos_tensorflow.deploy.wanted_service import (
     to_serve,
     to_uninstall,
 )
-from dcos_tensorflow.local.daemon import PRINCIPAL
 from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.options.asked import unnamed
@@ -126,8 +125,13 @@ def serve(
             published_defaults=published_defaults(settings, os.environ),
             folder=wanted.options.base_directory,
             check_cluster=embedded.check_of(folder, settings["master"]),
-            spec_of=lambda changed, running: respecified(
-                of_package(changed, os.environ), directory, os.environ, running, local=local
+            spec_of=lambda changed, running, restarted: respecified(
+                of_package(changed, os.environ),
+                directory,
+                os.environ,
+                running,
+                local=local,
+                restarted=restarted,
             ),
         )
         try:

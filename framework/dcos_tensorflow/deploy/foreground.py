@@ -45,7 +45,7 @@ from dcos_tensorflow.deploy.scheduler_settings import (
 )
 from dcos_tensorflow.deploy.served_job import ServedJob
 from dcos_tensorflow.deploy.service_login import with_clusters_authority
-from dcos_tensorflow.task.supervise.shield import keep_memory_private
+from untrusted_input.shield import keep_memory_private
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options
@@ -110,11 +110,15 @@ def run(deployed: Deployment) -> int:
         return _follow(request, served, cluster, signals)
 
 
-def _respecified(deployed: Deployment, changed: Options, running: ServiceSpec) -> ServiceSpec:
+def _respecified(
+    deployed: Deployment, changed: Options, running: ServiceSpec, restarted: bool
+) -> ServiceSpec:
     from dcos_tensorflow.deploy.job.preparation import respecified
 
     local = deployed.request.local
-    return respecified(changed, deployed.directory, os.environ, running, local=local)
+    return respecified(
+        changed, deployed.directory, os.environ, running, local=local, restarted=restarted
+    )
 
 
 def _announce(deployed: Deployment, where: str, *, run: int) -> None:

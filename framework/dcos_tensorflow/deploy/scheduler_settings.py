@@ -13,9 +13,9 @@ from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.deploy.settings import Settings
 from dcos_tensorflow.mesos.address import parse_masters
-from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, DcosUsers, SchedulerConfig
 from dcos_tensorflow.scheduler.gate import Allowed
+from dcos_tensorflow.zookeeper_address import ZooKeeperAddress, ensemble_of
 
 
 def scheduler_config(

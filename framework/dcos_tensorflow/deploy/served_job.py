@@ -37,8 +37,6 @@ from dcos_tensorflow.deploy.job.deployment import PreparedJob
 from dcos_tensorflow.deploy.scheduler_settings import without_password
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.keeper import Keeper, Sources
-from dcos_tensorflow.local.machine.process_tree import start_time
-from dcos_tensorflow.network.listening import ServerNotStarted
 from dcos_tensorflow.options.errors import OptionsError, one_sentence
 from dcos_tensorflow.scheduler.beginning import NothingInForce
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
@@ -51,6 +49,8 @@ from dcos_tensorflow.scheduler.scheduler import (
 )
 from dcos_tensorflow.scheduler.tracing import traces_of
 from dcos_tensorflow.state.urls import from_anywhere
+from untrusted_input.listening import ServerNotStarted
+from untrusted_input.process_table import start_time
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api.server import ApiServer
@@ -93,10 +93,13 @@ class SchedulerSource:
         if as_given is not None:
             self._as_given[configuration_id(scheduler.spec)] = as_given
 
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+    def change_configuration(
+        self, options: Mapping[str, Any], *, restarted: bool = False
+    ) -> ServiceSpec:
         """Return what the service would be with these options. Raises OptionsError."""
-        spec = self._scheduler.change_configuration(options)
-        self._as_given[configuration_id(spec)] = options
+        spec = self._scheduler.change_configuration(options, restarted=restarted)
+        if not restarted:
+            self._as_given[configuration_id(spec)] = options
         return spec
 
     def options_in_force(self) -> Mapping[str, Any] | None:
@@ -131,7 +134,7 @@ class ServedJob:
         as_given: Mapping[str, Any] | None = None,
         problem: OptionsError | CliError | None = None,
         check_cluster: Callable[[], None] = lambda: None,
-        spec_of: Callable[[Options, ServiceSpec], ServiceSpec] | None = None,
+        spec_of: Callable[[Options, ServiceSpec, bool], ServiceSpec] | None = None,
         published_defaults: bool = False,
         folder: Path | None = None,
     ) -> None:

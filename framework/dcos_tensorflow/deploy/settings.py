@@ -18,18 +18,13 @@ from dcos_tensorflow.client.api_address import API_VARIABLE, IN_CLEAR_VARIABLE
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.secret_file import secret_in
 from dcos_tensorflow.client.work_directory import HOME_VARIABLE, expanded
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.deploy import api_settings
 from dcos_tensorflow.mesos.address import AddressError, parse_masters
-from dcos_tensorflow.network.zookeeper_address import (
-    Tls,
-    ZooKeeperAddressError,
-    with_login,
-    with_tls,
-)
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import BadStateUrl
 from dcos_tensorflow.state.urls import parse_state_url
+from dcos_tensorflow.zookeeper_address import Tls, ZooKeeperAddressError, with_login, with_tls
+from untrusted_input.json_text import read_json
 
 PREFIX = "DCOS_TENSORFLOW_"
 #: Variables with the prefix that are no setting of the scheduler.

@@ -15,7 +15,7 @@ from typing import Any
 
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.core import job_parameters
-from dcos_tensorflow.core.json_text import read_json
+from untrusted_input.json_text import read_json
 
 #: Where inputs are put below the sandbox, and what the variables that name these places begin with.
 _INPUT_FOLDER = "input"

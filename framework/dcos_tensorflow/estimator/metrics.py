@@ -10,8 +10,8 @@ import importlib.util
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.task.output.progress import Progress, read_line
+from untrusted_input.json_text import read_json
 
 #: A row holds the task's name, the step, and whatever else was told by name.
 Row = dict[str, Any]

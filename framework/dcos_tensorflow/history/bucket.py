@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.history.folder import number_of
 from dcos_tensorflow.history.points import Point, points_in
@@ -22,9 +21,11 @@ from dcos_tensorflow.history.record import Record, known
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.s3.errors import ObjectMissing
 from dcos_tensorflow.task.storage.s3.location import Location, parse_uri
+from untrusted_input.json_text import read_json
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
+
 
 _ENDING = ".jsonl.gz"
 #: Unpacked, no run of ours is larger, nor is what is known of it beside its points; bytes.

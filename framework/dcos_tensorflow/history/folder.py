@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.history.points import Point, points_in
 from dcos_tensorflow.history.record import Record, known
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task import trees
+from untrusted_input import trees
+from untrusted_input.json_text import read_json
 
 #: Of a service so many runs are kept, the newest.
 MOST_RUNS = 50

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dcos_tensorflow.core.contract import METRIC_NAME_LENGTH, MOST_METRICS, MOST_STEPS
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.records import dataclass
+from untrusted_input.json_text import read_json
 
 #: Points of a task's curves. One with more is thinned out.
 MOST_POINTS = 2000

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from dcos_tensorflow.network.zookeeper_address import (
+from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.zookeeper_address import (
     ZooKeeperAddress,
     ZooKeeperAddressError,
     parse_zookeeper,
 )
-from dcos_tensorflow.records import dataclass
 
 #: The master's default port (Mesos documentation, "--port").
 DEFAULT_MASTER_PORT = 5050

@@ -17,7 +17,6 @@ from http.client import HTTPException, HTTPResponse
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import (
     DEFAULT_AGENT_PORT,
     Address,
@@ -28,6 +27,7 @@ from dcos_tensorflow.mesos.address import (
 from dcos_tensorflow.mesos.connection import Authentication, HttpConnection
 from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.records import dataclass
+from untrusted_input.json_text import read_json
 
 #: What an agent gives per read: 16 pages (src/files/files.cpp).
 PAGE_BYTES = 64 * 1024

@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.connection import Authentication, ConnectionFactory, HttpConnection
 from dcos_tensorflow.mesos.stream import SCHEDULER_PATH
 from dcos_tensorflow.records import dataclass
+from untrusted_input.json_text import read_json
 
 #: Acting twice on it is not the same as acting once.
 NOT_IDEMPOTENT = frozenset({"ACCEPT"})

@@ -22,9 +22,9 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import Address
-from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
+from dcos_tensorflow.zookeeper_address import ZooKeeperAddress
+from untrusted_input.json_text import read_json
 
 logger = logging.getLogger(__name__)
 

@@ -21,10 +21,10 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.connection import HttpConnection
 from dcos_tensorflow.records import dataclass
+from untrusted_input.json_text import read_json
 
 log = logging.getLogger(__name__)
 

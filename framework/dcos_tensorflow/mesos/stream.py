@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPException, HTTPResponse
 from typing import Any
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.connection import HttpConnection
+from untrusted_input.json_text import read_json
 
 SCHEDULER_PATH = "/api/v1/scheduler"
 #: Missed heartbeats after which the master is considered gone (Mesos scheduler HTTP API,

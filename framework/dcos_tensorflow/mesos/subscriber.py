@@ -33,7 +33,7 @@ from dcos_tensorflow.mesos.stream import (
     SubscriptionStream,
     heartbeat_seconds,
 )
-from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
+from dcos_tensorflow.zookeeper_address import ZooKeeperAddress
 
 if TYPE_CHECKING:
     from dcos_tensorflow.mesos.detector import ZooKeeperDetector

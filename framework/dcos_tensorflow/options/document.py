@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.options.errors import HIDDEN, OptionProblem, OptionsError
+from untrusted_input.json_text import read_json
 
 #: More than any options file needs; a wrong file (a data set, a zip) is refused before it is read.
 MAX_BYTES = 4_000_000

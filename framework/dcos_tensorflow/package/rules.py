@@ -17,7 +17,7 @@ import jsonschema
 
 from dcos_tensorflow.options.document import walk
 from dcos_tensorflow.package.definition import Package
-from dcos_tensorflow.package.mustache import Section, TemplateError, Variable, names, parse
+from local_dcos import Section, TemplateError, Variable, names_in, parse_template
 
 _VERSION = r"[-a-zA-Z0-9.]+"
 _PACKAGE_KEYS = {
@@ -154,14 +154,14 @@ def _resource(resource: Mapping[str, Any], address: str) -> Iterator[str]:
 def _template(package: Package) -> Iterator[str]:
     where = "marathon.json.mustache"
     try:
-        parts = parse(package.template)
+        parts = parse_template(package.template)
     except TemplateError as error:
         yield f"{where}: {error}"
         return
     options = dict(leaves(package.config))
     resources = {("resource", *path) for path, value in walk(package.resource)}
-    guarded = {place.name for place in names(parts) if isinstance(place, Section)}
-    for place in names(parts):
+    guarded = {place.name for place in names_in(parts) if isinstance(place, Section)}
+    for place in names_in(parts):
         path = tuple(place.name.split("."))
         if path in resources:
             continue
@@ -173,7 +173,7 @@ def _template(package: Package) -> Iterator[str]:
             and place.name not in guarded
         ):
             yield f"{where}: line {place.line}: {place.name} may have no value"
-    used = {place.name for place in names(parts)}
+    used = {place.name for place in names_in(parts)}
     for path in options:
         if ".".join(path) not in used:
             yield f"{where}: nothing uses the option {'.'.join(path)}"

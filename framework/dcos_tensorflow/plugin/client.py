@@ -134,6 +134,8 @@ class Cluster:
     def scheduler_if_up(self, method: str, path: str, body: Any) -> Optional[Answer]:
         """Ask the service's scheduler for ``/v1/<path>``; None when there is none to ask.
 
+        The path may end with a query.
+
         Raises CommandError when the cluster itself cannot be reached.
         """
         headers = {"Content-Type": "application/json"}

@@ -38,11 +38,12 @@ def ask(cluster: Cluster, given: Mapping[str, Any], *, replace: bool) -> None:
 
 
 def check(cluster: Cluster, options: Json) -> None:
-    """Ask the scheduler, unless it cannot be asked: a user who mends its options must be able to.
+    """Ask the scheduler, unless it cannot be asked: its options can be mended all the same.
 
-    Raises CommandError.
+    The cluster starts another scheduler with them, for which the code may lie elsewhere on its
+    machine. Raises CommandError.
     """
-    answer = cluster.scheduler_if_up("POST", "job/check", options)
+    answer = cluster.scheduler_if_up("POST", "job/check?restart=true", options)
     if answer is None:
         print(
             f"The scheduler of {cluster.service} does not answer: only the package's own rules were"
@@ -96,4 +97,5 @@ def problem_in(answer: Answer) -> Json:
 def _line(problem: Mapping[str, Any]) -> str:
     told = [f"{word}: {problem[word]}" for word in ("given", "allowed") if problem.get(word)]
     details = f" ({'; '.join(told)})" if told else ""
-    return f"{problem.get('path', '')}: {problem.get('message', '')}{details}"
+    path = f"{problem['path']}: " if problem.get("path") else ""
+    return f"{path}{problem.get('message', '')}{details}"

@@ -31,8 +31,8 @@ from dcos_tensorflow.mesos.agent_files import (
     FileNotFound,
     HttpAccess,
 )
-from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
 from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
+from dcos_tensorflow.zookeeper_address import ZooKeeperAddress
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state import errors, paths
+from untrusted_input.json_text import read_json
 
 _KIND = "dcos-tensorflow state"
 _VERSION = 1

@@ -16,9 +16,9 @@ from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.process_table import read_process
+from untrusted_input.json_text import read_json
+from untrusted_input.process_table import read_process
 
 logger = logging.getLogger(__name__)
 

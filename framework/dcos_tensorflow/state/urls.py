@@ -10,14 +10,14 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from dcos_tensorflow.network.zookeeper_address import (
+from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.state.errors import BadStatePath, BadStateUrl
+from dcos_tensorflow.state.paths import check_segments
+from dcos_tensorflow.zookeeper_address import (
     ZooKeeperAddress,
     ZooKeeperAddressError,
     parse_zookeeper,
 )
-from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.state.errors import BadStatePath, BadStateUrl
-from dcos_tensorflow.state.paths import check_segments
 
 ALLOWED = (
     "allowed are sqlite:///relative/state.db, sqlite:////absolute/state.db and "

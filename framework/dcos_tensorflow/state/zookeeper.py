@@ -45,7 +45,6 @@ from tenacity import (
 )
 
 from dcos_tensorflow.core.model.actions import Write
-from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state import errors, paths
 from dcos_tensorflow.state.leadership import Holder, Leadership
@@ -60,6 +59,7 @@ from dcos_tensorflow.state.transactions import (
 from dcos_tensorflow.state.zookeeper_lock import Contender
 from dcos_tensorflow.state.zookeeper_reading import read_below
 from dcos_tensorflow.state.zookeeper_session import ZooKeeperSession
+from dcos_tensorflow.zookeeper_address import ZooKeeperAddress
 
 logger = logging.getLogger(__name__)
 

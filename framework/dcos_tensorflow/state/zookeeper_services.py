@@ -9,13 +9,13 @@ from contextlib import closing
 
 from kazoo.exceptions import NoNodeError
 
-from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.leadership import Holder
 from dcos_tensorflow.state.paths import LOCK
 from dcos_tensorflow.state.zookeeper import SERVICE_PREFIX
 from dcos_tensorflow.state.zookeeper_lock import in_line
 from dcos_tensorflow.state.zookeeper_session import ZooKeeperSession
+from dcos_tensorflow.zookeeper_address import ZooKeeperAddress
 
 _SESSION_SECONDS = 10.0
 

@@ -31,8 +31,8 @@ from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandl
 from kazoo.protocol.states import KazooState
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_digest_acl
 
-from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
 from dcos_tensorflow.state.errors import StateAccessDenied, StateError, StateUnavailable
+from dcos_tensorflow.zookeeper_address import ZooKeeperAddress
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ import zipfile
 from typing import Any, Dict, Optional, Tuple
 
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.task import trees
+from untrusted_input import trees
 
 #: In the archive: where the libraries are, and what is said of them.
 FOLDER = "libraries"

@@ -34,7 +34,8 @@ def main(arguments: list[str]) -> int:
 
 def _run() -> int:
     from dcos_tensorflow.core import contract
-    from dcos_tensorflow.task.supervise import guard, shield
+    from dcos_tensorflow.task.supervise import guard
+    from untrusted_input import shield
 
     # First: what a guard inherits is as unreadable.
     for note in shield.shield_runner():

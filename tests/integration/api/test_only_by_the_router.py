@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from test_server import Source
 
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.callers.trusted_addresses import TrustedAddresses
 from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.api.server import ApiServer
-
-from .test_server import Source
+from sample_states import running
 
 ROUTER, OTHER = "127.0.0.2", "127.0.0.3"
 #: What an attacker says to be taken for the router, or for somebody that it has let in.
@@ -35,7 +35,7 @@ OPEN = {"health", "artifact"}
 
 @pytest.fixture
 def source(tmp_path: Path) -> Source:
-    return Source(tmp_path)
+    return Source(tmp_path, running())
 
 
 @pytest.fixture

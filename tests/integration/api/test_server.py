@@ -8,65 +8,25 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
-from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from sample_states import a_state, gang, running
+from state_source import Source
 
 DEADLINE_SECONDS = 10.0
 
 
-class Source:
-    """A source with one state, and a directory of artifacts."""
-
-    def __init__(self, directory: Path) -> None:
-        self.current: ServiceState | None = running()
-        self.directory = directory
-        self.events: list[Event] = []
-
-    def state(self) -> ServiceState | None:
-        return self.current
-
-    def submit(self, event: Event) -> None:
-        self.events.append(event)
-
-    def refused_options(self) -> Mapping[str, Any]:
-        return {}
-
-    def configuration(self) -> Mapping[str, Any]:
-        return {}
-
-    def leader(self) -> str:
-        return ""
-
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
-        raise AssertionError("no test here changes the options")
-
-    def secret_texts(self) -> frozenset[str]:
-        return frozenset()
-
-    def configurations(self) -> Mapping[str, ServiceSpec]:
-        return {}
-
-    def artifact(self, name: str) -> Path | None:
-        # Like the scheduler's: what was published is known by its name, and nothing else is.
-        files = (p for p in self.directory.iterdir() if p.is_file() and not p.is_symlink())
-        return {path.name: path for path in files}.get(name)
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> Source:
-    return Source(tmp_path)
+    return Source(tmp_path, running())
 
 
 @pytest.fixture

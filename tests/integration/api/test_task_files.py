@@ -19,10 +19,10 @@ from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.container_spec import TaskSecret
 from dcos_tensorflow.deploy.served_job import SchedulerSource
-from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
+from embedded_mesos import AgentConfig
 from scheduled_jobs import command_job, running, wait_until
 from waiting import eventually
 

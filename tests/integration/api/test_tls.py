@@ -20,9 +20,9 @@ from starlette.types import Receive, Scope, Send
 
 from dcos_tensorflow.client.api_address import registered
 from dcos_tensorflow.client.api_client import SchedulerAway, SchedulerClient
-from dcos_tensorflow.network import bounded_connection
-from dcos_tensorflow.network.asgi_server import AsgiServer
-from dcos_tensorflow.network.server_tls import CertificateUnusable, ServerTls
+from untrusted_input import bounded_connection
+from untrusted_input.asgi_server import AsgiServer
+from untrusted_input.server_tls import CertificateUnusable, ServerTls
 from waiting import eventually
 
 MUCH = b"x" * 300_000

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,17 +18,19 @@ from dcos_tensorflow.core.model.events import Event, TaskUpdate
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.spec.service_spec import RetrySpec, ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import RetrySpec
 from dcos_tensorflow.scheduler.event_loop import EventLoop
 from sample_states import TOKEN_KEY, a_spec, offered, registered
+from state_source import Source
 
 DEADLINE_SECONDS = 10.0
 
 
-class Service:
+class Service(Source):
     """An event loop whose launches run at once and whose kills succeed at once, with its API."""
 
     def __init__(self) -> None:
+        super().__init__()
         # Long enough to be looked at on a machine that is busy.
         retry = RetrySpec(initial_backoff_seconds=60)
         settings = LaunchSettings(token_key=TOKEN_KEY)
@@ -63,27 +64,6 @@ class Service:
 
     def submit(self, event: Event) -> None:
         self.loop.submit(event)
-
-    def refused_options(self) -> Mapping[str, Any]:
-        return {}
-
-    def configuration(self) -> Mapping[str, Any]:
-        return {}
-
-    def leader(self) -> str:
-        return ""
-
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
-        raise AssertionError("no test here changes the options")
-
-    def secret_texts(self) -> frozenset[str]:
-        return frozenset()
-
-    def configurations(self) -> Mapping[str, ServiceSpec]:
-        return {}
-
-    def artifact(self, name: str) -> Path | None:
-        return None
 
     def reach(self, phase: JobPhase) -> None:
         assert self.loop.wait_for(lambda s: s.job.phase is phase, DEADLINE_SECONDS)

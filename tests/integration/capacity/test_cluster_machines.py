@@ -13,10 +13,9 @@ import pytest
 from cluster_faults import FaultyCluster
 from cluster_faults.door import make_server
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
 from ec2_job import Ec2Job
 from ec2_server import KEY_ID, SECRET_KEY
+from embedded_mesos import AgentConfig, Timing
 from machine_rack import PORTS, Rack
 
 #: Ports of a place of this process' own.

@@ -22,8 +22,8 @@ from dcos_tensorflow.capacity.provider import (
 )
 from dcos_tensorflow.capacity.providers.command import CommandProvider
 from dcos_tensorflow.core.spec.resources import Resources
-from dcos_tensorflow.local.cluster import AgentConfig
 from document_commands import blocks
+from embedded_mesos import AgentConfig
 from machine_rack import PORTS, Rack
 from waiting import eventually
 

@@ -11,9 +11,9 @@ from dcos_tensorflow.capacity.provider import Order
 from dcos_tensorflow.capacity.providers.ec2 import Ec2Provider
 from dcos_tensorflow.core.spec.capacity_spec import Ec2Spec
 from dcos_tensorflow.core.spec.resources import Resources
-from dcos_tensorflow.local.cluster import AgentConfig
 from ec2_agents import PORTS, Ec2Agents
 from ec2_server import REGION, Ec2Server
+from embedded_mesos import AgentConfig
 from waiting import eventually
 
 #: Ports of a place of this process' own.

@@ -194,7 +194,6 @@ def test_no_machine_is_forgotten_or_bought_twice(
 
 
 @pytest.mark.soak
-@pytest.mark.long
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("seed", range(0, KILLS, KILLS_EACH))
 def test_no_machine_is_forgotten_or_bought_twice_whenever_the_scheduler_is_killed(

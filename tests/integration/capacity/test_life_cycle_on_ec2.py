@@ -17,13 +17,12 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, Ec2Spec
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import RoleSpec, TaskRole
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from ec2_agents import PORTS, Ec2Agents
 from ec2_server import KEY_ID, REGION, SECRET_KEY, Ec2Server
+from embedded_mesos import AgentConfig, Timing
 from scheduled_jobs import command_job, done, running, wait_until
 
 #: Ports of a place of this process' own.

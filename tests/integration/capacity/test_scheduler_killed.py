@@ -14,7 +14,7 @@ import pytest
 
 from cluster_faults import FaultyCluster
 from cluster_faults.door import make_server
-from dcos_tensorflow.local.cluster import AgentConfig
+from embedded_mesos import AgentConfig
 from machine_rack import PORTS, Rack
 from scheduler_process import SchedulerProcess
 from waiting import eventually
@@ -34,7 +34,6 @@ LIMIT = 3
 
 
 @pytest.mark.soak
-@pytest.mark.long
 def test_no_machine_is_forgotten_or_bought_twice_whenever_the_scheduler_is_killed(
     tmp_path: Path,
 ) -> None:

@@ -18,14 +18,13 @@ from dcos_tensorflow.client.registry import Registration, register
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
-from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.history.folder import RunFolder
 from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of, with_points
 from sample_states import a_record, a_spec, a_state
+from state_source import Source
 
 SERVICE = "tensorflow"
 #: What the run that is kept has told.
@@ -125,48 +124,24 @@ def leaves(
 COMMANDS = dict(leaves(cli))
 
 
-class Source:
+class Deploying(Source):
     """A service that is being deployed, and takes every order."""
 
     def __init__(self, command: str) -> None:
-        self._command = command
-        self._paused = ("deploy",) if command in ("plan resume", "update resume") else ()
-        self.events: list[Event] = []
-
-    def state(self) -> ServiceState | None:
-        names = ("ps-0", "worker-0", *(("tensorboard-0",) if "board" in self._command else ()))
+        names = ("ps-0", "worker-0", *(("tensorboard-0",) if "board" in command else ()))
+        paused = ("deploy",) if command in ("plan resume", "update resume") else ()
+        held = ("worker-0",) if command.endswith("pod resume") else ()
+        controls = Controls(paused=paused, paused_tasks=held)
         records = [a_record(name) for name in names]
-        held = ("worker-0",) if self._command.endswith("pod resume") else ()
-        controls = Controls(paused=self._paused, paused_tasks=held)
-        return a_state(JobPhase.PLACING, records, controls=controls)
-
-    def leader(self) -> str:
-        return ""
-
-    def submit(self, event: Event) -> None:
-        self.events.append(event)
-
-    def refused_options(self) -> Mapping[str, Any]:
-        return {}
-
-    def configuration(self) -> Mapping[str, Any]:
-        return OPTIONS
-
-    def options_in_force(self) -> Mapping[str, Any] | None:
-        return OPTIONS
-
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
-        return a_spec(kill_grace_seconds=33.0)
-
-    def secret_texts(self) -> frozenset[str]:
-        return frozenset()
-
-    def configurations(self) -> Mapping[str, ServiceSpec]:
+        super().__init__(state=a_state(JobPhase.PLACING, records, controls=controls))
+        self.options = OPTIONS
         other = a_spec(kill_grace_seconds=77.0)
-        return {configuration_id(other): other}
+        self.stored = {configuration_id(other): other}
 
-    def artifact(self, name: str) -> Path | None:
-        return None
+    def change_configuration(
+        self, options: Mapping[str, Any], *, restarted: bool = False
+    ) -> ServiceSpec:
+        return a_spec(kill_grace_seconds=33.0)
 
 
 @pytest.fixture
@@ -175,7 +150,7 @@ def work(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path))
     (tmp_path / "OPTIONS").write_text(json.dumps(OPTIONS))
     (tmp_path / "train.py").touch()
-    server = ApiServer(create_app(Source(command)))
+    server = ApiServer(create_app(Deploying(command)))
     directory = WorkDirectory(tmp_path).service(SERVICE)
     directory.prepare()
     run = RunFolder(directory.history / "1-abc")

@@ -36,7 +36,7 @@ def clusters_of(command_line: CommandLine) -> list[int]:
             arguments = path.read_bytes().decode(errors="replace")
         except OSError:
             continue
-        if "dcos_tensorflow.local" in arguments and str(command_line.home) in arguments:
+        if "embedded_mesos" in arguments and str(command_line.home) in arguments:
             found.append(int(path.parent.name))
     return found
 

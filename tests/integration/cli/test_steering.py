@@ -234,7 +234,7 @@ class TestUpdate:
     def test_options_that_are_not_known_have_nothing_laid_over_them(
         self, service: Service, capsys: Any
     ) -> None:
-        service.given = None
+        service.options = {}
 
         assert run_command_line(["update", "start", "--set", "worker.count=3"]) == 1
         assert "give all of them, with --replace." in capsys.readouterr().err

@@ -23,7 +23,7 @@ from dcos_tensorflow import (
     Sweep,
     TensorFlow,
 )
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from embedded_mesos import AgentConfig, EmbeddedCluster
 from waiting import eventually
 
 CODE = """

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from cluster_faults import FaultyCluster
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 
 from .training import ScheduledTraining, ServedTraining, job_options
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.local.timing import Timing
+from embedded_mesos import Timing
 from waiting import eventually
 
 from .conftest import MakeTraining

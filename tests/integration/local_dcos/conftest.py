@@ -11,16 +11,15 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
-from dcos_tensorflow.local.timing import Timing
-from dcos_tensorflow.mesos.credentials import Credentials
+from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
+from embedded_mesos import AgentConfig, Credential, EmbeddedCluster, Timing
+from local_dcos import DcosConfig, LocalDcos
 
 from .packages import package, repository
 from .world import World
 
 #: Who may use the cluster.
-WHO = Credentials("tf", "hush")
+WHO = Credential("tf", "hush")
 FAST = Timing(allocation=0.05, agent_registration=0.05)
 
 MakeWorld = Callable[..., World]
@@ -53,7 +52,7 @@ def make_world(cluster: EmbeddedCluster, credential: Path, tmp_path: Path) -> It
             options.setdefault("master", cluster.master)
             options.setdefault("credential", credential)
             config = DcosConfig(folder=folder, **options)
-            world = World(stack.enter_context(LocalDcos(config)))
+            world = World(stack.enter_context(LocalDcos(config, DcosIntegration())))
             return world
 
         yield make

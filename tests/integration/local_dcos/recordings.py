@@ -12,14 +12,14 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+from data_files import DCOS_CLI_RECORDINGS
 
 from .world import Reply
 
 Json = dict[str, Any]
 
-FOLDER = Path(__file__).resolve().parents[4] / "shared" / "dcos-cli-recordings"
 #: Members whose names are data.
 _FREE_NAMES = re.compile(r"/(env|versions|results|contentHash|assets|attributes)$")
 #: Members of the logging server's Mesos state that a real Mesos 1.12 leaves out (the recordings of
@@ -50,14 +50,14 @@ class Exchange:
 
 
 def names() -> list[str]:
-    """Return the names of all recordings; none when the folder is missing."""
-    return sorted(path.stem for path in FOLDER.glob("*.jsonl"))
+    """Return the names of all recordings."""
+    return sorted(path.stem for path in DCOS_CLI_RECORDINGS.glob("*.jsonl"))
 
 
 def read(name: str) -> list[Exchange]:
     """Return a recording's exchanges."""
     found = []
-    for line in (FOLDER / f"{name}.jsonl").read_text().splitlines():
+    for line in (DCOS_CLI_RECORDINGS / f"{name}.jsonl").read_text().splitlines():
         entry = json.loads(line)
         if "request" in entry:
             request, response = entry["request"], entry["response"]

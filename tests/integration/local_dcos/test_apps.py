@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.configuration import APPS_ROLE
-from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
-from dcos_tensorflow.local.machine.process_tree import start_time
-from dcos_tensorflow.local.master.allocator import meets_constraints
+from embedded_mesos import APPS_ROLE, EmbeddedCluster
+from embedded_mesos.master.allocator import meets_constraints
+from local_dcos.mesos.mesos_client import MesosClient
 from mesos_scheduler import Scheduler
+from untrusted_input.process_table import start_time
 from waiting import eventually
 
 from .conftest import WHO, MakeWorld
@@ -218,6 +217,16 @@ def test_a_restart_keeps_the_version_before(bare: World) -> None:
     assert bare.get(f"{APPS}/app/versions")["versions"][1:] == before
 
 
+def test_a_task_that_is_replaced_answers_no_more_once_the_change_is_answered(bare: World) -> None:
+    labels = {"DCOS_SERVICE_NAME": "app", "DCOS_SERVICE_PORT_INDEX": "0"}
+    at_once = {"minimumHealthCapacity": 0, "maximumOverCapacity": 0}
+    create(bare, cmd=SERVE, labels=labels, upgradeStrategy=at_once)
+    for number in range(5):
+        eventually(lambda: bare.ask("GET", "/service/app/").status == 200)
+        assert bare.ask("PUT", f"{APPS}/app?force=true", {"env": {"A": str(number)}}).status == 200
+        assert bare.ask("GET", "/service/app/").status == 502
+
+
 def test_marathon_answers_at_its_old_address_too(bare: World) -> None:
     create(bare, cmd="sleep 600")
     assert [app["id"] for app in bare.get("/marathon/v2/apps")["apps"]] == ["/app"]
@@ -320,7 +329,7 @@ def test_marathon_comes_back_as_another_framework_when_it_was_shut_down(
 ) -> None:
     create(bare, cmd="sleep 600")
     before, first = running(bare)["id"], bare.dcos.marathon.framework_id
-    MesosGateway(cluster.master, WHO).teardown(first)
+    MesosClient(cluster.master, WHO).teardown(first)
     eventually(lambda: (tasks := bare.app("/app")["tasks"]) and tasks[0]["id"] != before)
     running(bare)
     assert bare.get("/service/marathon/v2/info")["frameworkId"] != first
@@ -357,7 +366,7 @@ def test_only_the_sandboxes_of_the_last_ended_tasks_of_apps_stay(bare: World) ->
     eventually(lambda: len(bare.ended()) >= 8, what="eight ended tasks")
     # Else the next ones end while these are looked for.
     bare.ask("PUT", f"{APPS}/app?force=true", {"instances": 0})
-    gateway = MesosGateway(bare.get("/mesos/state")["leader"].rpartition("@")[2], WHO)
+    gateway = MesosClient(bare.get("/mesos/state")["leader"].rpartition("@")[2], WHO)
 
     def bounded() -> bool:
         sandboxes = [gateway.sandbox_of(task["id"]) for task in bare.ended()]

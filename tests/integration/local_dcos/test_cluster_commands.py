@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.dcos import mesos_protobuf
+from local_dcos.mesos import mesos_protobuf
 from waiting import eventually
 
 from .conftest import MakeWorld

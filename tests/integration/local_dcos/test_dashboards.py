@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from browser_page import DESKTOP, Page
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos.cluster_calls import Login
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
+from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
+from embedded_mesos import EmbeddedCluster
+from local_dcos import DcosConfig, LocalDcos, Login
 
 from .world import World
 
@@ -75,7 +75,7 @@ def world(cluster: EmbeddedCluster, credential: Path, folder: Path) -> Iterator[
     config = DcosConfig(
         folder=folder / "dcos", master=cluster.master, credential=credential, login=login
     )
-    with LocalDcos(config) as dcos:
+    with LocalDcos(config, DcosIntegration()) as dcos:
         known = World(dcos)
         body = {"uid": login.user, "password": login.password}
         token = known.ask("POST", "/acs/api/v1/auth/login", body).json()["token"]

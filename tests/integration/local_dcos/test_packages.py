@@ -8,14 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos.cluster_calls import Login
+import pytest
+from packages import package, repository
+from world import World
+
+from conftest import WHO, MakeWorld
+from embedded_mesos import EmbeddedCluster
+from local_dcos import Login
+from local_dcos.cosmos import rendering
 from mesos_scheduler import Scheduler
 from waiting import eventually, stays
-
-from .conftest import WHO, MakeWorld
-from .packages import package, repository
-from .world import World
 
 ARTIFACTS = "http://127.0.0.1:1/artifacts"
 
@@ -152,6 +154,24 @@ def test_an_update_keeps_the_stored_options(world: World) -> None:
     assert found["worker"]["count"] == 5
     world.settled("/tensorflow")
     assert world.get("/service/tensorflow/environment")["WORKER_COUNT"] == "5"
+
+
+def test_an_update_that_comes_while_another_is_made_is_not_undone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.install(name="tensorflow")
+    real, first = rendering.rendered, [{"worker": {"cpus": 0.25}}]
+
+    def rendered(*given: Any) -> rendering.Rendered:
+        if first:
+            body = {"appId": "tensorflow", "options": first.pop(), "replace": False}
+            world.service("update", body)
+        return real(*given)
+
+    monkeypatch.setattr(rendering, "rendered", rendered)
+    body = {"appId": "tensorflow", "options": {"worker": {"count": 5}}, "replace": False}
+    worker = world.service("update", body)["resolvedOptions"]["worker"]
+    assert (worker["count"], worker["cpus"]) == (5, 0.25)
 
 
 def test_an_update_that_replaces_goes_back_to_the_defaults(world: World) -> None:

@@ -21,7 +21,7 @@ from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.plugin.main import run as run_plugin
 from waiting import eventually
 
-from . import recordings
+from .clients import SdkClient
 from .conftest import MakeWorld
 from .world import World
 
@@ -248,22 +248,12 @@ def test_wrong_options_are_told_and_a_scheduler_that_is_killed_in_the_middle_of_
     assert set(before) < set(running(world, "tf"))
 
 
-def by_the_sdks_client(world: World, recorded: str, **asked: Any) -> Any:
-    """Send what the SDK's service client sent for a command, with other options in it."""
-    (request,) = [one for one in recordings.read(recorded) if "/cosmos/service/" in one.path]
-    body = {**request.body, "appId": "tf", **asked}
-    reply = world.ask(request.method, request.path, body, request.headers)
-    assert reply.status == 200, reply
-    return reply.json()
-
-
-@pytest.mark.skipif(not recordings.names(), reason="the recordings are not beside the checkout")
 def test_an_update_that_the_scheduler_refuses_is_an_error_until_one_can_be_had(
     current_open: World,
 ) -> None:
     world, before = current_open, running(current_open, "tf")
-    refused = {"service": {"strategy": "multi_worker"}}
-    by_the_sdks_client(world, "tensorflow-update-start", options=refused)
+    client = SdkClient(world, "tf")
+    client.update({"service": {"strategy": "multi_worker"}})
     eventually(
         lambda: world.ask("GET", "/service/tf/v1/plans/deploy").status == 417,
         seconds=60,
@@ -275,10 +265,9 @@ def test_an_update_that_the_scheduler_refuses_is_an_error_until_one_can_be_had(
     assert world.get("/service/tf/v1/why")["not_updated"] == plan["errors"][0]
     target = world.get("/service/tf/v1/configurations/target")
     assert target["options"]["service"]["strategy"] == "independent"
-    described = by_the_sdks_client(world, "tensorflow-describe")
-    assert described["resolvedOptions"]["service"]["strategy"] == "independent"
+    assert client.describe()["service"]["strategy"] == "independent"
     assert running(world, "tf") == before
-    by_the_sdks_client(world, "tensorflow-update-start", options={"worker": {"count": 2}})
+    client.update({"worker": {"count": 2}})
     eventually(lambda: len(running(world, "tf")) == 2, seconds=60, what="a second worker")
     eventually(lambda: deployed(world, "tf"), what="the end of the update")
     assert set(before) < set(running(world, "tf"))

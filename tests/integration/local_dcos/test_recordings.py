@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos.cluster_calls import Login
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
-from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
+from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
+from embedded_mesos import EmbeddedCluster
+from local_dcos import DcosConfig, LocalDcos, Login
+from local_dcos.mesos.mesos_client import MesosClient
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 
@@ -26,9 +26,6 @@ from .recordings import Exchange
 from .world import Reply, World
 
 NAMES = recordings.names()
-if not NAMES:
-    pytest.skip("the recordings of the dcos CLI are not here", allow_module_level=True)
-
 WORKER = "tf-two__worker-0-node__e702a436-85c6-59b7-81b3-5b0397c8f4df"
 RECORDED_AGENT = "10ca1dc0-5000-4000-8000-000000000001-S0"
 EXTRA = "http://127.0.0.1:PORT/repo/extra.json"
@@ -127,9 +124,9 @@ def set_up(stack: ExitStack, cluster: EmbeddedCluster, folder: Path, **options: 
         uninstall_interval=0.05,
         **options,
     )
-    world = World(LocalDcos(config))
+    world = World(LocalDcos(config, DcosIntegration()))
     # What has been a Marathon in another test would be shown to the clients of this one.
-    gateway = MesosGateway(cluster.master, WHO)
+    gateway = MesosClient(cluster.master, WHO)
     stack.callback(lambda: gateway.teardown(world.dcos.marathon.framework_id))
     stack.enter_context(world.dcos)
     if "login" in options:

@@ -20,9 +20,10 @@ from typing import Any
 import pytest
 
 from checkout_package import package_in, repository_of
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
+from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from dcos_tensorflow.plugin.main import run as run_plugin
+from embedded_mesos import EmbeddedCluster
+from local_dcos import DcosConfig, LocalDcos
 from waiting import eventually
 
 from .world import World
@@ -110,7 +111,7 @@ def service(
         "chief": {"count": 1, **small},
         "parameter_server": {"count": 0},
     }
-    with LocalDcos(config) as dcos:
+    with LocalDcos(config, DcosIntegration()) as dcos:
         world = World(dcos)
         world.cosmos("repository/add", {"name": "real", "uri": repository_of(package, folder)})
         world.cosmos("install", {"packageName": package.name, "options": options})

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
+from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
+from embedded_mesos import EmbeddedCluster
+from local_dcos import DcosConfig, LocalDcos
 from waiting import eventually
 
 from .world import World
@@ -69,7 +70,7 @@ def world(
     script = folder / "server.py"
     script.write_text(SERVER)
     config = DcosConfig(folder=folder / "dcos", master=cluster.master, credential=credential)
-    with LocalDcos(config) as dcos:
+    with LocalDcos(config, DcosIntegration()) as dcos:
         yield served(World(dcos), script)
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from checkout_package import package_in, repository_of
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
+from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from dcos_tensorflow.package.definition import package_folder, read_folder
 from dcos_tensorflow.package.rules import leaves
+from embedded_mesos import EmbeddedCluster
+from local_dcos import DcosConfig, LocalDcos
 from wrong_values import at, wrong_values
 
 from .world import World
@@ -29,7 +30,7 @@ def world(
 ) -> Iterator[World]:
     folder: Path = tmp_path_factory.mktemp("dcos")
     config = DcosConfig(folder=folder, master=cluster.master, credential=credential)
-    with LocalDcos(config) as dcos:
+    with LocalDcos(config, DcosIntegration()) as dcos:
         found = World(dcos)
         uri = repository_of(package_in(folder), folder)
         found.cosmos("repository/add", {"name": "real", "uri": uri})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.local.dcos.local_dcos import LocalDcos
+from local_dcos import LocalDcos
 from waiting import eventually
 
 Json = dict[str, Any]

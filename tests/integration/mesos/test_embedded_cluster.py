@@ -1,5 +1,7 @@
 """The gateway on an embedded cluster: real processes, and every fault a master can have."""
 
+from __future__ import annotations
+
 import queue
 from dataclasses import replace
 
@@ -33,12 +35,11 @@ from dcos_tensorflow.core.model.events import (
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec, TaskRole
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.mesos.agent_files import AgentFiles, FileNotFound
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
 from dcos_tensorflow.mesos.stream import Backoff
 from dcos_tensorflow.mesos.wire.convert import framework_info
+from embedded_mesos import AgentConfig, Timing
 from mesos_at import files_at
 
 FAST = Timing(

@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import embedded_mesos
 from command_line import CommandLine
-from dcos_tensorflow.job_code.archives import unpack
-from dcos_tensorflow.local import daemon
 from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import (
     Package,
@@ -28,6 +27,7 @@ from dcos_tensorflow.package.definition import (
     read_folder,
     read_repository,
 )
+from untrusted_input.archives import unpack
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 ARTIFACT_URL = "https://repository.example.org/1.0.0"
@@ -140,7 +140,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
 def start(tmp_path: Path, cluster: CommandLine) -> Iterator[Callable[..., AppProcess]]:
     """Start the app's command in a sandbox of its own, on the embedded cluster."""
     processes = []
-    running = daemon.status(cluster.home / "local")
+    running = embedded_mesos.status(cluster.home / "local")
     assert running is not None
 
     def start_app(fetched: Fetched, options: Mapping[str, Any], **variables: str) -> AppProcess:
@@ -151,8 +151,10 @@ def start(tmp_path: Path, cluster: CommandLine) -> Iterator[Callable[..., AppPro
             "DCOS_TENSORFLOW_MASTER": running.master,
             # The test is Admin Router.
             "DCOS_TENSORFLOW_API_FROM": "127.0.0.1",
-            "DCOS_TENSORFLOW_PRINCIPAL": running.credentials.principal,
-            "DCOS_TENSORFLOW_SECRET_FILE": str(daemon.credential_file(cluster.home / "local")),
+            "DCOS_TENSORFLOW_PRINCIPAL": running.credential.principal,
+            "DCOS_TENSORFLOW_SECRET_FILE": str(
+                embedded_mesos.credential_file(cluster.home / "local")
+            ),
             "DCOS_TENSORFLOW_STATE": f"sqlite:///{tmp_path}/state.db",
         }
         app = marathon_app(fetched.package, options)

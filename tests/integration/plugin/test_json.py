@@ -18,12 +18,11 @@ from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
-from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.plugin.main import parser, run
 from sample_states import a_record, a_spec, a_state
+from state_source import Source
 
 #: command -> its arguments; OPTIONS is the path of an options file.
 ARGUMENTS: dict[str, tuple[str, ...]] = {
@@ -90,44 +89,24 @@ def leaves(
 COMMANDS = {k: v for k, v in leaves(parser("dcos tensorflow")) if k != "help"}
 
 
-class Source:
+class Deploying(Source):
     """A service that is being deployed, and takes every order."""
 
     def __init__(self, command: str) -> None:
         resumes = command in ("plan resume", "plan continue", "update resume")
-        self._controls = Controls(
+        controls = Controls(
             paused=("deploy",) if resumes else (),
             paused_tasks=("worker-0",) if command == "debug pod resume" else (),
         )
-        self._board = ("tensorboard-0",) if command == "tensorboard" else ()
+        board = ("tensorboard-0",) if command == "tensorboard" else ()
+        records = [a_record(name) for name in ("ps-0", "worker-0", *board)]
+        super().__init__(state=a_state(JobPhase.PLACING, records, controls=controls))
+        self.options = {"worker": {"count": 2}}
 
-    def state(self) -> ServiceState | None:
-        records = [a_record(name) for name in ("ps-0", "worker-0", *self._board)]
-        return a_state(JobPhase.PLACING, records, controls=self._controls)
-
-    def leader(self) -> str:
-        return ""
-
-    def submit(self, event: Event) -> None:
-        pass
-
-    def refused_options(self) -> Mapping[str, Any]:
-        return {}
-
-    def configuration(self) -> Mapping[str, Any]:
-        return {"worker": {"count": 2}}
-
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+    def change_configuration(
+        self, options: Mapping[str, Any], *, restarted: bool = False
+    ) -> ServiceSpec:
         return a_spec()
-
-    def secret_texts(self) -> frozenset[str]:
-        return frozenset()
-
-    def configurations(self) -> Mapping[str, ServiceSpec]:
-        return {}
-
-    def artifact(self, name: str) -> Path | None:
-        return None
 
 
 def package_manager(request: Request) -> Response:
@@ -150,7 +129,7 @@ def environ(command: str) -> Iterator[dict[str, str]]:
     """The environment that the ``dcos`` command gives, of a cluster with one service."""
     cluster = Starlette(
         routes=[
-            Mount("/service/tensorflow", create_app(Source(command))),
+            Mount("/service/tensorflow", create_app(Deploying(command))),
             Route("/cosmos/service/{verb}", package_manager, methods=["POST"]),
             Route("/system/v1/logs/v2/task/{task}/file/{name}", log),
         ]

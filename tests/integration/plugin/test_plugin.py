@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
+from data_files import DCOS_CLI_RECORDINGS
 from dcos_tensorflow.plugin.main import run as run_here
 from dcos_tensorflow.plugin.pack import build_plugin
 
-RECORDINGS = Path(__file__).resolve().parents[4] / "shared" / "dcos-cli-recordings"
 #: Options files that the recorded commands name.
 FILES = {
     "update.json": {"worker": {"count": 3}},
@@ -30,11 +30,11 @@ FILES = {
 #: What is in force, should the newest options have been refused.
 TARGET = "/service/tensorflow/v1/configurations/target"
 #: Requests that change nothing.
-LOOKS = {"/cosmos/service/describe", "/service/tensorflow/v1/job/check", TARGET}
+LOOKS = {"/cosmos/service/describe", "/service/tensorflow/v1/job/check?restart=true", TARGET}
 
 
 def recordings() -> list[str]:
-    return sorted(path.stem for path in RECORDINGS.glob("tensorflow-*.jsonl"))
+    return sorted(path.stem for path in DCOS_CLI_RECORDINGS.glob("tensorflow-*.jsonl"))
 
 
 class Recorded:
@@ -115,14 +115,13 @@ def run(
     )
 
 
-@pytest.mark.parametrize("name", recordings() or ["none"])
+@pytest.mark.parametrize("name", recordings())
 def test_a_recorded_command_asks_and_prints_the_same(
     cluster: Recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    if not recordings():
-        pytest.skip("the recordings of the DC/OS command line are not beside this checkout")
     *exchanges, last = [
-        json.loads(line) for line in (RECORDINGS / f"{name}.jsonl").read_text().splitlines()
+        json.loads(line)
+        for line in (DCOS_CLI_RECORDINGS / f"{name}.jsonl").read_text().splitlines()
     ]
     (exchange,) = exchanges
     for file, options in FILES.items():

@@ -14,7 +14,7 @@ import pytest
 from dcos_tensorflow.plugin.main import run
 
 DESCRIBE, UPDATE = "/cosmos/service/describe", "/cosmos/service/update"
-CHECK = "/service/tensorflow/v1/job/check"
+CHECK = "/service/tensorflow/v1/job/check?restart=true"
 TARGET = "/service/tensorflow/v1/configurations/target"
 CONFIG = {
     "properties": {
@@ -103,6 +103,14 @@ def test_options_that_the_scheduler_refuses_are_given_to_nobody(
     code, printed = update({"worker": {"count": 0}})
     assert (code, "worker.count: must be at least 1 (given: 0)" in printed) == (1, True), printed
     assert UPDATE not in cluster.paths
+
+
+def test_a_problem_of_no_single_option_is_told_without_a_path(
+    cluster: Cluster, update: Update
+) -> None:
+    problems = [{"path": "", "message": "the job cannot run"}]
+    cluster.answers[CHECK] = (400, {"message": "wrong", "problems": problems})
+    assert update({"worker": {"mem": 1}})[1].splitlines()[-1] == "  the job cannot run"
 
 
 def test_a_change_that_the_job_cannot_make_is_given_to_nobody(

@@ -11,11 +11,10 @@ import pytest
 from cluster_faults import FaultyCluster
 from command_line import write_options
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
+from embedded_mesos import AgentConfig, Timing
 from scheduler_process import SchedulerProcess
 
 Made = Callable[..., Scheduler]

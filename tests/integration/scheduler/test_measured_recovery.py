@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cluster_faults import FaultyCluster
 from command_line import write_options
-from dcos_tensorflow.local.cluster import AgentConfig
+from embedded_mesos import AgentConfig
 from scheduler_process import SchedulerProcess
 from trace_collector import Collector, collector, said
 from waiting import eventually

@@ -12,8 +12,7 @@ import pytest
 from dcos_tensorflow.core.model.events import ConfigurationChanged
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import RoleSpec, Strategy, TaskRole
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
-from dcos_tensorflow.local.timing import Timing
+from embedded_mesos import AgentConfig, EmbeddedCluster, Timing
 from scheduled_jobs import command_job, running, wait_until
 
 #: Tests that run at the same time in another process keep to other ports.

@@ -22,9 +22,8 @@ from dcos_tensorflow.core.cluster.addresses import RUNNER_PORT
 from dcos_tensorflow.core.model.events import PodCommand, PodVerb
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import VirtualNetwork
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.mesos.wire import convert
+from embedded_mesos import AgentConfig, Timing
 from scheduled_jobs import command_job, done, running, wait_until
 from waiting import eventually
 

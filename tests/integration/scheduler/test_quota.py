@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.scheduler import master_watch, scheduler
+from dcos_tensorflow.scheduler import leading, master_watch
 from scheduled_jobs import command_job, done, wait_until
 
 ROLE = "team/vision"
@@ -34,7 +34,7 @@ def limit(cluster, cpus: float) -> None:
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(master_watch, "LOOK_SECONDS", 0.05)
     often = replace(master_watch.QUOTA, every_seconds=0.1)
-    monkeypatch.setattr(scheduler, "QUOTA", often)
+    monkeypatch.setattr(leading, "QUOTA", often)
 
 
 def needs_three_cpus():

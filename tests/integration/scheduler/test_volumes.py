@@ -14,8 +14,7 @@ from dcos_tensorflow.core.model.events import PodCommand, PodVerb, UninstallRequ
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.volume_spec import VolumeSpec, VolumeType
-from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.timing import Timing
+from embedded_mesos import AgentConfig, Timing
 from mesos_scheduler import Scheduler as BareScheduler
 from scheduled_jobs import DEADLINE, command_job, done, running, wait_until
 from waiting import eventually

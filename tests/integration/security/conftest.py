@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from answering_service import Service
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
+from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from dcos_tensorflow.task.pack import build_zipapp
+from embedded_mesos import AgentConfig, EmbeddedCluster
+from local_dcos import DcosConfig, LocalDcos
 from runner_process import Starter
 
 from .listeners import PRINCIPAL, SECRET, Listeners
@@ -29,7 +30,7 @@ def listeners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listeners]:
         credential = folder / "credential.json"
         credential.write_text(f'{{"principal": "{PRINCIPAL}", "secret": "{SECRET}"}}')
         config = DcosConfig(folder / "dcos", cluster.master, credential)
-        dcos = stack.enter_context(LocalDcos(config))
+        dcos = stack.enter_context(LocalDcos(config, DcosIntegration()))
         service, opened = Service(), Service(token="")
         for each in (service, opened):
             stack.callback(each.server.stop)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from answering_service import Service
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.dcos.local_dcos import LocalDcos
+from embedded_mesos import EmbeddedCluster
+from local_dcos import LocalDcos
 from runner_process import Task
 
 PRINCIPAL, SECRET = "tf", "hush"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from embedded_mesos import AgentConfig, EmbeddedCluster
 from scheduler_process import SchedulerProcess
 from waiting import eventually
 
@@ -78,7 +78,7 @@ def findings(scheduler: SchedulerProcess, folder: Path, *flags: str) -> str:
     "draws",
     [
         pytest.param(("--generation-deterministic", "--max-examples=5"), id="the same each time"),
-        pytest.param(("--max-examples=100",), id="others each time", marks=pytest.mark.long),
+        pytest.param(("--max-examples=100",), id="others each time"),
     ],
 )
 class TestDescribed:

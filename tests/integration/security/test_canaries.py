@@ -16,7 +16,7 @@ from kazoo.client import KazooClient
 
 from command_line import UNTIL_FINISH, CommandLine, write_options
 from dcos_tensorflow.api.operations import OPERATIONS
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from embedded_mesos import AgentConfig, EmbeddedCluster
 from scheduler_process import SchedulerProcess
 from trace_collector import Collector, collector
 from waiting import eventually

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+import embedded_mesos
 from command_line import UNTIL_FINISH, write_options
-from dcos_tensorflow.local import daemon
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
-from dcos_tensorflow.local.machine.executor_source import ExecutorSource
 from dcos_tensorflow.task.pack import build_zipapp
+from embedded_mesos import AgentConfig, EmbeddedCluster
+from embedded_mesos.machine.executor_source import ExecutorSource
 from runner_process import Starter, alive
 from scheduler_process import SchedulerProcess
 from waiting import eventually
@@ -120,11 +120,11 @@ def test_the_scheduler_leaves_none(cores: Callable[[], list[Path]], tmp_path: Pa
 
 def test_the_embedded_cluster_leaves_none(cores: Callable[[], list[Path]], tmp_path: Path) -> None:
     folder = tmp_path / "cluster"
-    up = daemon.up(folder, [AgentConfig(cpus=1, mem=512)])
+    up = embedded_mesos.up(folder, [AgentConfig(cpus=1, mem=512)])
     try:
         abort(up.pid)
     finally:
-        daemon.down(folder)
+        embedded_mesos.down(folder)
     assert cores() == []
 
 

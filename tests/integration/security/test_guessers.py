@@ -16,8 +16,8 @@ from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.callers.failed_logins import SECONDS_A_TRY, TRIES
 from dcos_tensorflow.api.server import ApiServer
-
-from ..api.test_server import Source
+from sample_states import running
+from state_source import Source
 
 TOKEN = secrets.token_urlsafe(24)
 #: What the operator asks, beside so many that guess.
@@ -26,7 +26,7 @@ ORDERS, GUESSERS = 200, 8
 
 @pytest.fixture
 def source(tmp_path: Path) -> Source:
-    return Source(tmp_path)
+    return Source(tmp_path, running())
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
-from dcos_tensorflow.local.timing import Timing
+from embedded_mesos import AgentConfig, EmbeddedCluster, Timing
 
 FAST = Timing(allocation=0.05, agent_registration=0.05)
 

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.serialization import (
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.mesos.address import Address, parse_masters
 from dcos_tensorflow.mesos.detector import ZooKeeperDetector
-from dcos_tensorflow.network.zookeeper_address import Tls, ZooKeeperAddress, with_tls
 from dcos_tensorflow.state.errors import StateUnavailable
 from dcos_tensorflow.state.store import open_store
+from dcos_tensorflow.zookeeper_address import Tls, ZooKeeperAddress, with_tls
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 

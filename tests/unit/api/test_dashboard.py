@@ -19,15 +19,16 @@ from answering_service import TOKEN, Service
 from browser_page import DESKTOP, Page
 from dcos_tensorflow.api import live
 from dcos_tensorflow.api.live import merge_patch
+from dcos_tensorflow.api.pages import FOLDER
 from dcos_tensorflow.api.views import job as why_view
 from dcos_tensorflow.history.curves import MOST_POINTS, Curves
 from dcos_tensorflow.history.folder import RunFolder
 from dcos_tensorflow.history.keeper import Keeper, Sources
 from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of
-from dcos_tensorflow.network.page_files import files
 from dcos_tensorflow.plugin.plain_text import escaped
-from sample_states import an_incident, changed, running, with_job
+from sample_states import an_incident, changed, reporting, running, with_job
+from untrusted_input.page_files import files
 from waiting import eventually
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -52,7 +53,7 @@ def test_a_client_that_does_not_say_what_it_takes_is_given_the_page(client: Any)
 
 
 def test_every_file_comes_with_headers_that_let_in_no_script_but_ours(client: Any) -> None:
-    for name in files():
+    for name in files(FOLDER):
         answer = client.get(f"/dashboard/{name}")
         policy = answer.headers["content-security-policy"]
         assert (answer.status_code, answer.headers["x-content-type-options"]) == (200, "nosniff")
@@ -67,28 +68,28 @@ def test_nothing_else_of_the_package_is_given(client: Any, name: str) -> None:
 
 
 def test_the_page_has_no_inline_script_or_style_and_only_relative_addresses() -> None:
-    page = files()["index.html"][0].decode()
+    page = files(FOLDER)["index.html"][0].decode()
     assert re.findall(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", page) == []
     named = re.findall(r'(?:src|href)="([^"]+)"', page)
     assert named
     for address in named:
-        assert address.removeprefix("dashboard/") in files()
+        assert address.removeprefix("dashboard/") in files(FOLDER)
 
 
 def test_every_module_that_is_imported_is_there() -> None:
-    for name, (content, _) in files().items():
+    for name, (content, _) in files(FOLDER).items():
         for imported in re.findall(rb'^import .* from "\./([^"]+)";$', content, re.MULTILINE):
-            assert imported.decode() in files(), name
+            assert imported.decode() in files(FOLDER), name
 
 
 def test_all_of_it_is_small() -> None:
-    assert sum(len(gzip.compress(content)) for content, _ in files().values()) < MOST_BYTES
+    assert sum(len(gzip.compress(content)) for content, _ in files(FOLDER).values()) < MOST_BYTES
 
 
 def test_the_lock_names_each_version_that_is_shipped_and_no_registry() -> None:
     text = (REPOSITORY / "packaging" / "dashboard" / "package-lock.json").read_text()
     packages = json.loads(text)["packages"]
-    shipped = dict(re.findall(r"^== (\S+) (\S+)$", files()["licences.txt"][0].decode(), re.M))
+    shipped = dict(re.findall(r"^== (\S+) (\S+)$", files(FOLDER)["licences.txt"][0].decode(), re.M))
     locked = {name: packages[f"node_modules/{name}"]["version"] for name in shipped}
     assert locked == shipped == packages[""]["dependencies"]
     assert "resolved" not in text
@@ -123,7 +124,11 @@ def in_node(script: str) -> Any:
     given = json.dumps(HOSTILE)
     module = "\n".join(
         f'import {{ {name} }} from "{folder}/{file}";'
-        for name, file in (("plain", "words.js"), ("html", "html.js"))
+        for name, file in (
+            ("plain", "words.js"),
+            ("html", "html.js"),
+            ("partsOf, escaped", "address.js"),
+        )
     )
     command = ["node", "--input-type=module", "-"]
     text = f"{module}\nconst given = {given};\nconsole.log(JSON.stringify({script}));"
@@ -146,14 +151,42 @@ def test_whatever_a_view_puts_into_an_element_is_shown_so() -> None:
     assert [one["props"]["aria-label"] for one in found] == told
 
 
-def test_no_view_shows_text_by_another_way() -> None:
+def test_an_address_that_a_person_types_breaks_no_page() -> None:
+    assert in_node('partsOf("#/tasks/%/100%25/%ff/%E4%BD%A0")') == [
+        "tasks",
+        "%",
+        "100%",
+        "%ff",
+        "\u4f60",
+    ]
+
+
+def test_a_name_with_half_a_character_breaks_no_page() -> None:
+    found = in_node('["a/b %", "x\\udcff", "\U0001f600"].map(escaped)')
+    assert found == ["a%2Fb%20%25", "x%EF%BF%BD", "%F0%9F%98%80"]
+
+
+def own_lines(*apart: str) -> list[str]:
+    """Return the lines of the dashboard's own modules."""
     scripts = REPOSITORY / "framework" / "dcos_tensorflow" / "api" / "dashboard"
     vendored = {"preact.js", "htm.js", "uplot.js"}
-    lines = [
+    return [
         line
         for path in scripts.glob("*.js")
-        if path.name not in vendored
+        if path.name not in {*vendored, *apart}
         for line in path.read_text().splitlines()
+    ]
+
+
+def test_no_view_reads_or_writes_an_address_by_another_way() -> None:
+    lines = own_lines("address.js")
+    assert [line for line in lines if re.search(r"(de|en)codeURI|\bescape\(", line)] == []
+
+
+def test_no_view_shows_text_by_another_way() -> None:
+    lines = [
+        line
+        for line in own_lines()
         if re.search(r"textContent =|innerHTML|document\.title =|createTextNode|fillText", line)
     ]
     assert lines
@@ -346,17 +379,10 @@ def test_a_patch_leads_from_the_one_to_the_other(before: Any, after: Any) -> Non
     assert patched(before, merge_patch(before, after)) == after
 
 
-def told(step: int, **more: Any) -> Any:
-    """Return a running service of which worker-0 has reported a step."""
-    progress = {"step": step, "loss": 1.0 / (step + 1), "at": 1000.0 + step, **more}
-    record = running().tasks["worker-0"]
-    return changed(running(), reports={record.task_id: {"progress": progress}})
-
-
 def test_what_the_training_has_told_is_kept_as_a_curve() -> None:
     curves = Curves()
     for step in (1, 2, 2, 3):
-        curves.observe(told(step))
+        curves.observe(reporting(step))
     found = [(point.step, point.metrics["loss"]) for point in curves.points()["worker-0"]]
     assert found == [(1, 0.5), (2, 1 / 3), (3, 0.25)]
 
@@ -364,7 +390,7 @@ def test_what_the_training_has_told_is_kept_as_a_curve() -> None:
 def test_a_long_curve_is_thinned_out_and_keeps_its_newest_point() -> None:
     curves = Curves()
     for step in range(MOST_POINTS * 2 + 5):
-        curves.observe(told(step))
+        curves.observe(reporting(step))
     points = curves.points()["worker-0"]
     assert len(points) <= MOST_POINTS
     assert points[-1].step == MOST_POINTS * 2 + 4
@@ -392,8 +418,8 @@ def kept(path: Path, state: Any) -> Keeper:
 def test_the_curves_of_a_former_run_are_answered(
     source: Any, client_of: Any, tmp_path: Path, run: str
 ) -> None:
-    source.current = told(4)
-    client = client_of(history=kept(tmp_path / "history", told(4)))
+    source.current = reporting(4)
+    client = client_of(history=kept(tmp_path / "history", reporting(4)))
     found = client.get(f"/v1/curves?run={run}").json()
     assert found == {"worker-0": {"at": [5.0], "step": [5], "metrics": {"loss": [0.1]}}}
 
@@ -401,21 +427,21 @@ def test_the_curves_of_a_former_run_are_answered(
 def test_of_a_run_that_is_not_kept_there_are_no_curves(
     source: Any, client_of: Any, tmp_path: Path
 ) -> None:
-    source.current = told(4)
-    client = client_of(history=kept(tmp_path / "history", told(4)))
+    source.current = reporting(4)
+    client = client_of(history=kept(tmp_path / "history", reporting(4)))
     for run in ("2", "..", "1-abc/..", "history"):
         assert client.get("/v1/curves", params={"run": run}).status_code == 404
 
 
 def test_the_runs_that_are_kept_are_answered(source: Any, client_of: Any, tmp_path: Path) -> None:
-    source.current = told(4)
-    (found,) = client_of(history=kept(tmp_path / "history", told(4))).get("/v1/runs").json()
+    source.current = reporting(4)
+    (found,) = client_of(history=kept(tmp_path / "history", reporting(4))).get("/v1/runs").json()
     assert (found["id"], found["phase"], found["options"]) == ("1-abc", "running", {"a": 1})
 
 
 def test_the_curves_are_answered_in_columns(source: Any, client_of: Any) -> None:
     curves = Curves()
-    source.current = told(4, metrics={"val_auc": float("nan")})
+    source.current = reporting(4, metrics={"val_auc": float("nan")})
     curves.observe(source.current)
     found = client_of(curves=curves).get("/v1/curves").json()
     assert found == {

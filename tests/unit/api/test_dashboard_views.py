@@ -27,8 +27,7 @@ from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of, with_points
 from dcos_tensorflow.mesos.agent_files import FilePart
 from dcos_tensorflow.scheduler.machines.ledger_records import changes_between
-from sample_states import TOKEN_KEY, a_state, changed, running
-from unit.api.test_dashboard import told
+from sample_states import TOKEN_KEY, a_state, changed, reporting, running
 from unit.api.test_secrets import CONTEXT_SECRET, SECRETS, SIGNATURE, URL_SECRET, telltale
 from unit.capacity.test_uses import HERE, NEW, WRITTEN, bought, heard, seen
 
@@ -130,7 +129,7 @@ def test_the_curves_of_a_former_run_are_laid_over_those_of_this_one(
 ) -> None:
     service = Service()
     for number, name in enumerate(("1-abc", "2-def"), 1):
-        state = service.current = replace(told(4), run=number)
+        state = service.current = replace(reporting(4), run=number)
         record = {**record_of(state, {"rate": number}, {}), "id": name}
         kept = with_points(record, [Point(1001.0, 3, {"loss": number / 2})])
         RunFolder(tmp_path / name).keep_record(kept)

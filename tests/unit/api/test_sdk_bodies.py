@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from data_files import DCOS_CLI_RECORDINGS
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -30,8 +30,6 @@ from sample_states import (
     running,
     with_records,
 )
-
-RECORDINGS = Path(__file__).resolve().parents[4] / "shared" / "dcos-cli-recordings"
 
 
 @pytest.mark.parametrize(
@@ -311,7 +309,7 @@ def with_volume() -> ServiceState:
 def recorded() -> list[tuple[str, dict[str, Any]]]:
     """Return (recording, exchange) of what real clients asked a scheduler's GET paths."""
     found = []
-    for file in sorted(RECORDINGS.glob("tensorflow-*.jsonl")):
+    for file in sorted(DCOS_CLI_RECORDINGS.glob("tensorflow-*.jsonl")):
         for line in file.read_text().splitlines():
             exchange = json.loads(line)
             request, response = exchange.get("request"), exchange.get("response")
@@ -345,7 +343,6 @@ def includes(ours: Any, theirs: Any) -> bool:
     return ours == theirs
 
 
-@pytest.mark.skipif(not RECORDINGS.is_dir(), reason="no recordings of the DC/OS clients here")
 class TestRecordedClients:
     def test_what_the_clients_ask_has_the_recorded_shape(self, ask: Any) -> None:
         in_progress = a_state(JobPhase.STARTING, gang(TaskState.STAGING))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from data_files import DCOS_CLI_RECORDINGS
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import (
@@ -25,8 +25,6 @@ from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.options import load, service_spec
 from sample_states import a_record, a_role, a_spec, a_state, gang, running, with_records
-
-RECORDINGS = Path(__file__).resolve().parents[4] / "shared" / "dcos-cli-recordings"
 
 PLACING = a_state()
 
@@ -442,7 +440,6 @@ class TestAccess:
         assert client.put("/v1/state/refresh").status_code == 409
 
 
-@pytest.mark.skipif(not RECORDINGS.is_dir(), reason="no recordings of the DC/OS clients here")
 @pytest.mark.parametrize(
     ("recording", "state"),
     [
@@ -461,7 +458,7 @@ class TestAccess:
 def test_what_the_sdks_client_orders_is_answered_as_it_expects(
     order: Any, recording: str, state: Any
 ) -> None:
-    for line in (RECORDINGS / f"{recording}.jsonl").read_text().splitlines():
+    for line in (DCOS_CLI_RECORDINGS / f"{recording}.jsonl").read_text().splitlines():
         exchange = json.loads(line)
         request = exchange.get("request")
         if not request or not request["path"].startswith("/service/tensorflow/v1"):

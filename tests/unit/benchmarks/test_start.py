@@ -70,8 +70,8 @@ def test_a_job_that_made_no_step_has_no_stages(stages: ModuleType) -> None:
 def test_each_process_of_a_run_is_told_from_the_others(ours: ModuleType) -> None:
     commands = {
         10: (1, f"python -m dcos_tensorflow run {RUN}/options.json --yes"),
-        11: (1, f"python -m dcos_tensorflow.local serve {RUN}/services/run-1/cluster"),
-        20: (11, "python -c from dcos_tensorflow.local.machine.executor import main"),
+        11: (1, f"python -m embedded_mesos serve {RUN}/services/run-1/cluster"),
+        20: (11, "python -c from embedded_mesos.machine.executor import main"),
         21: (20, RUNNER),
         22: (21, f"python -S {RUN}/sandbox/task-runner.pyz --guard"),
         23: (21, f"{RUNNER} --wrapper"),
@@ -90,15 +90,15 @@ def test_each_process_of_a_run_is_told_from_the_others(ours: ModuleType) -> None
 
 
 def test_a_runner_that_the_cluster_itself_started_has_no_executor(ours: ModuleType) -> None:
-    commands = {11: (1, f"python -m dcos_tensorflow.local serve {RUN}/cluster"), 21: (11, RUNNER)}
+    commands = {11: (1, f"python -m embedded_mesos serve {RUN}/cluster"), 21: (11, RUNNER)}
     processes = {pid: ours.Process(pid, *rest) for pid, rest in commands.items()}
     assert ours.kinds_of(processes, RUN, set()) == {11: "cluster", 21: "runner"}
 
 
 def test_what_executors_are_forked_from_is_a_part_of_the_cluster(ours: ModuleType) -> None:
-    source = "python -c from dcos_tensorflow.local.machine.executor_source import main"
+    source = "python -c from embedded_mesos.machine.executor_source import main"
     commands = {
-        11: (1, "python -m dcos_tensorflow.local serve"),
+        11: (1, "python -m embedded_mesos serve"),
         19: (11, source),
         20: (19, source),
         21: (20, RUNNER),

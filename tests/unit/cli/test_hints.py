@@ -20,7 +20,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from sample_states import a_spec, a_state
 
 #: Rooms whose flags are those of other programs: TensorBoard, Mesos, the dcos command.
-_OTHERS = ("task/", "local/", "plugin/", "package/")
+_OTHERS = ("task/", "plugin/", "package/")
 _COMMAND = re.compile(r"dcos-tensorflow ((?:[a-z][a-z-]* ?){1,3})")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 #: Flags that messages name and that are not ours.

@@ -12,7 +12,7 @@ import pytest
 #: What only some jobs, some terminals or another process need.
 LARGE = ("asyncio", "boto3", "kazoo", "numpy", "optuna", "rich", "starlette", "uvicorn")
 #: The master, the agents and their servers: the cluster has a process of its own for them.
-CLUSTER = ("dcos_tensorflow.local.cluster", "dcos_tensorflow.local.wire")
+CLUSTER = ("embedded_mesos.cluster", "embedded_mesos.wire")
 
 
 def loaded(program: str) -> set[str]:
@@ -45,7 +45,7 @@ def loaded(program: str) -> set[str]:
         ),
         (
             "the cluster's process",
-            "import dcos_tensorflow.local.serving",
+            "import embedded_mesos.__main__, embedded_mesos.cluster",
             (*LARGE, "pydantic", "dcos_tensorflow.options", "dcos_tensorflow.scheduler"),
         ),
     ],

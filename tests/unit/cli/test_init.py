@@ -12,8 +12,8 @@ import pytest
 from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.options.schema import json_schema, universe_config
-from dcos_tensorflow.package.cosmos import violations
 from dcos_tensorflow.plugin.update_check import defaults, merge
+from local_dcos import violations
 
 KERAS = """
 import tensorflow as tf

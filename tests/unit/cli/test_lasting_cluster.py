@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dcos_tensorflow.deploy.embedded.lasting import running_services
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
-from dcos_tensorflow.local.daemon import ClusterStatus
-from dcos_tensorflow.mesos.credentials import Credentials
+from embedded_mesos import AgentConfig, ClusterStatus, Credential, EmbeddedCluster
 
 
 def at(master: str, *credentials: str) -> ClusterStatus:
-    return ClusterStatus(0, master, (), True, Credentials(*credentials))
+    return ClusterStatus(0, master, (), True, Credential(*credentials))
 
 
 def test_a_cluster_that_nobody_uses_has_no_service(tmp_path):

@@ -99,3 +99,10 @@ def test_other_data_needs_a_scheduler_that_starts_again(options, directory):
     running = prepare(options(), directory, {}, local=False).spec
     with pytest.raises(Exception, match="start it again with these options"):
         respecified(options(("./images", "images")), directory, {}, running, local=False)
+
+
+def test_a_scheduler_that_is_started_again_may_have_other_data(options, directory):
+    running = prepare(options(), directory, {}, local=False).spec
+    asked = options(("./images", "images"))
+    found = respecified(asked, directory, {}, running, local=False, restarted=True)
+    assert [link.path for link in found.job.links] == ["images"]

@@ -395,6 +395,33 @@ def test_an_update_goes_by_the_code_that_was_packed(directory, tmp_path):
     assert respecified(alone, directory, {}, running, local=True).roles == running.roles
 
 
+@pytest.fixture
+def moved(directory, tmp_path):
+    """A job that runs on a cluster, and the same with its code elsewhere on the machine."""
+    code = script(tmp_path, PLAIN)
+    asked = with_servers(tmp_path, code, parameter_server={"count": 0})
+    running = prepare(asked, directory, {}, local=False).spec
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "train.py").write_text("def half(edited\n")
+    code = {**code, "job_url": elsewhere.as_uri()}
+    return with_servers(tmp_path, code, parameter_server={"count": 0}), running
+
+
+def test_code_elsewhere_on_the_machine_is_refused_while_its_scheduler_runs(moved, directory):
+    asked, running = moved
+    with pytest.raises(OptionsError, match="start the scheduler again with these options"):
+        respecified(asked, directory, {}, running, local=False)
+
+
+def test_a_scheduler_that_is_started_again_may_have_its_code_elsewhere_which_is_not_read_before(
+    moved, directory
+):
+    asked, running = moved
+    found = respecified(asked, directory, {}, running, local=False, restarted=True)
+    assert found.job.uri == asked.service.job_url
+
+
 def test_several_tasks_that_do_the_same_are_told(options, directory, tmp_path):
     prepared = prepare(options(**script(tmp_path, PLAIN)), directory, {}, local=True)
     assert any("each of the 2 tasks does all of the work" in note for note in prepared.notes)

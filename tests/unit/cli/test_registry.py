@@ -10,7 +10,7 @@ from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.registry import Registration
 from dcos_tensorflow.client.work_directory import WorkDirectory
-from dcos_tensorflow.local.machine.process_tree import start_time
+from untrusted_input.process_table import start_time
 
 #: Above any process id that Linux gives out (2^22).
 NOBODY = 4_200_000

@@ -46,14 +46,13 @@ _THINGS = (
     "|redirects|restarts|retries|services|tasks|workers"
 )
 _COUNTED_BY_HAND = re.compile(rf"^ (?:[a-z]+ )?(?:{_THINGS})\b")
-#: Rooms that cannot use ``counted``, and what is said to programs in the words of Mesos.
-_APART = ("task/", "plugin/", "local/")
+#: Rooms that cannot use ``counted``.
+_APART = ("task/", "plugin/")
 #: Sentences that are said of several only.
 _ALWAYS_SEVERAL = {
     "core/cluster/cluster_spec.py": "chiefs",  # {chiefs} chiefs are wanted
     "core/restarts/restarts.py": "tasks",  # all {count} tasks of the gang run
     "core/offers/launching.py": "tasks",
-    "job_code/archives.py": "files",  # more than {limit} files
     "job_code/agreement.py": "tasks",  # each of the {count} tasks does all of the work
     # {why} workers; the addresses of {members} members do not fit
     "options/cross_checks.py": ("workers", "members"),

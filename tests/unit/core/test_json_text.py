@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dcos_tensorflow.core.json_text import MOST_LEVELS, read_json
+from untrusted_input.json_text import MOST_LEVELS, read_json
 
 
 def nested(levels: int, opening: str = "[", closing: str = "]") -> str:

@@ -456,10 +456,14 @@ def updating(**changes: Any) -> ServiceState:
     return a_state(JobPhase.RUNNING, records, job=job, spec=a_spec(**changes), controls=controls)
 
 
-def of_update(state: ServiceState) -> ServiceState:
-    """Return the state in which the restart under way is an update's."""
+def of_update(
+    state: ServiceState,
+    members: tuple[str, ...] = ("worker-0", "worker-1"),
+    plan: str = "update",
+) -> ServiceState:
+    """Return the state in which the restart under way is an update's, or another plan's."""
     main = state.only_gang
-    restart = replace(main.job.restart, members=("worker-0", "worker-1"), plan="update")
+    restart = replace(main.job.restart, members=members, plan=plan)
     changed = replace(main, job=replace(main.job, restart=restart))
     return replace(state, gangs={**state.gangs, main.name: changed})
 
@@ -495,6 +499,14 @@ class TestUpdate:
         state = a_state(JobPhase.STAGING, [*gang()[:2], launched], job={"deployed": True})
 
         assert plans(of_update(state))["deploy"].status is not Status.COMPLETE
+
+    @pytest.mark.parametrize("plan", ["update", "deploy"])
+    def test_it_goes_on_while_a_gang_that_was_launched_as_a_whole_starts(self, plan: str) -> None:
+        launched = [a_record(f"worker-{i}", TaskState.LAUNCHING) for i in (0, 1)]
+        state = a_state(JobPhase.STARTING, [*gang()[:1], *launched], job={"deployed": True})
+        state = of_update(state, members=(), plan=plan)
+
+        assert statuses(plans(state)["deploy"])["worker-1"] is Status.STARTING
 
     def test_before_the_first_deployment_deploy_shows_itself(self) -> None:
         state = updating(job={"deployed": False})

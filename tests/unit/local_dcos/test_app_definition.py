@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.dcos.app_definition import app_of, normalised
-from dcos_tensorflow.local.dcos.errors import InvalidApp
+from local_dcos.errors import InvalidApp
+from local_dcos.marathon.app_definition import app_of, normalised
 
 APP: dict[str, Any] = {"id": "group/tf", "cmd": "sleep 1"}
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.dcos.app_definition import App, app_of, normalised
-from dcos_tensorflow.local.dcos.app_records import KILLING, RUNNING, AppRecord, TaskRecord
-from dcos_tensorflow.local.dcos.app_schedule import Decision, after_failure, decide
+from local_dcos.marathon.app_definition import App, app_of, normalised
+from local_dcos.marathon.app_records import KILLING, RUNNING, AppRecord, TaskRecord
+from local_dcos.marathon.app_schedule import Decision, after_failure, decide
 
 NOW = 1000.0
 CHECK = {"protocol": "TCP", "portIndex": 0}

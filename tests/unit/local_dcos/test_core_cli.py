@@ -6,7 +6,7 @@ import io
 import zipfile
 from pathlib import Path
 
-from dcos_tensorflow.local.dcos import core_cli
+from local_dcos import core_cli
 
 
 def test_an_archive_without_commands_never_takes_the_place_of_the_real_plugin() -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from dcos_tensorflow.local.dcos.download_cache import DownloadCache, DownloadError
+from local_dcos.download_cache import DownloadCache, DownloadError
 
 WHOLE = b"the whole file"
 

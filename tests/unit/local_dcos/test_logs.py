@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.dcos import logs
+from local_dcos.mesos import logs
 
 
 def text(path: Path, content: bytes) -> Path:

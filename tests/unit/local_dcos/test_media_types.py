@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.local.dcos.media_types import response
+from local_dcos.cosmos.media_types import response
 
 INSTALLED = "application/vnd.dcos.package.install-response+json;charset=utf-8;version="
 ERROR = "application/vnd.dcos.package.error+json;charset=utf-8;version=v1"

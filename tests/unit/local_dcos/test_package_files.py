@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from dcos_tensorflow.local.dcos.rendering import options_of, package_of, rendered
-from dcos_tensorflow.local.dcos.repositories import Package
+from data_files import of_others
 from dcos_tensorflow.package.definition import package_folder, read_folder
-
-PUBLISHED = Path(__file__).resolve().parents[4] / "shared" / "universe" / "beta-tensorflow"
+from local_dcos.cosmos.rendering import options_of, package_of, rendered
+from local_dcos.cosmos.repositories import Package
 
 Json = dict[str, Any]
 
@@ -50,13 +46,14 @@ def test_the_labels_of_an_app_tell_its_package_and_options() -> None:
     assert options_of(labels) == options
 
 
-@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published package is not here")
 def test_the_published_package_renders_without_a_variable_missing() -> None:
+    folder = of_others("universe/beta-tensorflow")
+
     def read(name: str) -> Json:
-        found: Json = json.loads((PUBLISHED / name).read_text())
+        found: Json = json.loads((folder / name).read_text())
         return found
 
-    template = (PUBLISHED / "marathon.json.mustache").read_text()
+    template = (folder / "marathon.json.mustache").read_text()
     package = as_entry(read("package.json"), read("config.json"), read("resource.json"), template)
     options = {
         "service": {

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.dcos.errors import CosmosError
-from dcos_tensorflow.local.dcos.package_options import resolved
-from dcos_tensorflow.plugin.update_check import defaults, merge
+from local_dcos.cosmos.package_options import defaults, merge, resolved
+from local_dcos.errors import CosmosError
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

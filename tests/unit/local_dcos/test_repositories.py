@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.dcos.errors import CosmosError
-from dcos_tensorflow.local.dcos.repositories import (
-    Package,
-    Repository,
-    find,
-    parse,
-    search,
-    versions,
-)
+from local_dcos.cosmos.repositories import Package, Repository, find, parse, search, versions
+from local_dcos.errors import CosmosError
 
 
 def package(name: str, version: str, release: int, source: str = "one", **more: Any) -> Package:

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.local.dcos import media_types, mesos_protobuf
-from dcos_tensorflow.local.dcos.cluster_calls import Guard, Login
-from dcos_tensorflow.local.dcos.errors import CosmosError
-from dcos_tensorflow.local.dcos.http_calls import Call
+from local_dcos.cluster_calls import Guard, Login
+from local_dcos.cosmos import media_types
+from local_dcos.errors import CosmosError
+from local_dcos.http_calls import Call
+from local_dcos.mesos import mesos_protobuf
 
 
 def call(path: str = "/metadata", **headers: str) -> Call:

@@ -12,7 +12,7 @@ from dcos_tensorflow.mesos.address import (
     parse_masters,
 )
 from dcos_tensorflow.mesos.detector import master_address
-from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
+from dcos_tensorflow.zookeeper_address import ZooKeeperAddress
 
 
 @pytest.mark.parametrize(

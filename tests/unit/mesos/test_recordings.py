@@ -2,10 +2,10 @@
 
 import json
 import queue
-from pathlib import Path
 
 import pytest
 
+from data_files import MESOS_RECORDINGS
 from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.model.events import (
     AgentFailed,
@@ -24,9 +24,7 @@ from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
 from dcos_tensorflow.mesos.wire.convert import offer_from_json, update_from_json
 from launched_tasks import task_info
 
-RECORDINGS = Path(__file__).resolve().parents[4] / "shared" / "mesos-recordings"
-FILES = sorted(RECORDINGS.glob("*.jsonl"))
-pytestmark = pytest.mark.skipif(not FILES, reason=f"no recordings of a real Mesos at {RECORDINGS}")
+FILES = sorted(MESOS_RECORDINGS.glob("*.jsonl"))
 
 #: The framework's view of an event; what is not here is the master's and the driver's business.
 HEARD = {
@@ -169,7 +167,7 @@ def test_the_address_of_a_task_is_its_agents():
 
 
 def environment(path):
-    for line in lines(RECORDINGS / "environment.jsonl"):
+    for line in lines(MESOS_RECORDINGS / "environment.jsonl"):
         if line.get("request", {}).get("path") == path:
             response = line["response"]
             return response.get("body") or json.loads(response["body_text"])

@@ -6,16 +6,13 @@ import json
 
 import pytest
 
+from data_files import MESOS_RECORDINGS
 from dcos_tensorflow.core.model.actions import LaunchTask, Release, ReservationOrder
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.volume_spec import VolumeSpec, VolumeType
 from dcos_tensorflow.mesos.wire.convert import ConversionError, launch_operations, offer_from_json
 from dcos_tensorflow.mesos.wire.reservation_calls import release_operations
-from mesos_recording import RECORDINGS
 
-pytestmark = pytest.mark.skipif(
-    not RECORDINGS.exists(), reason=f"no recordings of a real Mesos at {RECORDINGS}"
-)
 ROLE = "tensorflow"
 FRAMEWORK = "aa328114-5b42-4747-ae70-14e4bbe7f350-0007"
 LABELS = {
@@ -28,7 +25,7 @@ OURS = {"type": "DYNAMIC", "role": ROLE, "labels": LABELS}
 
 
 def recorded():
-    lines = (RECORDINGS / "reserve_create.jsonl").read_text().splitlines()
+    lines = (MESOS_RECORDINGS / "reserve_create.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from data_files import PUBLISHED_OPTIONS, of_others
 from dcos_tensorflow.options import OptionsError, load
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-SHARED = REPOSITORY.parent / "shared"
 
 
 def lines(error: OptionsError) -> list[str]:
@@ -51,19 +51,14 @@ def problems(runnable: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callabl
 
 @pytest.fixture
 def published() -> dict[str, Any]:
-    """Return config.json of the published beta-tensorflow package."""
-    path = SHARED / "universe" / "beta-tensorflow" / "config.json"
-    if not path.is_file():
-        pytest.skip(f"the published package's config.json is not at {path}")
-    config: dict[str, Any] = json.loads(path.read_text())
-    return config
+    """Return the options of the published beta-tensorflow package by their dotted names."""
+    options: dict[str, Any] = json.loads(PUBLISHED_OPTIONS.read_text())
+    return options
 
 
 @pytest.fixture
 def universe_meta_schema() -> dict[str, Any]:
     """Return Universe's schema for config.json files."""
-    path = SHARED / "universe" / "schema" / "config-schema.json"
-    if not path.is_file():
-        pytest.skip(f"Universe's config-schema.json is not at {path}")
+    path = of_others("universe/schema/config-schema.json")
     schema: dict[str, Any] = json.loads(path.read_text())
     return schema

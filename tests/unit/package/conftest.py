@@ -10,7 +10,6 @@ import pytest
 from dcos_tensorflow.package.definition import Package, package_folder, read_folder
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-SHARED = REPOSITORY.parent / "shared"
 PLACES = {
     "package-version": "1.0.0",
     "artifact-dir": "https://repository.example.org/tensorflow/1.0.0",

@@ -12,11 +12,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from data_files import of_others
 from dcos_tensorflow.package.definition import Package, PackageError, filled, json_file
 from dcos_tensorflow.package.repository import repository_document
 from dcos_tensorflow.package.rules import problems
-
-SHARED = Path(__file__).resolve().parents[4] / "shared"
 
 
 def test_the_package_breaks_no_rule(package: Package) -> None:
@@ -32,10 +31,8 @@ def test_the_package_breaks_no_rule(package: Package) -> None:
     ],
 )
 def test_the_package_fits_universes_schema(package: Package, schema: str, part: str) -> None:
-    path = SHARED / "universe" / "schema" / schema
-    if not path.is_file():
-        pytest.skip(f"Universe's {schema} is not beside this checkout")
-    jsonschema.Draft4Validator(json.loads(path.read_text())).validate(getattr(package, part))
+    document = json.loads(of_others(f"universe/schema/{schema}").read_text())
+    jsonschema.Draft4Validator(document).validate(getattr(package, part))
 
 
 def test_it_can_be_upgraded_from_and_downgraded_to_other_versions(package: Package) -> None:

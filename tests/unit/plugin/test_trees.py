@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from data_files import DCOS_CLI_RECORDINGS
 from dcos_tensorflow.plugin.trees import plan_lines, pod_lines, pods_lines, tree_lines
-
-RECORDINGS = Path(__file__).resolve().parents[4] / "shared" / "dcos-cli-recordings"
 
 PLAN = {
     "strategy": "serial",
@@ -69,12 +67,11 @@ def test_what_is_missing_is_said_to_be_unknown() -> None:
 
 def recorded(name: str) -> tuple[Any, str]:
     """Return what a scheduler answered last in a recording, and what was printed then."""
-    exchanges = [json.loads(text) for text in (RECORDINGS / name).read_text().splitlines()]
+    exchanges = [json.loads(text) for text in (DCOS_CLI_RECORDINGS / name).read_text().splitlines()]
     bodies = [e["response"]["body"] for e in exchanges if "/v1/" in str(e.get("request"))]
     return bodies[-1], exchanges[-1]["stdout"]
 
 
-@pytest.mark.skipif(not RECORDINGS.is_dir(), reason="no recordings of the DC/OS clients here")
 class TestRecordedOutput:
     @pytest.mark.parametrize("which", ["deploy", "in-progress", "while-uninstalling"])
     def test_a_plan_is_printed_alike(self, which: str) -> None:

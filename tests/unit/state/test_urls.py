@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
 from dcos_tensorflow.state.errors import BadStateUrl
 from dcos_tensorflow.state.urls import SqliteUrl, from_anywhere, parse_state_url
+from dcos_tensorflow.zookeeper_address import ZooKeeperAddress
 
 
 @pytest.mark.parametrize(

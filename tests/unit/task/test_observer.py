@@ -1,5 +1,7 @@
 """What can be seen of a process from outside: its port, its memory, its server's address."""
 
+from __future__ import annotations
+
 import itertools
 import os
 import socket
@@ -11,13 +13,13 @@ from types import SimpleNamespace
 import pytest
 
 from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.task import process_table
 from dcos_tensorflow.task.output.progress import Progress
 from dcos_tensorflow.task.spec import Cluster, ServerCluster
 from dcos_tensorflow.task.supervise import memory, observer, sockets, watchdog
 from dcos_tensorflow.task.supervise.observer import Observer, own_port
 from dcos_tensorflow.task.supervise.watchdog import Limits
 from free_ports import free_port
+from untrusted_input import process_table
 from waiting import eventually
 
 SERVER = ServerCluster({"ps": ("h:1",), "worker": ("h:2", "[::1]:3")}, "worker", 1)

@@ -1,5 +1,7 @@
 """The runner as one file, for any Python from 3.8 on."""
 
+from __future__ import annotations
+
 import ast
 import re
 import subprocess
@@ -44,6 +46,11 @@ def test_it_holds_what_runs_and_reads_the_job_and_the_shared_constants_alone(tmp
         "dcos_tensorflow/core/__init__.py",
         "dcos_tensorflow/core/contract.py",
         "dcos_tensorflow/records.py",
+        "untrusted_input/__init__.py",
+        "untrusted_input/archives.py",
+        "untrusted_input/process_table.py",
+        "untrusted_input/shield.py",
+        "untrusted_input/trees.py",
     }
 
 
@@ -68,13 +75,11 @@ def test_the_guard_of_a_task_holds_nothing_of_its_runner(tmp_path):
         check=True,
     )
     there = set(ended.stdout.split())
-    ours = {name for name in there if name.startswith("dcos_tensorflow.task.")}
+    ours = {name for name in there if re.match(r"(dcos_tensorflow\.task|untrusted_input)\.", name)}
     assert ours == {
-        f"dcos_tensorflow.task.{name}"
-        for name in (
-            *("program", "wrapper_protocol", "process_table"),
-            *("supervise", "supervise.guard", "supervise.shield"),
-        )
+        *(f"dcos_tensorflow.task.{name}" for name in ("program", "wrapper_protocol")),
+        *(f"dcos_tensorflow.task.{name}" for name in ("supervise", "supervise.guard")),
+        *(f"untrusted_input.{name}" for name in ("shield", "process_table")),
     }
     # The largest of the standard library's that the runner needs.
     assert not there & {"dataclasses", "subprocess", "json", "shutil", "http"}

@@ -16,10 +16,10 @@ from starlette.requests import Request
 
 from dcos_tensorflow.api.callers.failed_logins import FailedLogins, network_of
 from dcos_tensorflow.api.callers.trusted_addresses import TrustedAddresses
-from dcos_tensorflow.network.loopback import is_loopback
-from dcos_tensorflow.network.other_pages import is_from_another_page, names_an_address
-from dcos_tensorflow.network.peer import owner_of_peer
 from dcos_tensorflow.records import dataclass
+from untrusted_input.loopback import is_loopback
+from untrusted_input.other_pages import is_from_another_page, names_an_address
+from untrusted_input.peer import owner_of_peer
 
 
 class OpenBinding(ValueError):

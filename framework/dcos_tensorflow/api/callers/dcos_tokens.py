@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import ssl
 import threading
 import time
 import urllib.request
@@ -18,12 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.api.callers.access import Caller, Right
-from dcos_tensorflow.core.json_text import read_json
+from untrusted_input.json_text import read_json
 
 if TYPE_CHECKING:
-    import ssl
-
     from jwt import PyJWK
+
 
 log = logging.getLogger(__name__)
 

@@ -1,5 +1,6 @@
 // The page of an embedded cluster: its agents, services and tasks, the sandboxes, and orders that
 // show what a loss does. Served by the master; it asks Mesos' /state again and again while it is visible.
+import { escaped, partsOf } from "./address.js";
 import { confirmation } from "./confirmation.js";
 import { Connection, Unauthorized } from "./connection.js";
 import { door } from "./door.js";
@@ -159,9 +160,9 @@ function table(tasks) {
       <th scope="row" title=${task.id}>${task.name}</th><td>${task.service}</td><td>${place.get(task.id)?.hostname ?? "–"}</td>
       <td><span class=${`badge ${task.state.slice(5).toLowerCase()}`}>${task.state.slice(5).toLowerCase()}</span></td>
       <td>${task.statuses.at(-1)?.message ?? ""}</td>
-      <td>${place.has(task.id) && html`<a href=${`#/sandbox/${encodeURIComponent(task.id)}/`}>files<span class="hidden"> of ${task.name}</span></a>`}</td>
+      <td>${place.has(task.id) && html`<a href=${`#/sandbox/${escaped(task.id)}/`}>files<span class="hidden"> of ${task.name}</span></a>`}</td>
       <td>${isAlive(task) && html`<button type="button" aria-label=${`Kill ${task.name}`} onClick=${() => act.order(`Kill ${task.name}`,
-        "Its processes end at once (SIGKILL), as if the system had killed them.", `overview/tasks/${encodeURIComponent(task.id)}/kill`)}>Kill</button>`}</td></tr>`)}</tbody></table></div>
+        "Its processes end at once (SIGKILL), as if the system had killed them.", `overview/tasks/${escaped(task.id)}/kill`)}>Kill</button>`}</td></tr>`)}</tbody></table></div>
     ${tasks.length > MOST_ROWS && html`<p class="muted">The newest ${MOST_ROWS} of ${counted(tasks.length, "task")} are listed.</p>`}`}</section>`;
 }
 
@@ -169,7 +170,7 @@ function sandbox(task) {
   const agent = known.agents.find((one) => one.sandboxes[known.task]);
   return html`<p><a href="#/">The cluster</a></p><h2>Sandbox of ${task?.name ?? known.task}</h2>
     ${agent ? html`<${Sandbox} key=${known.task + known.path} link=${agent.link} folder=${agent.sandboxes[known.task]}
-      path=${known.path} here=${`#/sandbox/${encodeURIComponent(known.task)}/`} act=${act} />`
+      path=${known.path} here=${`#/sandbox/${escaped(known.task)}/`} act=${act} />`
     : html`<p class="bad">No agent has it any more.</p>`}`;
 }
 
@@ -187,7 +188,7 @@ function skip(event) {
 }
 
 function turn() {
-  const [view, task = "", ...path] = location.hash.slice(2).split("/").map(decodeURIComponent);
+  const [view, task = "", ...path] = partsOf(location.hash);
   know({ task: view === "sandbox" ? task : "", path: path.join("/"), said: "" });
 }
 

@@ -1,5 +1,6 @@
 // What one task prints, or all of them, live and searchable: the ends of files of their sandboxes, as
 // the API gives them. Lines of several tasks stand in the order in which they were read.
+import { escaped } from "./address.js";
 import { Component, html } from "./html.js";
 import { number } from "./words.js";
 
@@ -87,7 +88,7 @@ export class Logs extends Component {
 
   /** Returns the whole lines that are new. @param {string} task @param {number} most in bytes */
   async #readOne(task, most) {
-    const path = `v1/pod/${encodeURIComponent(task)}/files/${this.state.file}`;
+    const path = `v1/pod/${escaped(task)}/files/${this.state.file}`;
     const { act } = this.props;
     const reader = this.readers.get(task) ?? new Reader();
     this.readers.set(task, reader);

@@ -1,5 +1,6 @@
 // The dashboard: keeps what is known of the service, and shows it anew whenever that changes.
 // The views are functions of what is known; all that is asked and ordered passes through here.
+import { partsOf } from "./address.js";
 import { capacity } from "./capacity.js";
 import { checkpoints } from "./checkpoints.js";
 import { cluster } from "./cluster.js";
@@ -185,17 +186,8 @@ function skip(event) {
 }
 
 function turn() {
-  const [view, argument = ""] = location.hash.slice(2).split("/");
-  know({ view: view || "overview", argument: decoded(argument), said: "" });
-}
-
-/** @param {string} part of an address, which a person may have typed */
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
+  const [view, argument = ""] = partsOf(location.hash);
+  know({ view: view || "overview", argument, said: "" });
 }
 
 addEventListener("hashchange", turn);

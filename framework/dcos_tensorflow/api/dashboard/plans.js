@@ -1,4 +1,5 @@
 // The plans with their phases and steps, and the verbs that steer them.
+import { escaped } from "./address.js";
 import { html } from "./html.js";
 
 const VERBS = [
@@ -17,7 +18,7 @@ export function plans(known, act) {
     ${buttons(act, `plan ${name}`, `v1/plans/${name}`, "")}
     ${plan.phases.map((phase) => html`<details key=${phase.id} open=${phase.status !== "COMPLETE"}>
       <summary>${phase.name} <span class=${`badge ${phase.status}`}>${phase.status}</span></summary>
-      ${buttons(act, `phase ${phase.name}`, `v1/plans/${name}`, `?phase=${encodeURIComponent(phase.id)}`)}
+      ${buttons(act, `phase ${phase.name}`, `v1/plans/${name}`, `?phase=${escaped(phase.id)}`)}
       <ul class="steps">${phase.steps.map((step) => html`<li key=${step.id}><strong>${step.name}</strong>
         <span class=${`badge ${step.status}`}>${step.status}</span> ${step.message}</li>`)}</ul>
     </details>`)}

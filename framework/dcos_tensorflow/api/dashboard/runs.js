@@ -1,4 +1,5 @@
 // The service's runs that are kept, and the curves of one of them over those of this one.
+import { escaped } from "./address.js";
 import { withKept } from "./curves.js";
 import { html } from "./html.js";
 import { charts } from "./overview.js";
@@ -40,7 +41,7 @@ function row(run, job, is_chosen, now) {
 
 /** @param {any} known @param {any} act @param {any} run */
 function compared(known, act, run) {
-  const path = `v1/curves?run=${encodeURIComponent(run.id)}`;
+  const path = `v1/curves?run=${escaped(run.id)}`;
   act.fetch(path, run.id);
   const { body, problem } = known.answers[path] ?? {};
   return html`${problem ? html`<p class="bad">${problem}</p>` : !body ? html`<p role="status">Asking …</p>`

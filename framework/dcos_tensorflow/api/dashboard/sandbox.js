@@ -1,5 +1,6 @@
 // One folder or file of a task's sandbox, by Mesos' file API: to browse, to read, to download.
 // Used by embedded.js, which makes a new one for each path.
+import { escaped } from "./address.js";
 import { Component, html } from "./html.js";
 import { clock, number } from "./words.js";
 
@@ -22,7 +23,7 @@ export class Sandbox extends Component {
 
   #address(verb, more = "") {
     const { link, folder, path } = this.props;
-    return `overview/agents/${link}/files/${verb}?path=${encodeURIComponent(`${folder}/${path}`.replace(/\/$/, ""))}${more}`;
+    return `overview/agents/${link}/files/${verb}?path=${escaped(`${folder}/${path}`.replace(/\/$/, ""))}${more}`;
   }
 
   async #look() {
@@ -61,7 +62,7 @@ export class Sandbox extends Component {
     const { path, here } = this.props;
     const parts = path.split("/").filter(Boolean);
     return html`<nav aria-label="Folders"><ul class="way"><li><a href=${here}>sandbox</a></li>${parts.map((part, i) => html`<li key=${i}>
-      <a href=${here + parts.slice(0, i + 1).map(encodeURIComponent).join("/") + (i < parts.length - 1 || path.endsWith("/") ? "/" : "")} aria-current=${i === parts.length - 1 ? "page" : null}>${part}</a></li>`)}</ul></nav>`;
+      <a href=${here + parts.slice(0, i + 1).map(escaped).join("/") + (i < parts.length - 1 || path.endsWith("/") ? "/" : "")} aria-current=${i === parts.length - 1 ? "page" : null}>${part}</a></li>`)}</ul></nav>`;
   }
 
   render({ here, path }, { problem, files, text, size }) {
@@ -69,7 +70,7 @@ export class Sandbox extends Component {
       <div class="wide" tabindex="0" role="region" aria-label="Files"><table>
         <thead><tr>${["Name", "Size", "Changed", "Mode"].map((title) => html`<th scope="col" key=${title}>${title}</th>`)}</tr></thead>
         <tbody>${files.slice(0, MOST_ROWS).map((file) => html`<tr key=${file.name}>
-          <th scope="row"><a href=${here + [...path.split("/"), file.name].filter(Boolean).map(encodeURIComponent).join("/") + slash(file)}>${file.name}${slash(file)}</a></th>
+          <th scope="row"><a href=${here + [...path.split("/"), file.name].filter(Boolean).map(escaped).join("/") + slash(file)}>${file.name}${slash(file)}</a></th>
           <td>${number(file.size)}</td><td>${clock(file.mtime)}</td><td><code>${file.mode}</code></td></tr>`)}</tbody></table></div>
       ${files.length > MOST_ROWS && html`<p class="muted">The first ${MOST_ROWS} of ${number(files.length)} are listed.</p>`}` : html`
       <p><button type="button" onClick=${() => this.#download()}>Download</button> ${number(size)} bytes${size > PART ? `; the last ${number(PART)} are shown` : ""}</p>

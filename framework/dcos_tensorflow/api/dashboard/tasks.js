@@ -1,4 +1,5 @@
 // The tasks: where each runs, how far it is, how often it began, how it ended; and the gang as a picture.
+import { escaped } from "./address.js";
 import { gang } from "./gang.js";
 import { Component, html } from "./html.js";
 import { incidents } from "./overview.js";
@@ -45,7 +46,7 @@ class Row extends Component {
 
   render({ name, task, since }) {
     return html`<tr>
-    <th scope="row"><a href=${`#/tasks/${encodeURIComponent(name)}`}>${name}</a></th>
+    <th scope="row"><a href=${`#/tasks/${escaped(name)}`}>${name}</a></th>
     <td><span class=${`badge ${task.state}`}>${doing(task)}</span></td>
     <td>${task.hostname ?? "–"}</td><td>${task.attempt}</td><td>${task.failures ?? 0}</td>
     <td>${number(task.report?.progress?.step)}</td>
@@ -78,9 +79,9 @@ function one(known, act, name) {
     ${task.evidence && html`<h4>How it ended</h4><p>${task.evidence.summary}</p>
       <pre tabindex="0">${task.evidence.last_lines.join("\n")}</pre>`}
     ${incidents(known.watched.job.incidents.filter((incident) => incident.task === name))}
-    <p><a href=${`#/logs/${encodeURIComponent(name)}`}>Its logs</a></p>
+    <p><a href=${`#/logs/${escaped(name)}`}>Its logs</a></p>
     <p class="buttons">${VERBS.filter(([verb]) => verb !== (is_paused ? "pause" : "resume")).map(([verb, title, text]) => html`
-      <button type="button" key=${verb} onClick=${() => act.order(`${title} ${name}`, text, `v1/pod/${encodeURIComponent(name)}/${verb}`)}>${title}</button>`)}</p>`;
+      <button type="button" key=${verb} onClick=${() => act.order(`${title} ${name}`, text, `v1/pod/${escaped(name)}/${verb}`)}>${title}</button>`)}</p>`;
 }
 
 /** What the options give a task of its role. */

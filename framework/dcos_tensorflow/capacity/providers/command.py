@@ -30,8 +30,8 @@ from dcos_tensorflow.capacity.provider import (
     is_of,
 )
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.records import dataclass
+from untrusted_input.json_text import read_json
 
 #: How a command says more than that it failed: the numbers of ``sysexits.h``.
 EX_TEMPFAIL = 75

@@ -146,10 +146,10 @@ def _by_its_state(url: str, name: str, why: str, scheduler: str = "") -> _Listed
 
 def _stored_in(url: str) -> Sequence[_Listed]:
     from dcos_tensorflow.client.wording import sentence
-    from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
     from dcos_tensorflow.state.errors import BadStateUrl, StateError
     from dcos_tensorflow.state.urls import parse_state_url
     from dcos_tensorflow.state.zookeeper_services import services_in
+    from dcos_tensorflow.zookeeper_address import ZooKeeperAddress
 
     try:
         place = parse_state_url(url)

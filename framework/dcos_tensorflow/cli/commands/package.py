@@ -83,9 +83,10 @@ def render(
     """Print the package's Marathon app for these options, always as JSON."""
     from dcos_tensorflow.options import load
     from dcos_tensorflow.options.sections.images import with_images
-    from dcos_tensorflow.package.cosmos import RenderError, marathon_app
+    from dcos_tensorflow.package.cosmos import marathon_app
     from dcos_tensorflow.package.definition import PackageError
     from dcos_tensorflow.package.variables import as_package_options, images_in, options_in
+    from local_dcos import RenderError
 
     # The app carries every option, and its counts are those of the package.
     options = load(options_file, overrides=overrides, published_defaults=True)
@@ -141,9 +142,9 @@ def _refuse_local_code(options: Options) -> None:
 def _elsewhere(master: str, state: str) -> dict[str, str]:
     """Return the variables that name another cluster than DC/OS' own. Raises UsageError."""
     from dcos_tensorflow.mesos.address import AddressError, parse_masters
-    from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
     from dcos_tensorflow.state.errors import BadStateUrl
     from dcos_tensorflow.state.urls import parse_state_url
+    from dcos_tensorflow.zookeeper_address import ZooKeeperAddress, ensemble_of
 
     variables = {}
     if master:

@@ -37,7 +37,7 @@ def scheduler(
     --config file. The tasks run on when this process ends.
     """
     from dcos_tensorflow.deploy.daemon import serve
-    from dcos_tensorflow.task.supervise.shield import keep_memory_private
+    from untrusted_input.shield import keep_memory_private
 
     keep_memory_private()
     flags = with_cosmos_wish(settings, os.environ)

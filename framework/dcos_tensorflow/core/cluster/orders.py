@@ -52,12 +52,11 @@ def unit(view: GangView) -> Mapping[str, Any] | None:
 
 def _is_to_stop(view: GangView, record: TaskRecord) -> bool:
     """Say whether a restart under way has yet to stop this member."""
-    concerned = view.job.restart.members
     return (
         record.role in GANG_ROLES
         and not record.held
         and view.job.phase in STOPPED_PHASES
-        and (not concerned or record.name in concerned)
+        and view.job.restart.concerns(record.name)
     )
 
 

@@ -6,6 +6,7 @@ phase to phase along the edges of ``TRANSITIONS``; ``core.restarts`` says when.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
@@ -161,7 +162,7 @@ class Restart:
     """The restart under way, and what the next one is told of those before."""
 
     #: The members it concerns: none of them starts before all of them have stopped. Empty at a
-    #: first start, which concerns everybody.
+    #: first start and at one of a gang that has lost every container: it concerns all.
     members: tuple[str, ...] = ()
     #: Nothing failed: who saves may take the whole grace, the decider first, servers last.
     planned: bool = False
@@ -177,6 +178,14 @@ class Restart:
     #: The plan whose work it is, where that is one that an operator has restarted, or an update;
     #: empty for any other restart.
     plan: str = ""
+
+    @functools.cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self.members)
+
+    def concerns(self, name: str) -> bool:
+        """Say whether it concerns a member; one that names no members concerns them all."""
+        return not self.members or name in self._names
 
 
 @dataclass(frozen=True)

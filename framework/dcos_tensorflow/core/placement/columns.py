@@ -19,9 +19,9 @@ from dcos_tensorflow.core.placement.constraints import (
     number_of,
     refuse_broken,
 )
-from dcos_tensorflow.core.placement.linear_pattern import compiled
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint
 from dcos_tensorflow.records import dataclass
+from untrusted_input.linear_pattern import compiled
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

@@ -25,13 +25,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dcos_tensorflow.core.model.offer import AttributeValue
-from dcos_tensorflow.core.placement.linear_pattern import compiled
 from dcos_tensorflow.core.spec.service_spec import (
     OF_SERVICE,
     REGION_FIELD,
     ConstraintOperator,
     PlacementConstraint,
 )
+from untrusted_input.linear_pattern import compiled
 
 HOSTNAME_FIELDS = ("hostname", "@hostname")
 ZONE_FIELD = "@zone"

@@ -16,7 +16,7 @@ from dcos_tensorflow.core.plans.deploy import deployed_standing, phase_of, step_
 from dcos_tensorflow.core.plans.elements import Plan, PlanStrategy, Status, aggregate
 from dcos_tensorflow.core.plans.standing import Standing, on_its_way, where
 from dcos_tensorflow.core.restarts import update_order
-from dcos_tensorflow.core.restarts.gang_queries import scope
+from dcos_tensorflow.core.restarts.gang_queries import is_started_again, scope
 from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, RoleSpec, UpdateStrategy
 
 _STRATEGIES = {
@@ -108,7 +108,7 @@ def _updating(
     view: GangView, role: RoleSpec, name: str, outdated: frozenset[str], waits: bool
 ) -> Standing:
     if name not in outdated:
-        if name in view.job.restart.members and name not in view.job.membership.absent:
+        if is_started_again(view, name) and name not in view.job.membership.absent:
             return on_its_way(view, name)
         return deployed_standing(view, name)
     record = view.tasks[name]

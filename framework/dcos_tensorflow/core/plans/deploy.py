@@ -27,6 +27,7 @@ from dcos_tensorflow.core.plans.standing import (
     sidecar,
     where,
 )
+from dcos_tensorflow.core.restarts.gang_queries import is_started_again
 from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, MAIN, split_task_name
 
 _GANG = frozenset(str(role) for role in GANG_ROLES)
@@ -190,7 +191,7 @@ def _gang_is_deployed(view: GangView) -> bool:
 def _member(view: GangView, name: str) -> Standing:
     """Return where a member of the gang stands in its first deployment."""
     job, record = view.job, view.tasks.get(name)
-    if _gang_is_deployed(view) or (job.deployed and name not in job.restart.members):
+    if _gang_is_deployed(view) or (job.deployed and not is_started_again(view, name)):
         return _deployed_member(view, name, record)
     if record is not None and record.state is TaskState.FINISHED:
         return Status.COMPLETE, _deployed_message(record)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from dcos_tensorflow.core.cluster.cluster_spec import address_of, recovery_strategy
 from dcos_tensorflow.core.model.controls import DECOMMISSION
-from dcos_tensorflow.core.model.job import STOPPED_PHASES, Outcome
+from dcos_tensorflow.core.model.job import RESTARTING_PHASES, STOPPED_PHASES, Outcome
 from dcos_tensorflow.core.model.report import checkpoint_step_of, step_of
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
@@ -40,6 +40,12 @@ def scope(view: GangView) -> tuple[str, ...]:
     """Return the members that the restart under way concerns; all of them at a first start."""
     concerned = view.job.restart.members
     return view.roster.in_order(concerned) if concerned else view.roster.names
+
+
+def is_started_again(view: GangView, name: str) -> bool:
+    """Say whether the restart under way of a gang that was deployed concerns a member."""
+    job = view.job
+    return job.deployed and job.phase in RESTARTING_PHASES and job.restart.concerns(name)
 
 
 def has_container(record: TaskRecord | None) -> bool:

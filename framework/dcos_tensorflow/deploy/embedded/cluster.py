@@ -1,8 +1,8 @@
 """The embedded cluster as commands use it: one that is left running, or one for a single run.
 
-``local.daemon`` does the work; this decides which cluster a job goes to. A cluster that was started
-for one run lies in the service's folder and is ended with the run. Should the run be killed before
-it could do that, the next run of the service finds the cluster there and carries on with it.
+``embedded_mesos`` does the work; this decides which cluster a job goes to. A cluster that was
+started for one run lies in the service's folder and is ended with the run. Should the run be killed
+before it could do that, the next run of the service finds the cluster there and carries on with it.
 """
 
 from __future__ import annotations
@@ -15,23 +15,30 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
+import embedded_mesos
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.output import say
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory, make_folder
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy.embedded.fitting import check_fits, fits, overcommitted
 from dcos_tensorflow.deploy.embedded.machine import AgentWishes, agents, ports_of
-from dcos_tensorflow.local import daemon
-from dcos_tensorflow.local.background_process import BackgroundProcessError
-from dcos_tensorflow.local.configuration import AgentConfig
-from dcos_tensorflow.local.daemon import ClusterStatus
-from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
-from dcos_tensorflow.task import trees
+from embedded_mesos import (
+    AgentConfig,
+    BackgroundProcessError,
+    ClusterStatus,
+    Credential,
+    Page,
+)
+from untrusted_input import trees
+from untrusted_input.json_text import read_json
 
+#: The name of all that call the clusters of this command: schedulers, operators, the page.
+PRINCIPAL = "dcos-tensorflow"
+#: It shares most of its files with the dashboard of a service.
+PAGE = Page(Path(__file__).parents[2] / "api" / "dashboard", "embedded.html")
 #: In the folder of a cluster that was started for a job: its process id.
 _FOR_JOBS = "for-jobs"
 #: How long the scheduler of a job that has ended has to leave the cluster.
@@ -48,7 +55,7 @@ class Cluster:
     directory: Path
     own: bool
     #: What it asks of its caller.
-    credentials: Credentials
+    credential: Credential
     #: It was there, with the tasks of a run that was killed.
     taken_up: bool = False
     #: What was overcommitted; empty for nothing.
@@ -57,11 +64,11 @@ class Cluster:
     @classmethod
     def at(cls, directory: Path, status: ClusterStatus, *, own: bool, note: str = "") -> Cluster:
         """Return the cluster that runs from a folder."""
-        return cls(status.master, directory, own, status.credentials, note=note)
+        return cls(status.master, directory, own, status.credential, note=note)
 
     def entered_by(self, config: SchedulerConfig) -> SchedulerConfig:
         """Return the configuration of a scheduler that this cluster lets in."""
-        who = self.credentials
+        who = self.credential
         return replace(config, master=self.master, principal=who.principal, secret=who.secret)
 
     @property
@@ -86,7 +93,7 @@ def running(directory: Path) -> ClusterStatus | None:
     if not directory.is_dir():
         return None
     with told_in_a_sentence():
-        found = daemon.status(directory)
+        found = embedded_mesos.status(directory)
     if found is not None and not found.answering:
         raise CliError(
             f"The embedded cluster in {directory} (pid {found.pid}) does not answer; end it with"
@@ -99,13 +106,13 @@ def up(directory: Path, configs: Sequence[AgentConfig], port: int = 0) -> Cluste
     """Start a cluster. Raises CliError."""
     make_folder(directory)
     with told_in_a_sentence():
-        return daemon.up(directory, configs, port=port)
+        return embedded_mesos.up(directory, configs, port=port, page=PAGE, principal=PRINCIPAL)
 
 
 def down(directory: Path) -> bool:
     """End the cluster and all its tasks; False when none ran. Raises CliError."""
     with told_in_a_sentence():
-        return daemon.down(directory)
+        return embedded_mesos.down(directory)
 
 
 def check_of(directory: Path | None, master: str) -> Callable[[], None]:
@@ -117,7 +124,7 @@ def check_of(directory: Path | None, master: str) -> Callable[[], None]:
 
 
 def _check_lives(directory: Path, master: str) -> None:
-    if daemon.running_master(directory) != master:
+    if embedded_mesos.running_master(directory) != master:
         raise CliError(
             f"The embedded cluster in {directory} has ended, and the tasks with it; its log is"
             f" {directory / 'cluster.log'}. The same command starts the job again, from its"
@@ -252,7 +259,7 @@ def _is_empty(found: ClusterStatus) -> bool:
     import urllib.request
 
     try:
-        url, header = f"http://{found.master}/state", found.credentials.header()
+        url, header = f"http://{found.master}/state", found.credential.header()
         request = urllib.request.Request(url, headers=header)
         with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
             return not read_json(answer.read())["frameworks"]

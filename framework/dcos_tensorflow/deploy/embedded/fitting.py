@@ -17,7 +17,7 @@ from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.local.configuration import AgentConfig
+    from embedded_mesos import AgentConfig
 
 #: What tasks can share. A GPU that is not there cannot be shared.
 _SHARED = ("cpus", "mem", "disk")

@@ -11,25 +11,24 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import local_dcos
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.output import say, say_lines, show_json
 from dcos_tensorflow.client.page import show_page
 from dcos_tensorflow.client.wording import amounts, table
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.deploy.embedded import cluster as embedded
 from dcos_tensorflow.deploy.embedded.interpreters import find_tensorflow, folders_near
 from dcos_tensorflow.deploy.embedded.machine import AgentWishes, agents
-from dcos_tensorflow.local.configuration import APPS_ROLE, AgentConfig
-from dcos_tensorflow.local.daemon import ClusterStatus, credential_file
-from dcos_tensorflow.local.dcos import daemon as dcos_daemon
-from dcos_tensorflow.local.dcos.cluster_calls import Login
-from dcos_tensorflow.local.dcos.daemon import DcosStatus
-from dcos_tensorflow.local.dcos.local_dcos import DcosConfig
 from dcos_tensorflow.records import dataclass
+from embedded_mesos import APPS_ROLE, AgentConfig, ClusterStatus, credential_file
+from local_dcos import DcosConfig, DcosStatus, Login
+from untrusted_input.json_text import read_json
 
 _TIMEOUT = 5.0
+#: What ``python -m`` is given.
+_DCOS_PROGRAM = "dcos_tensorflow.deploy.embedded.dcos_integration"
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,9 @@ def up(
     status = found or embedded.up(work.local, agents(wishes, work.local), port)
     with embedded.told_in_a_sentence():
         if dcos is not None:
-            dcos_daemon.up(_dcos_config(work, status, dcos, login))
+            local_dcos.up(_dcos_config(work, status, dcos, login), _DCOS_PROGRAM)
         else:
-            dcos_daemon.follow(_dcos_folder(work), status.master)
+            local_dcos.follow(_dcos_folder(work), status.master, _DCOS_PROGRAM)
     if as_json:
         show_json({**_document(status, work), "started": not already})
         return 0
@@ -86,7 +85,7 @@ def _dcos_config(
     return DcosConfig(
         folder=_dcos_folder(work),
         master=status.master,
-        credential=credential_file(work.local) if status.credentials.principal else None,
+        credential=credential_file(work.local) if status.credential.principal else None,
         port=wishes.port,
         variant=wishes.variant,
         core_cli=wishes.core_cli,
@@ -110,7 +109,7 @@ def _dcos_folder(work: WorkDirectory) -> Path:
 
 
 def _dcos_status(work: WorkDirectory) -> DcosStatus | None:
-    return dcos_daemon.status(_dcos_folder(work))
+    return local_dcos.status(_dcos_folder(work))
 
 
 def status(work: WorkDirectory, *, as_json: bool) -> int:
@@ -129,7 +128,7 @@ def status(work: WorkDirectory, *, as_json: bool) -> int:
 def down(work: WorkDirectory, *, as_json: bool) -> int:
     """End the cluster and its tasks, the local DC/OS and its apps first. Raises CliError."""
     with embedded.told_in_a_sentence():
-        dcos_daemon.down(_dcos_folder(work))
+        local_dcos.down(_dcos_folder(work))
     ended = embedded.down(work.local)
     if as_json:
         show_json({"running": False, "ended": ended})
@@ -145,7 +144,7 @@ def dashboard(directory: Path, *, as_json: bool, with_token: bool, in_browser: b
         raise CliError(f"No embedded cluster runs in {directory}.")
     return show_page(
         f"http://{found.master}/",
-        found.credentials.secret,
+        found.credential.secret,
         asks_for="the cluster's secret",
         as_json=as_json,
         with_token=with_token,
@@ -156,7 +155,7 @@ def dashboard(directory: Path, *, as_json: bool, with_token: bool, in_browser: b
 def running_services(cluster: ClusterStatus) -> dict[str, int]:
     """Return how many tasks each service has on the cluster; empty when the master is silent."""
     try:
-        url, header = f"http://{cluster.master}/state", cluster.credentials.header()
+        url, header = f"http://{cluster.master}/state", cluster.credential.header()
         request = urllib.request.Request(url, headers=header)
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
             frameworks = read_json(answer.read())["frameworks"]

@@ -10,23 +10,18 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.core.spec.resources import Resources
-from dcos_tensorflow.local.configuration import AgentConfig
 from dcos_tensorflow.records import dataclass
+from embedded_mesos import FIRST_PORT, MOST_AGENTS, PORTS_PER_AGENT, AgentConfig, alike
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEGABYTE = 1024 * 1024
-#: Agents have the addresses 127.0.0.1 upwards.
-MAX_AGENTS = 250
-#: Ports that each agent of a cluster gets, from the first that no other one has.
-PORTS_PER_AGENT = 1000
-#: The first port of the cluster that ``local up`` starts, and of those that are one service's.
-FIRST_PORT = 31000
+#: The first port of those clusters that are one service's.
 _FIRST_OWN_PORT = 12000
-_LAST_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -109,8 +104,8 @@ def agents(
     UsageError.
     """
     count = wishes.agents
-    if not 1 <= count <= MAX_AGENTS:
-        raise UsageError(f"--agents must be from 1 to {MAX_AGENTS} (given: {count}).")
+    if not 1 <= count <= MOST_AGENTS:
+        raise UsageError(f"--agents must be from 1 to {MOST_AGENTS} (given: {count}).")
     here = machine(place)
     share = Resources(
         cpus=round(here.cpus / count, 2),
@@ -119,18 +114,15 @@ def agents(
         gpus=here.gpus // count,
     )
     attributes = parse_attributes(wishes.attributes)
-    width = min(PORTS_PER_AGENT, (_LAST_PORT - first_port) // count)
+    like = AgentConfig(
+        cpus=share.cpus if wishes.cpus is None else wishes.cpus,
+        mem=share.mem if wishes.mem is None else wishes.mem,
+        disk=share.disk if wishes.disk is None else wishes.disk,
+        gpus=share.gpus if wishes.gpus is None else wishes.gpus,
+    )
     return tuple(
-        AgentConfig(
-            address=f"127.0.0.{number}",
-            cpus=share.cpus if wishes.cpus is None else wishes.cpus,
-            mem=share.mem if wishes.mem is None else wishes.mem,
-            disk=share.disk if wishes.disk is None else wishes.disk,
-            gpus=share.gpus if wishes.gpus is None else wishes.gpus,
-            ports=(first_port + (number - 1) * width, first_port + number * width - 1),
-            attributes={k: v[(number - 1) % len(v)] for k, v in attributes.items()},
-        )
-        for number in range(1, count + 1)
+        replace(agent, attributes={name: v[turn % len(v)] for name, v in attributes.items()})
+        for turn, agent in enumerate(alike(like, count, first_port))
     )
 
 

@@ -14,7 +14,7 @@ from dcos_tensorflow.core.placement.place import TaskRequest, place
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec
 from dcos_tensorflow.core.spec.volume_spec import VolumeType
-from dcos_tensorflow.local.configuration import AgentConfig
+from embedded_mesos import AgentConfig
 
 
 def check_places(spec: ServiceSpec, cluster: Sequence[AgentConfig]) -> None:

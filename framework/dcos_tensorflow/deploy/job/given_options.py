@@ -17,6 +17,7 @@ from dcos_tensorflow.records import dataclass
 if TYPE_CHECKING:
     from dcos_tensorflow.options import Options
 
+
 #: Where options without a file lie for a scheduler in the background.
 _FILE = "options.json"
 

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dcos_tensorflow.client.errors import CliError, UsageError
-from dcos_tensorflow.job_code import archives
+from untrusted_input import archives
 
 if TYPE_CHECKING:
     from dcos_tensorflow.scheduler.gate import Gate
+
 
 #: Folders that are never part of a job.
 LEFT_OUT = frozenset(

@@ -43,7 +43,6 @@ from dcos_tensorflow.deploy.job.local_data import pack_data, with_local_data
 from dcos_tensorflow.deploy.job.requirements import environments_are_there
 from dcos_tensorflow.deploy.job.seen_code import keras_notes, look
 from dcos_tensorflow.deploy.job.unseen_paths import unseen_paths
-from dcos_tensorflow.job_code.archives import is_archive
 from dcos_tensorflow.options import (
     OptionProblem,
     Options,
@@ -57,9 +56,11 @@ from dcos_tensorflow.options.sections.images import version_of_image
 from dcos_tensorflow.options.sections.role_models import role_options
 from dcos_tensorflow.options.sections.section import GROUP_OF_ROLE
 from dcos_tensorflow.options.sections.service_models import Service
+from untrusted_input.archives import is_archive
 
 if TYPE_CHECKING:
     from dcos_tensorflow.mesos.service_account import ServiceAccount
+
 
 #: Options that name what the embedded cluster does not have.
 _CONTAINER_OPTIONS = ("tf_image", "gpu_tf_image", "containerizer")
@@ -218,33 +219,37 @@ def respecified(
     running: ServiceSpec,
     *,
     local: bool,
+    restarted: bool = False,
 ) -> ServiceSpec:
     """Return the service of changed options, as ``prepare`` made that of the ``running`` one.
 
     Raises OptionsError. Code that lies beside the scheduler was packed when it started: only a
-    scheduler that starts again brings other code.
+    scheduler that starts again brings other code. With ``restarted`` one does, and this one reads
+    nothing of that code for the author of the options.
     """
     spec = with_task_environment(service_spec(options), task_environment(environ))
     try:
         spec = with_batch_places(spec, options.base_directory, local=local)
-        if not local and _manifest(spec) not in ("", _manifest(running)):
+        if not local and not restarted and _manifest(spec) not in ("", _manifest(running)):
             raise UsageError(
                 "batch.inputs.manifest: a file of the scheduler's machine is named when it starts;"
                 " start it again with these options, or put the manifest into S3."
             )
         source = local_source(spec, options.base_directory, local=local)
         if source is not None and spec.job.uri != running.job.uri:
-            raise UsageError(
-                "service.job_url: code on the scheduler's machine is packed when it starts; start"
-                " the scheduler again with these options."
-            )
+            if not restarted:
+                raise UsageError(
+                    "service.job_url: code on the scheduler's machine is packed when it starts;"
+                    " start the scheduler again with these options."
+                )
+            source = None
         check_sum(source, spec.job.sha256)
         packed = directory.artifacts / _PACKED_JOB
         if source is not None and not is_archive(source.name) and packed.is_file():
             source = packed
         code = look(spec, source)
         spec, _ = with_local_data(spec, options, local=local)
-        if not local and _packed(spec) != _packed(running):
+        if not local and not restarted and _packed(spec) != _packed(running):
             raise UsageError(
                 "data: what lies beside the options is packed when the scheduler starts; start it"
                 " again with these options."

@@ -20,13 +20,13 @@ from dcos_tensorflow.deploy.job.job_archive import unpack
 from dcos_tensorflow.deploy.job.requirements import named_tensorflow
 from dcos_tensorflow.job_code import agreement
 from dcos_tensorflow.job_code.agreement import Tasks
-from dcos_tensorflow.job_code.archives import is_archive
 from dcos_tensorflow.job_code.facts import job_strategy, read_facts
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE
-from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.python.contracts import find_contract
 from dcos_tensorflow.task.spec import Job
+from untrusted_input import trees
+from untrusted_input.archives import is_archive
 
 
 def look(spec: ServiceSpec, source: Path | None) -> SeenCode:

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.actions import CollectEvidence
 from dcos_tensorflow.core.model.events import EvidenceFound
 from dcos_tensorflow.core.model.own_error import own_error_of
 from dcos_tensorflow.mesos.agent_files import AgentFiles, Sandbox
+from untrusted_input.json_text import read_json
 
 log = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.report.authentication import signed_headers
+from untrusted_input.json_text import read_json
 
 _MAX_ANSWER_BYTES = 1_000_000
 

@@ -22,7 +22,7 @@ MIN_LENGTH = 6
 T = TypeVar("T")
 
 
-class Overheard:
+class Masking:
     """Masks what ``texts`` returns: the secrets that have been read by now."""
 
     def __init__(self, texts: Callable[[], Iterable[str]]) -> None:

@@ -12,10 +12,10 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.spec.storage_spec import CredentialsReference
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.gate import Gate, GateError
+from untrusted_input.json_text import read_json
 
 log = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ from itertools import islice
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.output import summaries
-from dcos_tensorflow.task.process_table import open_files
+from untrusted_input import trees
+from untrusted_input.process_table import open_files
 
 #: TensorFlow names its event files ``events.out.tfevents.<seconds>.<host>...``.
 NAME_PART = ".tfevents."

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task import trees
+from untrusted_input import trees
 
 #: So many files are named, the others are counted.
 NAMED = 20

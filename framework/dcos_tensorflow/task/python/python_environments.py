@@ -12,7 +12,6 @@ import re
 import sys
 from typing import TYPE_CHECKING, Callable, Dict, Tuple
 
-from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.python.package_installer import Installer, InstallFailed
 from dcos_tensorflow.task.python.python_packages import Base, Wanted, key_of
 from dcos_tensorflow.task.python.shared_copies import (
@@ -23,9 +22,11 @@ from dcos_tensorflow.task.python.shared_copies import (
     own_folder,
     users_folder,
 )
+from untrusted_input import trees
 
 if TYPE_CHECKING:
     from importlib import metadata
+
 
 #: What a machine keeps: above either bound go those that were not used for longest. One with CUDA
 #: takes about 6 GB, one without about 1.5 GB, the requirements of a job mostly much less.

@@ -15,7 +15,7 @@ from typing import Any, Iterator, List, Sequence, Tuple
 
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task import trees
+from untrusted_input import trees
 
 #: The names under which TensorFlow is published.
 TENSORFLOW_NAMES = ("tensorflow", "tensorflow-cpu", "tensorflow-rocm", "tf-nightly")

@@ -18,7 +18,7 @@ import time
 from typing import Callable, List, Tuple
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task import trees
+from untrusted_input import trees
 
 _PARTIAL = ".partial"
 _LOCK = ".lock"

@@ -20,7 +20,7 @@ import time
 from typing import Iterator, Mapping, MutableMapping
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task import trees
+from untrusted_input import trees
 
 _MEMORY = "/dev/shm"
 _PREFIX = ".dcos-tensorflow-"

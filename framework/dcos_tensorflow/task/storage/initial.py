@@ -13,7 +13,6 @@ import shutil
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.storage import layout, snapshot, state_file
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer
@@ -25,6 +24,7 @@ from dcos_tensorflow.task.storage.s3.errors import DamagedCheckpoint, StorageErr
 from dcos_tensorflow.task.storage.s3.location import Location, parse_uri
 from dcos_tensorflow.task.storage.s3.object_store import Listed, ObjectStore
 from dcos_tensorflow.task.storage.s3.objects import ObjectFetch, WantedObject
+from untrusted_input import trees
 
 _MAX_STATE = 1 << 20
 #: Where the files were written is not known: no absolute name in a state file lies below this.

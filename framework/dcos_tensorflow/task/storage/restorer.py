@@ -14,7 +14,6 @@ from dataclasses import field, replace
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.storage import layout, snapshot
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer
@@ -24,12 +23,9 @@ from dcos_tensorflow.task.storage.s3 import download
 from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.disk import write_text
 from dcos_tensorflow.task.storage.s3.download import Download
-from dcos_tensorflow.task.storage.s3.errors import (
-    DamagedCheckpoint,
-    Problem,
-    storage_error,
-)
+from dcos_tensorflow.task.storage.s3.errors import DamagedCheckpoint, Problem, storage_error
 from dcos_tensorflow.task.storage.s3.location import Location
+from untrusted_input import trees
 
 RESTORE_PREFIX = f"{layout.STAGING_PREFIX}restore-"
 

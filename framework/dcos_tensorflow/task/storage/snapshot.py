@@ -16,13 +16,13 @@ import zipfile
 from typing import Dict, Iterator, Mapping, Optional, Tuple
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task import trees
 from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.job_files import open_regular
 from dcos_tensorflow.task.storage import layout, state_file
 from dcos_tensorflow.task.storage.layout import Choice, FileFacts, Listing
 from dcos_tensorflow.task.storage.s3.disk import write_text
 from dcos_tensorflow.task.storage.s3.errors import storage_error
+from untrusted_input import trees
 
 PUBLISH_PREFIX = f"{layout.STAGING_PREFIX}publish-"
 

@@ -13,9 +13,9 @@ import stat
 from typing import IO
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code import archives
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.task.spec import FetchedJob
+from untrusted_input import archives
 
 _BLOCK_BYTES = 1 << 20
 #: More is no job. Bytes.

@@ -15,8 +15,7 @@ import signal
 import socket
 from typing import Callable
 
-from dcos_tensorflow.task import process_table
-from dcos_tensorflow.task.supervise import shield
+from untrusted_input import process_table, shield
 
 #: What the runner's processes have in their environment, with a value of each attempt's own.
 MARK_VARIABLE = "TASK_RUNNER_MARK"
@@ -106,7 +105,7 @@ def _guard(runner: socket.socket, mark: str, folder: str) -> None:
         folder = folder or _received(runner)
         if folder:
             # Now: once the runner is gone, nothing may be left to load it from.
-            from dcos_tensorflow.task import trees
+            from untrusted_input import trees
 
             _received(runner)
         process_table.kill_all(lambda: process_table.marked(mark, {os.getpid()}))

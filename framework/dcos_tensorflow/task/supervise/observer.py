@@ -12,13 +12,13 @@ from typing import Any, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.task import process_table
 from dcos_tensorflow.task.exits.exit_analysis import Verdict
 from dcos_tensorflow.task.output.event_files import EventFiles, Scalar
 from dcos_tensorflow.task.output.progress import Progress
 from dcos_tensorflow.task.spec import Cluster
 from dcos_tensorflow.task.supervise import memory, sockets, watchdog
 from dcos_tensorflow.task.supervise.process import UserProcess
+from untrusted_input import process_table
 
 #: How often the port and the processes are looked at: that reads tables of the whole machine.
 TABLE_SECONDS = 1.0

@@ -18,10 +18,10 @@ import threading
 import time
 from typing import IO, Any, Callable, List, Mapping, Optional, Set, Tuple
 
-from dcos_tensorflow.task import process_table
 from dcos_tensorflow.task.output.logs import BoundedOutput, LineScanner, lines_of
-from dcos_tensorflow.task.supervise.shield import adopts_orphans
 from dcos_tensorflow.task.wrapper_protocol import GO, WORDS_VARIABLE
+from untrusted_input import process_table
+from untrusted_input.shield import adopts_orphans
 
 #: Held by the thread that takes a child's exit status: no other may read our children meanwhile.
 _reaping = threading.Lock()

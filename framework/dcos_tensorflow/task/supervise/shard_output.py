@@ -131,6 +131,6 @@ def _remove(folder: str) -> None:
     except FileNotFoundError:
         return
     except OSError:
-        from dcos_tensorflow.task import trees
+        from untrusted_input import trees
 
         trees.remove(folder)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Iterable, Optional, Set
 
-from dcos_tensorflow.task.process_table import open_files
+from untrusted_input.process_table import open_files
 
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LISTEN = b"0A"

@@ -1,0 +1,1 @@
+"""Calls of schedulers and operators over HTTP: checked, carried out, and answered. Pure."""

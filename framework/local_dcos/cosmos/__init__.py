@@ -1,0 +1,1 @@
+"""Cosmos, the package manager: repositories, options, installing, updating, uninstalling."""

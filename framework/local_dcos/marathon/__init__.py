@@ -1,0 +1,1 @@
+"""Marathon: the apps, their tasks, and a framework of Mesos that runs them."""

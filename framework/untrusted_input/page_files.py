@@ -1,0 +1,40 @@
+"""The files of a page and the headers they are answered with.
+
+Used for a service's dashboard and for the page of an embedded cluster. They hold nothing of any
+service, and so need no token.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+_MEDIA_TYPES = {
+    "css": "text/css",
+    "html": "text/html",
+    "js": "text/javascript",
+    "svg": "image/svg+xml",
+    "txt": "text/plain",
+}
+#: Scripts and styles are those of the package and no others; no page may show this one in a frame.
+#: The browser asks each time whether a file is still the same: a new release is seen at once.
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+        " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-cache",
+}
+
+
+@functools.cache
+def files(folder: Path) -> dict[str, tuple[bytes, str]]:
+    """Return content and media type of every file of a page's folder by its name."""
+    return {
+        file.name: (file.read_bytes(), _MEDIA_TYPES[file.name.rpartition(".")[2]])
+        for file in folder.iterdir()
+        if file.name.rpartition(".")[2] in _MEDIA_TYPES
+    }

@@ -1,0 +1,136 @@
+"""Stock pymesos drives tasks to their end, also in the way of tfmesos."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+
+from embedded_mesos import EmbeddedCluster
+
+MakeCluster = Callable[..., EmbeddedCluster]
+
+# A process of its own: pymesos takes SIGINT and a logger at import.
+_SCHEDULER = """
+import json, sys
+from pymesos import MesosSchedulerDriver, Scheduler
+
+class One(Scheduler):
+    def __init__(self):
+        self.states, self.launched, self.driver = [], False, None
+    def resourceOffers(self, driver, offers):
+        for offer in offers:
+            if self.launched:
+                driver.declineOffer(offer["id"])
+                continue
+            self.launched = True
+            driver.launchTasks(offer["id"], [{
+                "task_id": {"value": "t"}, "agent_id": offer["agent_id"], "name": "t",
+                "command": {"value": "true"},
+                "resources": [
+                    {"name": "cpus", "type": "SCALAR", "scalar": {"value": 0.1}},
+                    {"name": "mem", "type": "SCALAR", "scalar": {"value": 32}},
+                ],
+            }])
+    def statusUpdate(self, driver, update):
+        self.states.append(update["state"])
+        if update["state"] == "TASK_FINISHED":
+            driver.stop()
+
+scheduler = One()
+framework = {"user": "root", "name": "pymesos"}
+master, principal, secret = sys.argv[1:]
+driver = MesosSchedulerDriver(
+    scheduler, framework, master, use_addict=False, principal=principal, secret=secret
+)
+driver.run()
+print(json.dumps(scheduler.states))
+"""
+
+
+def test_stock_pymesos_that_was_told_the_secret_runs_a_task(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(credentials={"tf": "hush"})
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _SCHEDULER, cluster.master, "tf", "hush"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    states = json.loads(done.stdout.splitlines()[-1])
+    assert states == ["TASK_STARTING", "TASK_RUNNING", "TASK_FINISHED"]
+    assert not cluster.core.state.frameworks
+
+
+# As tfmesos does it: tasks tell the scheduler where they listen, and it tells each where all do.
+_MEETING = """
+import json, socket, sys
+from addict import Dict
+from pymesos import MesosSchedulerDriver, Scheduler
+
+SERVER = '''
+import json, socket, sys
+scheduler = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+own = socket.create_server(("127.0.0.1", 0))
+scheduler.sendall(json.dumps([sys.argv[3], own.getsockname()[1]]).encode() + b"\\\\n")
+json.loads(scheduler.makefile().readline())
+'''
+TASKS = ("ps:0", "worker:0", "worker:1")
+
+class Tensors(Scheduler):
+    def __init__(self, address):
+        self.address, self.waiting, self.ended = address, list(TASKS), []
+    def resourceOffers(self, driver, offers):
+        for offer in offers:
+            tasks = []
+            while self.waiting and len(tasks) < 2:
+                name = self.waiting.pop(0)
+                task = Dict()
+                task.task_id.value = task.name = name
+                task.agent_id.value = offer.agent_id.value
+                task.resources = [
+                    Dict(name=kind, type="SCALAR", scalar=Dict(value=value))
+                    for kind, value in (("cpus", 0.1), ("mem", 32))
+                ]
+                task.command.shell = False
+                task.command.value = sys.executable
+                host, port = self.address
+                task.command.arguments = [sys.executable, "-c", SERVER, host, str(port), name]
+                tasks.append(task)
+            driver.launchTasks(offer.id, tasks)
+        if not self.waiting:
+            driver.suppressOffers()
+    def statusUpdate(self, driver, update):
+        if update.state == "TASK_FINISHED":
+            self.ended.append(update.task_id.value)
+        if len(self.ended) == len(TASKS):
+            driver.stop()
+
+meeting = socket.create_server(("127.0.0.1", 0))
+scheduler = Tensors(meeting.getsockname())
+framework = Dict(user="root", name="tensors", hostname=socket.gethostname())
+driver = MesosSchedulerDriver(scheduler, framework, sys.argv[1], use_addict=True)
+driver.start()
+met = [meeting.accept()[0] for _ in TASKS]
+cluster = dict(json.loads(one.makefile().readline()) for one in met)
+for one in met:
+    one.sendall(json.dumps(cluster).encode() + b"\\n")
+driver.join()
+print(json.dumps([sorted(cluster), sorted(scheduler.ended)]))
+"""
+
+
+def test_tasks_meet_at_a_scheduler_as_those_of_tfmesos_do(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster()
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _MEETING, cluster.master],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    tasks = ["ps:0", "worker:0", "worker:1"]
+    assert json.loads(done.stdout.splitlines()[-1]) == [tasks, tasks]

@@ -1,0 +1,73 @@
+"""A scheduler as its API sees it (``api.source.StateSource``): a test says what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.core.model.events import Event
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
+from dcos_tensorflow.options import load, service_spec
+
+
+class Source:
+    """A source whose state is set by the test and whose events are kept for it."""
+
+    def __init__(self, directory: Path | None = None, state: ServiceState | None = None) -> None:
+        """``directory`` holds the artifacts; without one there are none."""
+        self.current = state
+        self.events: list[Event] = []
+        self.options: Mapping[str, Any] = {}
+        self.stored: Mapping[str, ServiceSpec] = {}
+        self.directory = directory
+        self.failure: Exception | None = None
+        #: Files of sandboxes by agent, task and name; an exception is raised in their place.
+        self.files: dict[tuple[str, str, str], bytes | Exception] = {}
+
+    def state(self) -> ServiceState | None:
+        if self.failure is not None:
+            raise self.failure
+        return self.current
+
+    def submit(self, event: Event) -> None:
+        self.events.append(event)
+
+    def refused_options(self) -> Mapping[str, Any]:
+        return {}
+
+    def configuration(self) -> Mapping[str, Any]:
+        return self.options
+
+    def leader(self) -> str:
+        return ""
+
+    def change_configuration(
+        self, options: Mapping[str, Any], *, restarted: bool = False
+    ) -> ServiceSpec:
+        return service_spec(load(options))
+
+    def options_in_force(self) -> Mapping[str, Any] | None:
+        return self.options or None
+
+    def secret_texts(self) -> frozenset[str]:
+        return frozenset()
+
+    def configurations(self) -> Mapping[str, ServiceSpec]:
+        return self.stored
+
+    def artifact(self, name: str) -> Path | None:
+        # Like the scheduler's: what was published is known by its name, and nothing else is.
+        found = self.directory.iterdir() if self.directory is not None else ()
+        files = (path for path in found if path.is_file() and not path.is_symlink())
+        return {path.name: path for path in files}.get(name)
+
+    def read_file(
+        self, agent_id: str, task_id: str, file: str, offset: int, length: int
+    ) -> FilePart:
+        found = self.files.get((agent_id, task_id, file), FileNotFound("there is no such file"))
+        if isinstance(found, Exception):
+            raise found
+        return FilePart(offset, found[offset : offset + length], len(found))

@@ -1,0 +1,70 @@
+"""Which processes are the user's."""
+
+import os
+import subprocess
+
+from untrusted_input.process_table import (
+    Process,
+    belonging,
+    below,
+    only_children,
+    read_process,
+)
+
+
+def pids(processes, first, spared=frozenset()):
+    return {process.pid for process in belonging(processes, set(first), set(spared))}
+
+
+def test_descendants_belong():
+    table = [Process(2, 1, 2, 2, "S"), Process(3, 2, 2, 2, "S"), Process(4, 3, 2, 2, "S")]
+    assert pids(table, {2}) == {2, 3, 4}
+
+
+def test_members_of_its_group_belong_when_their_parent_is_gone():
+    table = [Process(3, 1, 2, 2, "S")]
+    assert pids(table, {2}) == {3}
+
+
+def test_members_of_its_session_belong_in_a_group_of_their_own():
+    table = [Process(2, 1, 2, 2, "S"), Process(9, 1, 9, 2, "S")]
+    assert pids(table, {2}) == {2, 9}
+
+
+def test_strangers_do_not_belong():
+    table = [Process(2, 1, 2, 2, "S"), Process(7, 1, 7, 7, "S")]
+    assert pids(table, {2}) == {2}
+
+
+def test_spared_processes_and_what_they_lead_do_not_belong():
+    table = [Process(2, 1, 2, 2, "S"), Process(5, 1, 5, 5, "S"), Process(6, 5, 5, 5, "S")]
+    assert pids(table, {2, 5}, {5}) == {2}
+
+
+def test_zombies_are_dead_already():
+    assert pids([Process(2, 1, 2, 2, "Z"), Process(3, 2, 2, 2, "S")], {2}) == {3}
+
+
+def test_a_shell_and_what_it_waits_for_are_a_chain():
+    table = [Process(2, 1, 2, 2, "S"), Process(3, 2, 2, 2, "S"), Process(4, 3, 2, 2, "T")]
+    assert only_children(table, 2) == [2, 3, 4]
+
+
+def test_the_chain_ends_where_there_are_several():
+    table = [Process(3, 2, 2, 2, "S"), Process(4, 2, 2, 2, "S"), Process(5, 4, 2, 2, "Z")]
+    assert only_children(table, 2) == [2]
+    assert only_children(table, 4) == [4]
+
+
+def test_parents_come_before_what_they_have_started():
+    table = [Process(4, 3, 2, 2, "S"), Process(3, 2, 2, 2, "S"), Process(7, 1, 7, 7, "S")]
+    assert [process.pid for process in below(table, 2)] == [3, 4]
+
+
+def test_a_process_is_told_from_a_later_one_of_its_id_by_its_start():
+    with subprocess.Popen(["true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        mine, ended = read_process(os.getpid()), read_process(child.pid)
+    assert (mine.ended, ended.ended) == (False, True)
+    assert 0 < mine.started <= ended.started
+    assert read_process(child.pid) is None
