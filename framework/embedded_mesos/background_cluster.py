@@ -170,8 +170,8 @@ def background_of(state_dir: Path, program: str = _PROGRAM) -> BackgroundProcess
 def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] | None = None) -> None:
     """Run the cluster of ``state_dir`` until SIGTERM or SIGINT, or until the folder is gone.
 
-    What it is made of comes by standard input. Without that there is nothing to run: whoever
-    started the process has gone away, or has found that no cluster is needed.
+    What it is made of comes by standard input. Without that there is nothing to run: the parent
+    has gone away, or has found that no cluster is needed.
     """
     from embedded_mesos.cluster import EmbeddedCluster
 
