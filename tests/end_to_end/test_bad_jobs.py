@@ -1,4 +1,4 @@
-"""Bad options, bad jobs, wishes nobody can fulfil: each gets its sentence, and nothing hangs."""
+"""Bad options, bad jobs, impossible wishes: each gets its sentence, and nothing hangs."""
 
 from __future__ import annotations
 

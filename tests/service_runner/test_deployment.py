@@ -114,7 +114,7 @@ def test_a_failed_tick_is_told_with_all_others(runner: ServiceRunner) -> None:
 
 
 def test_a_launch_that_no_tick_names_fails_the_run(runner: ServiceRunner) -> None:
-    with pytest.raises(TicksFailed, match="nobody expected that it launched ps-0"):
+    with pytest.raises(TicksFailed, match="it was not expected that it launched ps-0"):
         runner.run(JOB, Send.register(), Send.offers(), Expect.plan("deploy", IN_PROGRESS))
 
 

@@ -1,7 +1,7 @@
 """Histories in which members end with 0 while the job goes on, among all that goes wrong in any.
 
 A server may be waited for in vain, and the others of a gang that steps together may fail of such an
-end: the job ends with that, or all are there again when somebody starts again. ``python
+end: the job ends with that, or all are there again when a task starts again. ``python
 tests/simulation/ending_history.py SEED`` prints one of them.
 """
 

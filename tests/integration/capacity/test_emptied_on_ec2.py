@@ -1,4 +1,4 @@
-"""Before EC2 ends a machine, the master offers it to nobody any more."""
+"""Before EC2 ends a machine, the master offers it to no framework any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ZooKeeper by TLS: the state lies there as otherwise, and nobody else is taken for the servers."""
+"""ZooKeeper by TLS: the state lies there as otherwise, and no other server is taken for it."""
 
 from __future__ import annotations
 

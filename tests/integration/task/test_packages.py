@@ -42,7 +42,7 @@ def wheels(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def offline(tmp_path: Path, wheels: Path) -> dict[str, str]:
-    """The variables of a task that finds packages in a folder, and asks nobody else."""
+    """The variables of a task that finds packages in a folder, and asks no index."""
     return {
         "HOME": str(tmp_path),
         "PIP_CONFIG_FILE": os.devnull,

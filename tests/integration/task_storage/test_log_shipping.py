@@ -121,7 +121,7 @@ def test_what_a_killed_runner_left_is_shipped_by_the_next(shipping, s3):
     killed.spool.append("stdout", b"left behind\n")
     after = shipping.shipper()
     after.spool.append("stdout", b"and on\n")
-    assert after.finish(10.0) is False  # Nobody has shipped: there was no thread.
+    assert after.finish(10.0) is False  # Nothing was shipped: there was no thread.
     after = shipping.shipper()
     assert after.ship_all()
     assert text_of(s3) == "left behind\nand on\n"

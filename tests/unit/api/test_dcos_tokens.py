@@ -168,7 +168,7 @@ class TestKeys:
             try:
                 return next(answers)
             except StopIteration:
-                raise OSError("nobody answers") from None
+                raise OSError("no server answers") from None
 
         monkeypatch.setattr(service, "_fetched", fetched)
         logins = DcosTokens(service, ["alice"])

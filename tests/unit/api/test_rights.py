@@ -92,7 +92,7 @@ class TestGuessing:
         self, source: Any, client_of: Any, clock: Clock, read_token: str
     ) -> None:
         source.current = running()
-        token = "operators-token" if not read_token else "a token that nobody finds by trying"
+        token = "operators-token" if not read_token else "a token that is not found by trying"
         client = client_of(access=Access(token, read_token, failures=FailedLogins(clock)))
         right = {"authorization": f"Bearer {read_token or token}"}
         for _ in range(TRIES):

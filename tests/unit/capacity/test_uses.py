@@ -87,7 +87,7 @@ def test_a_provider_without_a_clock_is_gone_by_with_ours() -> None:
     ("machine", "is_free"),
     [
         pytest.param(TAKEN, True, id="taken back by its provider"),
-        pytest.param(replace(TAKEN, taken_back=False), False, id="ended by somebody else"),
+        pytest.param(replace(TAKEN, taken_back=False), False, id="ended by a user"),
     ],
 )
 def test_the_first_hour_is_free_of_a_spot_machine_that_was_taken_back(

@@ -1,4 +1,4 @@
-"""Nobody is late who could not be heard: while there is no master, and after a pause of our own."""
+"""No answer is late that could not be heard: without a master, and after a pause of our own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A member that ends with 0 while the others need it: named, counted, and nobody waits for it."""
+"""A member that ends with 0 while the others need it: named, counted, and waited for no more."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ def test_a_volume_that_was_given_up_is_destroyed_when_its_agent_is_back():
 
 
 def replaced_before_its_agent_was_heard_of():
-    """Return a scheduler, and the agent that launches a task which nobody waits for any more."""
+    """Return a scheduler, and the agent that launches a task which is not waited for any more."""
     scheduler = begun(with_volumes(), room_for_one_each(3))
     agent_id = lose_agent_of(scheduler, "worker-1")
     scheduler.run(2)

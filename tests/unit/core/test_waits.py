@@ -1,4 +1,4 @@
-"""Whoever waits while the job runs is told of, and a gang that does nothing starts again."""
+"""A task that waits while the job runs is shown, and a gang that does nothing starts again."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_without_a_subscription_nobody_is_too_late():
 @pytest.mark.parametrize(
     "changes",
     [{"strategy": Strategy.AUTO}, {"idle_seconds": 0.0}],
-    ids=["nobody knows the strategy", "the option says never"],
+    ids=["the strategy is not known", "the option says never"],
 )
 def test_a_standstill_that_may_be_wanted_is_told_of_and_left_alone(changes):
     asked = {"ps": 0, "worker": 1, "strategy": MWMS, "idle_seconds": IDLE_SECONDS, **changes}

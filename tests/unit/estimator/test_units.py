@@ -42,7 +42,7 @@ class Told:
 
     def __call__(self) -> str:
         if self.away:
-            raise CliError("nobody answers")
+            raise CliError("no scheduler answers")
         self.times += 1
         return f"drawn {self.times}"
 

@@ -1,4 +1,4 @@
-"""What known vulnerabilities do to lint, and what it says where nobody can be asked."""
+"""What known vulnerabilities do to lint, and what it says where no server can be asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By what a service whose state was lost knows its own former life, and nobody else's."""
+"""By what a service whose state was lost knows its own former life, and no other's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lease: orders are given only while nobody else can lead."""
+"""The lease: orders are given only while no other scheduler can lead."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def measured(*told, path="", spans=(1, 3, 9)):
 
 
 def attempt(*told, path, spans=(1, 3, 9)):
-    """Play one attempt of a unit that tells this; how it ends nobody sees."""
+    """Play one attempt of a unit that tells this; how it ends is not seen."""
     kept = Measured(Measure("auc", spans), path, print)
     known = kept.before
     for one in told:

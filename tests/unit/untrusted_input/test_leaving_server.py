@@ -1,4 +1,4 @@
-"""A server that stops while somebody connects to it."""
+"""A server that stops while a client connects to it."""
 
 from __future__ import annotations
 
