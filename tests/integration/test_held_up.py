@@ -121,7 +121,7 @@ def has_ended_while_dripping(connection: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("server", ["api", "master"])
-def test_whoever_asks_is_answered_whatever_many_ask_nothing(
+def test_a_request_is_answered_beside_many_silent_connections(
     server: str, request: pytest.FixtureRequest
 ) -> None:
     address = request.getfixturevalue(server)
@@ -171,7 +171,7 @@ def test_clients_that_rest_hold_no_place_of_others(api: str) -> None:
         assert health(api) == 200
 
 
-def test_whoever_takes_no_answer_holds_nobody_elses_place(much: str) -> None:
+def test_a_client_that_takes_no_answer_holds_no_other_place(much: str) -> None:
     with ExitStack() as stack:
         for _ in range(5 * FEW):
             connection = stack.enter_context(connected(much))

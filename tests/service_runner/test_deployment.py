@@ -78,7 +78,7 @@ def test_nothing_is_launched_before_the_whole_gang_has_a_place(runner: ServiceRu
     )
 
 
-def test_offers_that_help_nobody_are_declined_with_the_reason(runner: ServiceRunner) -> None:
+def test_offers_that_help_no_task_are_declined_with_the_reason(runner: ServiceRunner) -> None:
     runner.run(
         JOB,
         Send.register(),

@@ -264,7 +264,7 @@ def test_a_decommission_waits_for_an_agent_that_is_away(
     )
 
 
-def test_a_task_that_nobody_knows_is_killed(runner: ServiceRunner, deployed: Carried) -> None:
+def test_an_unknown_task_is_killed(runner: ServiceRunner, deployed: Carried) -> None:
     runner.run(
         JOB,
         Send.register(),

@@ -56,7 +56,7 @@ def ask(port: int, of: str, method: str, path: str, headers: dict[str, str]) -> 
 
 
 @pytest.mark.parametrize("claims", CLAIMS, ids=lambda one: "+".join(one) or "nothing")
-def test_nobody_else_reads_or_orders_anything(
+def test_no_other_client_reads_or_orders_anything(
     source: Source, port: int, claims: dict[str, str]
 ) -> None:
     asked = {

@@ -289,7 +289,7 @@ def test_a_permission_that_a_fleet_misses_is_named(
         ec2.shortage = before
 
 
-def test_nobody_at_the_address_is_an_error_for_later(spec: Ec2Spec) -> None:
+def test_no_server_at_the_address_is_an_error_for_later(spec: Ec2Spec) -> None:
     gone = Ec2Server()
     gone.close()
     with pytest.raises(ProviderError, match="EC2 cannot be asked: Could not connect") as caught:

@@ -47,7 +47,7 @@ def sandbox(cluster: EmbeddedCluster) -> Path:
     return found
 
 
-def test_a_task_reads_a_secret_file_that_nobody_else_may(
+def test_a_task_reads_a_secret_file_that_no_other_user_may(
     make_cluster: MakeCluster, tmp_path: Path
 ) -> None:
     cluster = make_cluster()

@@ -169,7 +169,7 @@ def test_a_task_that_ends_meanwhile_leaves_nothing_half(start, tmp_path, offline
         assert other.wait() == 0, other.text("stderr")
 
 
-def test_a_folder_of_somebody_else_is_not_used(start, tmp_path, offline):
+def test_a_folder_of_another_user_is_not_used(start, tmp_path, offline):
     packages = wants(tmp_path, "shapes")
     other = tmp_path / "theirs"
     other.mkdir()

@@ -244,7 +244,7 @@ def shipped_part(folder, text):
     return spool.next_part()
 
 
-def test_a_group_that_somebody_removed_is_made_again(log_client, tmp_path):
+def test_a_group_that_was_removed_is_made_again(log_client, tmp_path):
     retrier = Retrier(Gate(), Backoff(0.001, 0.01, 1))
     sink = CloudWatchSink(log_client, retrier, "removed", "stream", lambda seconds: None)
     sink.ship(shipped_part(tmp_path / "1", b"before\n"))

@@ -104,7 +104,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("token", FORGED.values(), ids=FORGED)
-def test_a_forged_token_is_nobodys(logins: DcosTokens, token: str) -> None:
+def test_a_forged_token_does_not_count(logins: DcosTokens, token: str) -> None:
     assert logins.caller(token) is None
 
 

@@ -126,7 +126,7 @@ class TestGuessing:
         assert len(failures._buckets) == MOST_PEERS
         assert failures.wait_seconds(MOST_PEERS + 499) > 0
 
-    def test_whoever_has_waited_long_enough_is_forgotten(self, clock: Clock) -> None:
+    def test_a_peer_that_has_waited_long_enough_is_forgotten(self, clock: Clock) -> None:
         failures = FailedLogins(clock)
         failures.note("10.0.0.1")
         clock.now += failed_logins.SECONDS_A_TRY

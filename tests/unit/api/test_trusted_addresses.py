@@ -52,7 +52,7 @@ def test_an_address_of_ipv4_is_the_same_on_a_socket_of_ipv6(
     assert trusted.has("::ffff:10.0.0.1")
 
 
-def test_a_name_that_is_unknown_lets_nobody_in(trusted: TrustedAddresses) -> None:
+def test_an_unknown_name_lets_no_client_in(trusted: TrustedAddresses) -> None:
     assert not trusted.has("10.0.0.1")
 
 

@@ -170,7 +170,7 @@ def test_what_is_too_large_to_be_stored_ends_nothing_and_is_told(loop, recorder)
     assert loop.exit is None
 
 
-def test_nothing_is_bought_for_whoever_waits_while_something_cannot_be_stored(loop):
+def test_nothing_is_bought_for_a_waiting_gang_while_something_cannot_be_stored(loop):
     loop.submit(events.Registered("f", "m"))
     loop.start()
     eventually(lambda: waiting(loop.state, NOW, 1))
