@@ -203,8 +203,9 @@ class Runner:
         kind, facts = self._found.contract, read_facts(self._found, self._sandbox)
         tasks = tasks_of(self._spec, self._inherited)
         agreement.check(kind, facts, tasks)
-        for doubt in agreement.doubts(kind, facts, tasks):
-            self.log(doubt)
+        guess = [self._found.guess] if self._found.guess else []
+        for told in (*guess, *agreement.doubts(kind, facts, tasks)):
+            self.log(told)
         self._strategy = job_strategy(self._found, facts)
         coordinated = self._strategy == PARAMETER_SERVER and tasks.chiefs and tasks.servers
         if coordinated and self._spec.role in contract.WORKER_ROLES:

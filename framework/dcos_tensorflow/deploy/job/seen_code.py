@@ -50,7 +50,8 @@ def look(spec: ServiceSpec, source: Path | None) -> SeenCode:
         except JobUnusable as error:
             text = f"{error}; {error.hint}" if error.hint else str(error)
             raise UsageError(sentence(f"the job in {source} cannot run: {text}")) from error
-    told = agreement.doubts(found.contract, facts, tasks)
+    guess = (found.guess,) if found.guess else ()
+    told = (*guess, *agreement.doubts(found.contract, facts, tasks))
     return SeenCode(found.contract, job_strategy(found, facts), facts, told, named)
 
 
