@@ -139,6 +139,12 @@ def _missing_roles(facts: Facts, tasks: Tasks) -> Iterator[Tuple[str, str]]:
 def _doubts(kind: str, facts: Facts, tasks: Tasks) -> Iterator[str]:
     if kind == contract.CONTRACT_FUNCTION:
         return
+    if facts.tf_config is not None:
+        yield (
+            f"{facts.tf_config.place} assigns TF_CONFIG in place of the one that each task finds:"
+            " tasks then listen on ports that are not theirs, and wait for tasks that do not run;"
+            " leave TF_CONFIG as you find it."
+        )
     training = tasks.chiefs + tasks.workers
     alike = facts.is_plain and facts.variables.isdisjoint(tasks.variables)
     if alike and training > 1 and not tasks.servers and not tasks.independent:

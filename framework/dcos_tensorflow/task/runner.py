@@ -207,6 +207,7 @@ class Runner:
         for told in (*guess, *agreement.doubts(kind, facts, tasks)):
             self.log(told)
         self._strategy = job_strategy(self._found, facts)
+        self._starts.tf_config_at = facts.tf_config.place if facts.tf_config else ""
         coordinated = self._strategy == PARAMETER_SERVER and tasks.chiefs and tasks.servers
         if coordinated and self._spec.role in contract.WORKER_ROLES:
             # It serves: where only the code tells the strategy, the scheduler could not say so.

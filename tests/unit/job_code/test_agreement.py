@@ -168,3 +168,12 @@ def test_a_strategy_in_a_function_is_refused_where_its_server_would_be_a_second_
     assert refused.startswith("main(server, log_dir, context) of job.py is called with a server")
     assert "service.job_contract to script" in refused
     assert judged(function, workers=1) == ("", "")
+
+
+@pytest.mark.parametrize("tasks", [{"workers": 1}, {"workers": 2}])
+def test_code_that_assigns_tf_config_is_doubted_where_it_does_so(judged, tasks):
+    source = f"import os\nos.environ['TF_CONFIG'] = '{{}}'\n{MIRRORED}"
+    refused, doubted = judged(source, **tasks)
+    assert refused == ""
+    assert doubted.startswith("job.py:2 assigns TF_CONFIG in place of the one that each task finds")
+    assert "leave TF_CONFIG as you find it" in doubted

@@ -58,6 +58,38 @@ def test_what_the_code_asks_of_its_machine_is_told_with_what_to_do(line, hint):
     assert hint in report.hint
 
 
+NO_SERVER = "tensorflow.python.framework.errors_impl.UnknownError: Could not start gRPC server"
+#: As TensorFlow 2.21 prints it; 2.15 names no port.
+NO_PORT = (
+    "E0000 00:00:1795773587.695753   25188 add_port.cc:83] Failed to add port to server: No address"
+    " added out of total 1 resolved for '0.0.0.0:{}'"
+)
+
+
+def test_a_port_that_is_taken_and_none_of_the_tasks_is_the_codes_own_error():
+    report = verdict(1, NO_PORT.format(12345), *TRACEBACK, NO_SERVER, grpc_port=31000)
+    assert (report.exit_code, report.exit_class) == (1, ExitClass.USER_ERROR)
+    assert "port 12345, which is taken on this machine and is not the task's own, 31000" in (
+        report.summary
+    )
+    assert report.hint == "leave TF_CONFIG as you find it: it has the task's own port"
+    assert report.error.line == 3
+
+
+def test_a_port_that_no_line_names_is_not_the_tasks_where_the_code_assigns_tf_config():
+    report = verdict(1, *TRACEBACK, NO_SERVER, grpc_port=31000, tf_config_at="job.py:2")
+    assert report.exit_class is ExitClass.USER_ERROR
+    assert "on a port, which is taken" in report.summary
+    assert report.summary.endswith("the task's own, 31000: job.py:2 assigns TF_CONFIG")
+
+
+@pytest.mark.parametrize("tf_config_at", ["", "job.py:2"])
+def test_the_tasks_own_port_that_is_taken_is_no_error_of_the_code(tf_config_at):
+    lines = (NO_PORT.format(31000), *TRACEBACK, NO_SERVER)
+    report = verdict(1, *lines, grpc_port=31000, tf_config_at=tf_config_at)
+    assert (report.exit_code, report.exit_class) == (75, ExitClass.PORT_TAKEN)
+
+
 def test_a_port_that_is_taken_has_its_own_exit_code():
     line = "tensorflow.python.framework.errors_impl.UnknownError: Could not start gRPC server"
     report = verdict(1, *TRACEBACK, line, grpc_port=31000)

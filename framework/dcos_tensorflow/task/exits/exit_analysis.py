@@ -14,7 +14,12 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.exits.exit_class import ExitClass
-from dcos_tensorflow.task.exits.known_failures import Rule, first_match
+from dcos_tensorflow.task.exits.known_failures import (
+    PORT_IS_TAKEN,
+    Rule,
+    first_match,
+    listened_port,
+)
 from dcos_tensorflow.task.output.left_files import LeftFiles
 from dcos_tensorflow.task.output.tracebacks import MAX_ERROR, Raised, failure_of, header_of, raised
 
@@ -44,7 +49,8 @@ class Ending:
     watchdog killed it. ``out_of_memory`` says that the kernel has killed for want of memory while
     it ran. ``contract`` is the one it ran by, empty when it never ran. ``step`` is the newest that
     it has told. ``sandbox`` is where it ran, ``python`` the one that ran it, and ``tensorflow`` the
-    version that is installed there, empty where none is known.
+    version that is installed there, empty where none is known. ``tf_config_at`` is where the code
+    assigns TF_CONFIG, empty where it leaves it as it is.
     """
 
     return_code: int
@@ -57,6 +63,7 @@ class Ending:
     sandbox: str = ""
     python: str = ""
     tensorflow: str = ""
+    tf_config_at: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,7 @@ _OF_OTHERS = re.compile(
     r"[Cc]onnect|[Tt]imeout|^(?:URLError|gaierror|BrokenPipeError|AbortedError|CancelledError"
     r"|DeadlineExceededError|Unavailable\w*)$"
 )
+_LEAVE_TF_CONFIG = "leave TF_CONFIG as you find it: it has the task's own port"
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 _REMOTE = re.compile(r"remote target /job:(\w+)/replica:\d+/task:(\d+)")
 _IMPORTING = re.compile(r"^task-runner: importing (\S+) failed$")
@@ -144,7 +152,10 @@ def analyse(ending: Ending, lines: Sequence[str]) -> ExitReport:
     else:
         failure = failure_of(lines)
         found = None if code in _KILLED else first_match(failure, lines)
-        if found is not None:
+        other_port = _other_port(ending, lines) if found and found[0] is PORT_IS_TAKEN else ""
+        if other_port:
+            exit_class, summary, hint = ExitClass.USER_ERROR, other_port, _LEAVE_TF_CONFIG
+        elif found is not None:
             rule, match = found
             exit_class, exit_code = _class_of(rule, known, exit_code)
             values = _values(ending, failure, rule, match, known)
@@ -166,6 +177,22 @@ def _class_of(rule: Rule, known: Optional[Raised], exit_code: int) -> Tuple[Exit
     if rule.permanent and (known is None or re.search(rule.pattern, known.error)):
         return ExitClass.JOB_UNUSABLE, contract.EXIT_JOB_UNUSABLE
     return rule.exit_class, exit_code if rule.exit_code is None else rule.exit_code
+
+
+def _other_port(ending: Ending, lines: Sequence[str]) -> str:
+    """Return what is told of a taken port that is none of the task's; empty for the task's own.
+
+    Another port for the task would not mend that: the code has chosen the one that is taken.
+    """
+    port, own = listened_port(lines), ending.grpc_port
+    if port == own != 0 or not (ending.tf_config_at or (port and own)):
+        return ""
+    listened = f"port {port}" if port else "a port"
+    why = f"{ending.tf_config_at} assigns TF_CONFIG" if ending.tf_config_at else "the code chose it"
+    return (
+        f"TensorFlow could not listen on {listened}, which is taken on this machine and is not the"
+        f" task's own{f', {own}' if own else ''}: {why}"
+    )
 
 
 def _values(

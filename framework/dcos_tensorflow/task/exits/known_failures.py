@@ -40,15 +40,17 @@ class Rule:
 _IN_THE_PYTHON = "in the Python that runs the task, {python}"
 _LEGACY = f"install {{tf_keras}} {_IN_THE_PYTHON} and set service.legacy_keras"
 
+PORT_IS_TAKEN = Rule(
+    r"Could not start gRPC server",
+    ExitClass.PORT_TAKEN,
+    "TensorFlow could not listen on port {port}: it is taken on this machine",
+    "the task is started again on another port; nothing is to be done unless it repeats",
+    contract.EXIT_PORT_TAKEN,
+)
+
 #: The order matters: causes before what they entail.
 RULES: Tuple[Rule, ...] = (
-    Rule(
-        r"Could not start gRPC server",
-        ExitClass.PORT_TAKEN,
-        "TensorFlow could not listen on port {port}: it is taken on this machine",
-        "the task is started again on another port; nothing is to be done unless it repeats",
-        contract.EXIT_PORT_TAKEN,
-    ),
+    PORT_IS_TAKEN,
     Rule(
         r"No module named '?tensorflow'?(?!\w|\.)",
         ExitClass.JOB_UNUSABLE,
@@ -230,6 +232,16 @@ RULES: Tuple[Rule, ...] = (
         "look at the task that failed first; this one only noticed it",
     ),
 )
+
+
+#: How TensorFlow names the address on which it could not listen, from 2.16 on.
+_LISTENED = re.compile(r"No address added out of total \d+ resolved for '\S*:(\d+)'")
+
+
+def listened_port(printed: Sequence[str]) -> int:
+    """Return the port on which TensorFlow could not listen; 0 where no line says which."""
+    found = next(filter(None, map(_LISTENED.search, reversed(printed))), None)
+    return int(found.group(1)) if found else 0
 
 
 def first_match(
