@@ -255,6 +255,55 @@ def test_what_is_not_the_codes_own_is_not_told_as_an_error_of_it(code, line):
     assert verdict(code, *TRACEBACK, line).error is None
 
 
+UNRESOLVED = (
+    "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>"
+)
+CAUSED = "The above exception was the direct cause of the following exception:"
+HANDLED = "During handling of the above exception, another exception occurred:"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [
+            "Exception: URL fetch failure on https://data.example/mnist.npz: None -- [Errno -3]"
+            " Temporary failure in name resolution"
+        ],
+        ["Exception: URL fetch failure on https://data.example/mnist.npz: 503 -- Unavailable"],
+        ["urllib.error.HTTPError: HTTP Error 503: Service Unavailable"],
+        ["urllib.error.ContentTooShortError: <urlopen error retrieval incomplete: got 5>"],
+        ["http.client.RemoteDisconnected: Remote end closed connection without response"],
+        ["OSError: [Errno 101] Network is unreachable"],
+        ["requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://x"],
+        ["OSError: We couldn't connect to 'https://hub.example' to load this file"],
+        ["tensorflow_datasets.DownloadError: Failed to get url https://x. HTTP code: 502."],
+        [UNRESOLVED, "", CAUSED, "", *TRACEBACK, "RuntimeError: no data"],
+    ],
+)
+def test_a_download_that_may_pass_is_no_error_of_the_code_whatever_its_exception(lines):
+    report = verdict(1, *TRACEBACK, *lines)
+    assert (report.exit_class, report.error) == (ExitClass.USER_ERROR, None)
+    assert report.hint.startswith("that may pass")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Exception: URL fetch failure on https://data.example/mnist.npz: 404 -- Not Found"],
+        [
+            "Exception: URL fetch failure on https://data.example/mnist.npz: None -- [SSL:"
+            " CERTIFICATE_VERIFY_FAILED] certificate verify failed"
+        ],
+        ["tarfile.ReadError: not a gzip file"],
+        [UNRESOLVED, "", HANDLED, "", *TRACEBACK, "KeyError: 'fallback'"],
+    ],
+)
+def test_a_download_that_fails_each_time_is_the_codes_own_error(lines):
+    report = verdict(1, *TRACEBACK, *lines)
+    assert report.error is not None
+    assert report.hint == ""
+
+
 def test_an_error_on_import_is_told_with_the_module():
     report = verdict(1, "task-runner: importing digits failed", *TRACEBACK, "NameError: no x")
     assert report.summary == "digits cannot be imported: NameError: no x (job.py, line 3)"

@@ -20,8 +20,16 @@ from dcos_tensorflow.task.exits.known_failures import (
     first_match,
     listened_port,
 )
+from dcos_tensorflow.task.exits.passing_errors import is_of_another, is_passing
 from dcos_tensorflow.task.output.left_files import LeftFiles
-from dcos_tensorflow.task.output.tracebacks import MAX_ERROR, Raised, failure_of, header_of, raised
+from dcos_tensorflow.task.output.tracebacks import (
+    MAX_ERROR,
+    Raised,
+    causes_of,
+    failure_of,
+    header_of,
+    raised,
+)
 
 #: How many lines the report carries; more are looked at, because tracebacks are long.
 REPORTED_LINES = 40
@@ -118,11 +126,9 @@ class ExitReport:
         }
 
 
-#: Exceptions that point to another process: a peer, a server. The code cannot help them,
-#: so that meeting one again says nothing of the code.
-_OF_OTHERS = re.compile(
-    r"[Cc]onnect|[Tt]imeout|^(?:URLError|gaierror|BrokenPipeError|AbortedError|CancelledError"
-    r"|DeadlineExceededError|Unavailable\w*)$"
+_MAY_PASS = (
+    "that may pass, and is no error of the code; where the tasks' machines have no network, bring"
+    " what is downloaded with the job (data, service.job_uris)"
 )
 _LEAVE_TF_CONFIG = "leave TF_CONFIG as you find it: it has the task's own port"
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
@@ -169,7 +175,7 @@ def analyse(ending: Ending, lines: Sequence[str]) -> ExitReport:
         hint=hint,
         signal=-code if code < 0 else None,
         last_lines=_reported(lines),
-        error=_own_error(ending, known) if exit_class is ExitClass.USER_ERROR else None,
+        error=_own_error(ending, known, lines) if exit_class is ExitClass.USER_ERROR else None,
     )
 
 
@@ -218,14 +224,22 @@ def _values(
     }
 
 
-def _own_error(ending: Ending, known: Optional[Raised]) -> Optional[OwnError]:
+def _may_pass(known: Raised, lines: Sequence[str]) -> bool:
+    """Say whether an exception tells of something not reached: itself, or what it was raised from.
+
+    One that was met while another was handled may have been passed.
+    """
+    return any(map(is_passing, (known.error, *causes_of(lines))))
+
+
+def _own_error(ending: Ending, known: Optional[Raised], lines: Sequence[str]) -> Optional[OwnError]:
     """Return the exception as data; None for one that tells of others, or did not end the process.
 
     Python ends with 1 of an exception. With another code it may have been printed and passed.
     """
     if known is None or ending.return_code != 1 or not known.exception:
         return None
-    if _OF_OTHERS.search(known.exception.rpartition(".")[2]):
+    if is_of_another(known.exception) or _may_pass(known, lines):
         return None
     return OwnError(known.exception[:200], known.file, known.line, ending.step)
 
@@ -326,7 +340,7 @@ def _unknown_failure(
             "the command must exist in the sandbox or in the task's image",
         )
     if known:
-        return ExitClass.USER_ERROR, known.told, ""
+        return ExitClass.USER_ERROR, known.told, _MAY_PASS if _may_pass(known, lines) else ""
     said = next((line.strip() for line in reversed(lines) if line.strip()), "")
     last = f'; the last that it said: "{said[:MAX_SAID]}"' if said else ""
     return ExitClass.USER_ERROR, f"The process ended with exit code {code} by itself{last}", ""
