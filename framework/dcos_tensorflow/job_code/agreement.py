@@ -13,7 +13,7 @@ from typing import FrozenSet, Iterator, Tuple
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.facts import Facts, Named
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.job_code.names import MULTI_WORKER, PARAMETER_SERVER
+from dcos_tensorflow.job_code.names import ESTIMATOR, MULTI_WORKER, PARAMETER_SERVER
 from dcos_tensorflow.records import dataclass
 
 #: From here on TensorFlow's Keras is Keras 3.
@@ -91,7 +91,9 @@ def _conflicts(kind: str, facts: Facts, tasks: Tasks) -> Iterator[Tuple[str, str
     """Yield what can only wait or fail, and what helps."""
     if kind == contract.CONTRACT_FUNCTION:
         yield from _strategy_in_function(facts, tasks)
-    elif tasks.servers:
+        return
+    yield from _estimator_without_chief(facts, tasks)
+    if tasks.servers:
         # What a command runs beside the files that it names is anybody's guess.
         if facts.is_plain or kind == contract.CONTRACT_SCRIPT:
             yield from _plain_with_servers(facts, tasks)
@@ -118,6 +120,16 @@ def _plain_with_servers(facts: Facts, tasks: Tasks) -> Iterator[Tuple[str, str]]
             " does, train alone, and serve no other task",
             f"set {_NO_SERVERS}, or use tf.distribute.ParameterServerStrategy, with"
             ' "chief": {"count": 1}',
+        )
+
+
+def _estimator_without_chief(facts: Facts, tasks: Tasks) -> Iterator[Tuple[str, str]]:
+    together = tasks.servers + tasks.workers > 1 and not tasks.independent
+    if facts.named and facts.named.name == ESTIMATOR and together and not tasks.chiefs:
+        fewer = f' and "worker": {{"count": {tasks.workers - 1}}}' if tasks.workers > 1 else ""
+        yield (
+            f"{_named(facts.named)} needs a chief: an Estimator refuses a TF_CONFIG without one",
+            f'set "chief": {{"count": 1}}{fewer}; the chief trains as a worker does',
         )
 
 

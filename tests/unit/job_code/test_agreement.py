@@ -177,3 +177,18 @@ def test_code_that_assigns_tf_config_is_doubted_where_it_does_so(judged, tasks):
     assert refused == ""
     assert doubted.startswith("job.py:2 assigns TF_CONFIG in place of the one that each task finds")
     assert "leave TF_CONFIG as you find it" in doubted
+
+
+ESTIMATOR = "import tensorflow as tf\ntf.estimator.train_and_evaluate(e, t, v)"
+
+
+@pytest.mark.parametrize("tasks", [{"servers": 1, "workers": 2}, {"workers": 2}])
+def test_an_estimator_without_a_chief_is_refused_with_the_remedy(judged, tasks):
+    refused, _ = judged(ESTIMATOR, **tasks)
+    assert refused.startswith("train_and_evaluate (job.py:2) needs a chief")
+    assert 'set "chief": {"count": 1} and "worker": {"count": 1}' in refused
+
+
+@pytest.mark.parametrize("tasks", [{"servers": 1, "chiefs": 1, "workers": 2}, {"workers": 1}])
+def test_an_estimator_with_a_chief_or_alone_is_taken(judged, tasks):
+    assert judged(ESTIMATOR, **tasks) == ("", "")

@@ -31,6 +31,12 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"ps": {"count": 2}},
         "ps: unknown option; did you mean parameter_server?",
     ),
+    "a variable in arguments that no shell reads": (
+        {"service": {"job_args": ["--lr", "${PARAM_LR}"]}},
+        "service.job_args: no shell reads the arguments: the code would get $PARAM_LR as it stands"
+        ' here (given: ["--lr", "${PARAM_LR}"]; allowed: os.environ["PARAM_LR"] in the code, or'
+        " service.job_cmd, which a shell reads)",
+    ),
     "an option of another group": (
         {"service": {"addressing": "dns"}},
         "service.addressing: unknown option; did you mean cluster_spec.addressing?",

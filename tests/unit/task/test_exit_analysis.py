@@ -416,3 +416,21 @@ def test_what_the_watchdog_has_killed_is_told_by_its_verdict():
     report = verdict(-9, "KeyError: 'x'", condemned=condemned, stop_reason="the task got SIGTERM")
     assert (report.exit_code, report.exit_class) == (137, ExitClass.FROZEN)
     assert (report.summary, report.hint) == ("It was stopped", "a user did")
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        (
+            'ValueError: If "cluster" is set in TF_CONFIG, it must have one "chief" node.',
+            'set "chief": {"count": 1}, which trains as a worker does, and one worker fewer',
+        ),
+        (
+            "AttributeError: module 'tensorflow' has no attribute 'estimator'",
+            "set service.tensorflow_version to 2.15.1",
+        ),
+    ],
+)
+def test_an_estimator_that_cannot_run_is_told_with_what_it_needs(line, hint):
+    report = verdict(1, *TRACEBACK, line)
+    assert (report.exit_class, report.hint) == (ExitClass.JOB_UNUSABLE, hint)

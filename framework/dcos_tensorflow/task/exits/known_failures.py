@@ -83,6 +83,21 @@ RULES: Tuple[Rule, ...] = (
         permanent=True,
     ),
     Rule(
+        r"TF_CONFIG, it must have one \"chief\" node",
+        ExitClass.USER_ERROR,
+        "An Estimator needs a chief: {error}",
+        'set "chief": {{"count": 1}}, which trains as a worker does, and one worker fewer',
+        permanent=True,
+    ),
+    Rule(
+        r"module 'tensorflow[\w.]*' has no attribute 'estimator'|No module named"
+        r" '?tensorflow_estimator",
+        ExitClass.USER_ERROR,
+        "The job uses an Estimator, which TensorFlow has no more from 2.16 on: {error}",
+        "set service.tensorflow_version to 2.15.1",
+        permanent=True,
+    ),
+    Rule(
         r"is not available with Keras 3|is not supported in Keras 3",
         ExitClass.USER_ERROR,
         "The job uses a part of Keras that Keras 3 does not offer: {error}",
