@@ -76,6 +76,18 @@ def test_the_end_waits_for_the_last_checkpoint_of_an_evaluator_that_has_told_one
     assert "evaluation" not in job.summary
 
 
+def test_an_evaluator_has_the_grace_after_it_told_the_last_checkpoint(job):
+    job.save(1)
+    job.evaluate(1)
+    job.save(2)
+    job.finish()
+    job.evaluate(2)
+    job.scheduler.run(GRACE - 3)
+    assert job.phase is JobPhase.FINISHING
+    job.scheduler.run(5)
+    assert job.phase is JobPhase.DONE
+
+
 def test_the_end_waits_for_an_evaluator_whose_first_evaluation_is_under_way(job):
     job.save(1)
     job.save(2)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -508,6 +508,14 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         "worker.rlimits.1: RLIMIT_CORE is that of worker.rlimits.0 too (allowed: each name once)",
     ),
 }
+
+
+def test_a_dollar_that_names_no_variable_of_a_task_is_a_legal_argument(
+    runnable: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> None:
+    arguments = ["--pattern", "^a$", "$5", "$PRICE"]
+    found = load(runnable({"service": {"job_args": arguments}}))
+    assert list(found.service.job_args) == arguments
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -28,8 +28,8 @@ def waited_for(view: GangView, now: float) -> tuple[str, ...]:
     last = last_checkpoint(view)
     if last is None:
         return ()
-    records = [view.tasks[name] for name in _without(view, last) if name in view.tasks]
-    return tuple(record.name for record in records if _goes_on(view, record, now))
+    records = [view.tasks[name] for name in _evaluators(view) if name in view.tasks]
+    return tuple(record.name for record in records if _goes_on(view, record, last, now))
 
 
 def missing(view: GangView) -> str:
@@ -66,12 +66,15 @@ def _without(view: GangView, last: int) -> Iterator[str]:
             yield name
 
 
-def _goes_on(view: GangView, record: TaskRecord, now: float) -> bool:
+def _goes_on(view: GangView, record: TaskRecord, last: int, now: float) -> bool:
     if record.state is not TaskState.RUNNING or record.held or record.process_failed:
         return False
     known, since = _evaluation(view, record.name), view.job.phase_since
     if idle_since(view.report_of(record)) is not None or known.checkpoint is None:
         return False
+    if known.told[0] == last:
+        # It has the grace to leave what it found.
+        return now - known.told_at < view.spec.outcome_grace_seconds
     if not known.seconds:
         return now - since < FIRST_EVALUATION_SECONDS
     silent = now - max(since, known.told_at)
