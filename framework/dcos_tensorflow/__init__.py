@@ -32,12 +32,12 @@ __all__ = [
 
 #: The module of each of them.
 _PLACES = {
-    "Batch": "estimator.units",
+    "Batch": "estimator.unit_jobs",
     "CliError": "client.errors",
     "Job": "estimator.job",
     "JobFailed": "estimator.job",
     "OptionsError": "options.errors",
-    "Sweep": "estimator.units",
+    "Sweep": "estimator.unit_jobs",
     "TensorFlow": "estimator.tensorflow",
     "report": "task.output.reporting",
 }
