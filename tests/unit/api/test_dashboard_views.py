@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.soak]
 VIEWS = {
     "tasks": "All tasks",
     "plans": "Force complete",
-    "why": "Offers that did not help",
+    "why": "Offers that were not used",
     "cluster": "strategy",
     "checkpoints": "output lies in",
     "logs": "step 5",
