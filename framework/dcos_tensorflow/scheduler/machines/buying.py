@@ -186,7 +186,7 @@ class Capacity:
         pools = self._priced(state, spec, ledger, now) if needed else None
         agents = self._ask_agents() if needed else None
         self._agents = agents or ()
-        # Only now: a gang that has got a place meanwhile needs no machine, and the agents were asked
+        # Only now: a gang that has got a place meanwhile needs no machine; the agents were asked
         # before that.
         state, now = self._state(), self._clock()
         demands = _demands(state, now)
