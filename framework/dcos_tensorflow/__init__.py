@@ -53,5 +53,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return what there is, for who completes names."""
+    """Return the names that there are, for completion."""
     return sorted({*globals(), *__all__})

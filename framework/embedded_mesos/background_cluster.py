@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: Principal and secret as Mesos' own ``--credential`` files hold them.
 _CREDENTIAL = "credential.json"
-#: Whom the cluster lets in where its starter names no other, frameworks and operators alike.
+#: The principal that the cluster lets in where its starter names no other.
 PRINCIPAL = "embedded-mesos"
 _PROGRAM = "embedded_mesos"
 #: How long ``up`` waits for an answer, and ``down`` for the end.

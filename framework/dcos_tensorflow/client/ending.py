@@ -53,7 +53,7 @@ _RESUME = "--resume"
 _IDLE_SECONDS = 60.0
 #: So many files are looked at for what TensorBoard could show.
 _MOST_FILES = 20_000
-_IDLE = "It told no step and left nothing: look whether the code that trains is called."
+_IDLE = "It reported no step and left no file: check that the code calls its training."
 
 
 def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:

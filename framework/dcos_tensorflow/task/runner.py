@@ -271,7 +271,7 @@ class Runner:
         for each in followers:
             self._feed(each)
         if not followers and not (isinstance(event, ENDS) and self._publishes_a_shard()):
-            # Only now: who reads "brings data" finds it begun, and who reads "failed" its file.
+            # Only now: a reader of "brings data" finds it begun, one of "failed" finds its file.
             self._show()
 
     def _publishes_a_shard(self) -> bool:

@@ -138,7 +138,7 @@ def test_a_job_that_cannot_fit_is_refused_at_once(command_line, job):
     file = job("true", worker={"count": 3, "cpus": 2, "mem": 64, "disk": 10})
     ended = command_line.ask("run", file, *ROOMY)
     assert ended.code == 2
-    assert "6 cpus of 4" in ended.out
+    assert "6 cpus (4 available)" in ended.out
 
 
 def test_a_job_larger_than_the_machine_runs_and_says_what_is_overcommitted(command_line, job):

@@ -86,7 +86,7 @@ def _turn(wanted: tuple[GangDraft, Wants]) -> tuple[object, ...]:
     """Return what puts gangs in the order in which they look at offers.
 
     First those that have waited too long, then those that have run before or hold places already,
-    then new ones; the oldest wait first. Who wants no members takes what is left.
+    then new ones; the oldest wait first. A gang that wants no members takes what is left.
     """
     gang, what = wanted
     late, new = _keeps_others_away(gang), _is_new(gang)
