@@ -1,9 +1,9 @@
 """The embedded cluster as a background process: up, status, down.
 
 A folder on disk, the *state dir*, holds ``cluster.json`` (process id, start time of the process,
-address, agents), ``credential.json`` (what master and agents ask of every caller: a caller of them
-runs programs as this user), the log and the sandboxes. The process itself is ``python -m
-embedded_mesos serve``.
+address, agents), ``credential.json`` (what master and agents ask of every caller: a caller runs
+programs as this user), the log and the sandboxes. The process itself is ``python -m embedded_mesos
+serve``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from untrusted_input.shield import keep_memory_private
 
 if TYPE_CHECKING:
     from embedded_mesos.cluster import EmbeddedCluster
-
 
 #: Principal and secret as Mesos' own ``--credential`` files hold them.
 _CREDENTIAL = "credential.json"
@@ -58,17 +57,18 @@ def up(
     port: int = 0,
     page: Page | None = None,
     principal: str = PRINCIPAL,
+    program: str = _PROGRAM,
 ) -> ClusterStatus:
     """Start a cluster in the background, or return the one that runs in ``state_dir`` already.
 
     Each agent has an address and ports of its own: the machine has a port only once. Port 0 of the
     master is a free one. Callers of the cluster name themselves ``principal``, with the secret that
-    the folder keeps. Raises BackgroundProcessError when it did not answer in time or ended, with
-    the end of its log.
+    the folder keeps. ``program`` is what ``python -m`` is given, to ``serve`` another kind.
+    Raises BackgroundProcessError when it did not answer in time or ended, with the end of its log.
     """
     state_dir = Path(state_dir).resolve()
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    background = background_of(state_dir)
+    background = background_of(state_dir, program)
     with background.locked():
         running = status(state_dir)
         if running is not None and not running.answering:
@@ -170,8 +170,8 @@ def background_of(state_dir: Path, program: str = _PROGRAM) -> BackgroundProcess
 def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] | None = None) -> None:
     """Run the cluster of ``state_dir`` until SIGTERM or SIGINT, or until the folder is gone.
 
-    What it is made of comes by standard input. Without that there is nothing to run: whoever
-    started the process has gone away, or has found that no cluster is needed.
+    What it is made of comes by standard input. Without that there is nothing to run: the parent
+    has gone away.
     """
     from embedded_mesos.cluster import EmbeddedCluster
 

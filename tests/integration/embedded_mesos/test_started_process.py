@@ -1,4 +1,4 @@
-"""A cluster's process that is started before it is known what it shall run."""
+"""A process that waits until it is told what to serve."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import embedded_mesos
-from embedded_mesos import AgentConfig
-from embedded_mesos.background_process import BackgroundProcess, BackgroundProcessError
+from embedded_mesos import BackgroundProcess, BackgroundProcessError
+from embedded_mesos.background_cluster import background_of
 from waiting import eventually
 
 
@@ -37,32 +37,12 @@ def state_dir(tmp_path: Path) -> Iterator[Path]:
     embedded_mesos.down(path)
 
 
-def test_process_that_is_told_late_serves(state_dir: Path) -> None:
-    begun = embedded_mesos.begin(state_dir)
-    assert not state_dir.exists()
-    (pid,) = eventually(lambda: processes(state_dir), what="the process")
-    found = embedded_mesos.up(state_dir, [AgentConfig()], begun=begun)
-    begun.give_up()
-    assert (found.pid, found.answering) == (pid, True)
-    assert embedded_mesos.down(state_dir)
-    assert processes(state_dir) == []
-
-
 def test_process_that_is_given_up_leaves_nothing(state_dir: Path) -> None:
-    begun = embedded_mesos.begin(state_dir)
+    begun = background_of(state_dir).spawn()
     begun.give_up()
     begun.give_up()
     assert processes(state_dir) == []
     assert not state_dir.exists()
-
-
-def test_process_that_is_not_needed_is_ended(state_dir: Path) -> None:
-    first = embedded_mesos.up(state_dir, [AgentConfig()])
-    assert (
-        embedded_mesos.up(state_dir, [AgentConfig()], begun=embedded_mesos.begin(state_dir))
-        == first
-    )
-    assert processes(state_dir) == [first.pid]
 
 
 @pytest.mark.parametrize("moment", ["at once", "when it waits"])
@@ -70,8 +50,9 @@ def test_process_ends_when_its_starter_is_killed_before_it_was_told(
     state_dir: Path, moment: str
 ) -> None:
     program = (
-        "import sys, pathlib; from embedded_mesos import begin;"
-        "begun = begin(pathlib.Path(sys.argv[1])); print(flush=True); sys.stdin.read()"
+        "import sys, pathlib; from embedded_mesos.background_cluster import background_of;"
+        "begun = background_of(pathlib.Path(sys.argv[1])).spawn();"
+        "print(flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program, f"{state_dir}"],
