@@ -124,7 +124,7 @@ class Ec2Job:
 
 
 def machines_of(scheduler: SchedulerProcess) -> dict[str, Any]:
-    """Return what is told of machines (``/v1/capacity``), once somebody answers."""
+    """Return what is told of machines (``/v1/capacity``), once a scheduler answers."""
 
     def told() -> dict[str, Any] | None:
         status, found = scheduler.ask("/v1/capacity")

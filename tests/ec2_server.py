@@ -68,7 +68,7 @@ class Ec2Server:
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
-        # Nobody waits for a retry here: how the client slows down is botocore's business.
+        # No test waits for a retry here: how the client slows down is botocore's business.
         self.client = boto3.session.Session().client(
             "ec2",
             endpoint_url=self.url,

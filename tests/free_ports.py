@@ -1,4 +1,4 @@
-"""Ports that nobody listens on, for servers that a test starts a moment later."""
+"""Ports that no process listens on, for servers that a test starts a moment later."""
 
 from __future__ import annotations
 

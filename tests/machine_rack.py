@@ -22,7 +22,7 @@ PORTS = 50
 
 
 class Rack:
-    """Machines in ``folder``, which nobody has switched on yet.
+    """Machines in ``folder``, which are not switched on yet.
 
     ``pools`` are as ``list`` answers them; ``available`` of them is how many machines there are.
     ``faults`` is where the cluster takes orders (``cluster_faults.background.up``).
@@ -41,14 +41,14 @@ class Rack:
 
     @property
     def machines(self) -> list[dict[str, Any]]:
-        # Not while somebody writes it.
+        # Not while another process writes it.
         with _opened(self._path) as rack:
             return list(rack["machines"])
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[dict[str, Any]]:
-    """Give what the rack knows, to whoever is alone with it."""
+    """Give what the rack knows, to the process that is alone with it."""
     with path.open("r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         rack = json.load(file)

@@ -90,7 +90,7 @@ class Exchange:
 
     def subscribe(self, **fields: Any) -> None:
         self.begin_stream(f"stream-{len(self.master.subscribes)}")
-        # Whoever has heard of the subscription finds its stream.
+        # A client that has heard of the subscription finds its stream.
         self.master.streams.append(self)
         self.subscribed(**fields)
         self.is_subscribed = True

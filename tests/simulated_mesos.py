@@ -47,7 +47,7 @@ class Agent:
     address: str
     attributes: dict[str, str | float] = field(default_factory=dict)
     reachable: bool = True
-    #: Nothing on it moves, and nobody can reach it.
+    #: Nothing on it moves, and no client can reach it.
     frozen: bool = False
     filtered_until: float = 0.0
     #: What was refused: more than that is offered again at once.
@@ -96,7 +96,7 @@ class Cluster:
             self.add_agent()
         self.tasks: dict[str, RunningTask] = {}
         self.offers: dict[str, Offer] = {}
-        #: Somebody is subscribed: without a scheduler there are no offers.
+        #: A scheduler is subscribed: without one there are no offers.
         self.connected = False
         self.suppressed = False
         self.outbox: list[events.Event] = []
@@ -148,7 +148,7 @@ class Cluster:
 
     def _tell_producer(self, action: Action) -> None:
         if isinstance(action, CapacityKept):
-            # For whoever buys machines: here nobody does.
+            # For a buyer of machines: here there is none.
             return
         assert isinstance(action, UnitsWanted | UnitEnded), f"the model knows no {action}"
         assert self.producer is not None

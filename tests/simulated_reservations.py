@@ -91,7 +91,7 @@ class Reservations:
         return free, tuple(ports)
 
     def add(self, key: Key, held: Held) -> None:
-        """Reserve something for somebody."""
+        """Reserve something for another framework."""
         self.held[key] = replace(held)
 
 

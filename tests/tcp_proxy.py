@@ -1,8 +1,8 @@
 """A TCP proxy that tests put between two processes, to cut what is between them.
 
-``cut`` breaks every connection and refuses new ones; ``hang`` lets nothing through and tells
-nobody, as a network does that loses every packet; ``heal`` lets everything through again, also what
-waited. ``swallow`` breaks every connection and never answers the next ones, as a server does that
+``cut`` breaks every connection and refuses new ones; ``hang`` lets nothing through without a
+message, as a network does that loses every packet; ``heal`` lets everything through again, also
+what waited. ``swallow`` breaks every connection and never answers the next, as a server does that
 accepts them while it starts.
 """
 
@@ -45,7 +45,7 @@ class TcpProxy:
         self._call(self._cut())
 
     def hang(self) -> None:
-        """Let nothing through, and tell nobody."""
+        """Let nothing through, without a message."""
         self._call(self._hang())
 
     def swallow(self, count: int) -> None:

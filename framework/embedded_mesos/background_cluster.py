@@ -170,8 +170,8 @@ def background_of(state_dir: Path, program: str = _PROGRAM) -> BackgroundProcess
 def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] | None = None) -> None:
     """Run the cluster of ``state_dir`` until SIGTERM or SIGINT, or until the folder is gone.
 
-    What it is made of comes by standard input. Without that there is nothing to run: the parent
-    has gone away.
+    Its description comes by standard input. Without one there is nothing to run: the starter of
+    the process has gone away.
     """
     from embedded_mesos.cluster import EmbeddedCluster
 

@@ -156,7 +156,7 @@ class AgentFaults:
             cluster.settle()
 
     def lose_machine(self, agent: int) -> None:
-        """Take the power away: the agent and its tasks die, and nobody says so."""
+        """Take the power away: the agent and its tasks die without a message."""
         cluster = self._cluster
         with cluster.lock:
             core = cluster.agents[agent]

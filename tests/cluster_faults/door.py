@@ -36,7 +36,7 @@ def order(address: str, fault: str, **arguments: Any) -> Any:
 
     Raises:
         ValueError: it was refused; the text says why.
-        OSError: nobody answers at ``address`` (``host:port``).
+        OSError: no process answers at ``address`` (``host:port``).
     """
     body = json.dumps({"fault": fault, "arguments": arguments}).encode()
     request = urllib.request.Request(f"http://{address}{PATH}", body, method="POST")

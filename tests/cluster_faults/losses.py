@@ -29,7 +29,7 @@ def crash(agent: Agent) -> None:
 
 
 def lose_power(agent: Agent) -> None:
-    """Stop with the whole machine; the processes on it are ended by whoever orders it."""
+    """Stop with the whole machine; the caller ends the processes on it."""
     agent.running = False
     agent.registered = False
     agent.updates.pause()

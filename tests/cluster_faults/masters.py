@@ -71,7 +71,7 @@ class MasterFaults:
                 return
             self._disturbance.has_master = False
             self._lost = cluster.core.desk
-            # Nobody leads: what stands here meanwhile knows nobody and hears nobody.
+            # No master leads: what stands here meanwhile knows no agent and hears none.
             cluster.core = Master(Desk(self._lost.address, cluster.timing, cluster.now()))
             self.close_streams()
         cluster.master_server.stop()
@@ -79,7 +79,7 @@ class MasterFaults:
     def start_master(self, *, agents_return: bool = True) -> None:
         """Let a new master lead at the old one's address, as ``lose_master`` does.
 
-        Raises OSError when the port was taken by somebody else meanwhile.
+        Raises OSError when the port was taken by another program meanwhile.
         """
         cluster = self._cluster
         with cluster.lock:

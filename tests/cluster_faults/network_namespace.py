@@ -1,6 +1,6 @@
 """Runs something in a network namespace, as if it had a machine of its own. Linux, and root.
 
-Agents in namespaces have addresses of their own, and whoever cuts the link of one lets a machine
+Agents in namespaces have addresses of their own, and a cut of the link of one lets a machine
 vanish without closing a connection. Namespaces are entered here; others make them (``ip netns``).
 """
 
@@ -22,7 +22,7 @@ def run_inside(path: str, action: Callable[[], T]) -> T:
     """Return what ``action`` returns in the network namespace at ``path``.
 
     A socket stays in the namespace that it was made in. Namespaces belong to threads, so this takes
-    a thread that nobody uses afterwards.
+    a thread that is not used afterwards.
 
     Raises:
         OSError: there is no such namespace, or this process may not enter it.

@@ -26,7 +26,7 @@ def signal_tree(pid: int, number: int, *, itself: bool = True) -> None:
 
 
 def kill_from_top(pid: int) -> None:
-    """SIGKILL ``pid`` before anything below it, which then has nobody to tell of its end."""
+    """SIGKILL ``pid`` before anything below it, which then has no parent to tell of its end."""
     signal_tree(pid, signal.SIGSTOP)
     below = descendants(pid)
     signal_process(pid, signal.SIGKILL)

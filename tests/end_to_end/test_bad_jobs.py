@@ -1,4 +1,4 @@
-"""Bad options, bad jobs, wishes nobody can fulfil: each gets its sentence, and nothing hangs."""
+"""Bad options, bad jobs, impossible wishes: each gets its sentence, and nothing hangs."""
 
 from __future__ import annotations
 
@@ -394,7 +394,7 @@ def test_a_wish_that_cannot_be_fulfilled_waits_and_says_why(start, job, local_cl
     nothing_is_left(local_cluster, name)
 
 
-def test_a_detached_job_that_waits_says_why_to_whoever_asks(local_cluster, job, name):
+def test_a_detached_job_that_waits_says_why(local_cluster, job, name):
     sections, reason = WISHES["more cpus than an agent has"]
     says(local_cluster("run", job(**sections), "--detach"), 0, f"{name} runs in the background")
     eventually(lambda: reason in local_cluster.ask("why", name).out, seconds=PATIENCE)

@@ -199,7 +199,7 @@ def test_a_killed_task_and_a_killed_scheduler_are_seen_without_a_reload(
     trains(page, beyond=steps)
     page.see(".incidents", "worker-1", seconds=PATIENCE)
     assert training.first_step() < steps
-    # What the browser itself complains of is that nobody answered meanwhile.
+    # What the browser itself complains of is that no server answered meanwhile.
     assert [told for told in page.order("complaints") if "net::ERR" not in told] == []
     if folder := os.environ.get("DASHBOARD_PICTURES"):
         take_pictures(page, training, Path(folder).resolve())

@@ -1,4 +1,4 @@
-"""Who ends with 0 too early, while others need it, is named with what helps; nobody waits on."""
+"""A task that ends with 0 too early is named with a remedy, and no other task waits for it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The first hour of somebody who has a file that trains with Keras: what it takes, step by step.
+"""The first hour of a user who has a file that trains with Keras: what it takes, step by step.
 
 Beside it the same by hand: a TF_CONFIG written for each task, and each task started in a terminal.
-It prints a table (``pytest -s``). Nobody has to think: what is counted is typing and waiting.
+It prints a table (``pytest -s``). Thinking costs nothing: what is counted is typing and waiting.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ STEPS = (
 
 @dataclass(frozen=True)
 class Took:
-    """What a step took of somebody."""
+    """What a step took of the user."""
 
     commands: int
-    #: Files or variables written, other than the training's code, which nobody edits.
+    #: Files or variables written, other than the training's code, which is never edited.
     edits: int
     seconds: float
 
@@ -57,7 +57,7 @@ class Took:
 
 
 class Person:
-    """Somebody at a terminal, in the folder of their file. Counts what they do."""
+    """A user at a terminal, in the folder of their file. Counts what they do."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
@@ -114,7 +114,7 @@ class Person:
 
 
 class ByHand:
-    """The tasks of a training, each with a TF_CONFIG that somebody has written."""
+    """The tasks of a training, each with a TF_CONFIG that the user has written."""
 
     def __init__(self, person: Person, python: str) -> None:
         self._person = person

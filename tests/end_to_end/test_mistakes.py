@@ -25,7 +25,7 @@ SHOWN_ELSEWHERE = pytest.mark.soak
 
 @dataclass(frozen=True)
 class Mistake:
-    """What somebody got wrong, and what is said of it."""
+    """What a user got wrong, and the message."""
 
     #: In words.
     what: str

@@ -1,4 +1,4 @@
-"""README, typed word by word by somebody who has nothing: Debian, no root, an empty home.
+"""README, typed word by word by a user who has nothing: Debian, no root, an empty home.
 
 Each section with commands is one test; what a section tells in words rather than in commands is in
 its ``Play``. Commands that one machine cannot carry out are named there, with what they need.
@@ -126,7 +126,7 @@ def test_every_section_of_readme_with_commands_is_played() -> None:
 
 @pytest.fixture(scope="module")
 def newcomer() -> Iterator[Newcomer]:
-    """Somebody who has been through README's first section."""
+    """A user who has been through README's first section."""
     if reason := why_not():
         pytest.skip(reason)
     person = Newcomer()

@@ -26,7 +26,7 @@ SERVICE = "digits"
 WIDTH = 96
 #: TensorFlow's start on a busy machine.
 PATIENCE = 240.0
-#: A font that rich would have from somebody else's server.
+#: A font that rich would have from a server of its own choice.
 FONT = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 

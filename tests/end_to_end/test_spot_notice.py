@@ -134,7 +134,7 @@ class Training:
         }
 
     def goes_on(self, play: Callable[[], object]) -> tuple[int, float]:
-        """Play a loss; return the steps that were repeated, and for how long nobody trained."""
+        """Play a loss; return the steps that were repeated, and for how long no task trained."""
         starts = len(self.lines("restored"))
         play()
         eventually(

@@ -154,7 +154,7 @@ def check_shards(work: Program, shards: int) -> None:
     assert numbers == list(range(5 * shards - 2))
     units = work.document()["units"]
     assert {unit["state"] for unit in units} == {"succeeded"}
-    assert sum(unit["tries"] for unit in units) > shards, "whoever was killed was tried again"
+    assert sum(unit["tries"] for unit in units) > shards, "a killed shard was tried again"
 
 
 def test_a_sweep_finds_the_same_whatever_is_killed(tmp_path: Path) -> None:

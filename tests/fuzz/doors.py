@@ -1,7 +1,7 @@
 """Where input of strangers comes in: for each door inputs to begin with, and what takes them.
 
 A door lets every refusal through that its code promises, and raises whatever else comes: that is a
-crash. What is accepted is carried on to whoever acts on it: an offer that converts and then ends
+crash. What is accepted is carried on to its reader: an offer that converts and then ends
 ``step``, ends the scheduler.
 """
 

@@ -1,6 +1,6 @@
 """Tries one door for a while: by atheris where it is installed, else by chance alone.
 
-atheris (libFuzzer) keeps inputs that reach code nobody reached before, and builds on them; its
+atheris (libFuzzer) keeps inputs that reach code no other input reached, and builds on them; its
 process ends with the first crash. Without it each input is made of the door's own. Used by
 ``__main__`` and by the gate, which tries a few.
 """
@@ -21,7 +21,7 @@ from fuzz.mutations import mutated
 #: An input is kept for further changes with this probability: sequences of changes go far.
 _KEEP = 0.05
 _MOST_KEPT = 500
-#: An input that takes longer (seconds) holds somebody up.
+#: An input that takes longer (seconds) holds other clients up.
 SLOW_SECONDS = 2.0
 #: Of what is larger, each further such piece may take as long again: JSON is read in its length.
 LARGE_BYTES = 250_000

@@ -1,4 +1,4 @@
-"""Connections that ask for nothing, or too slowly, or for too much: nobody else waits for them."""
+"""Connections that ask for nothing, or too slowly, or for too much: no client waits for them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def _much(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture
 def much(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A server whose answers are more than the kernel keeps for whoever does not read them."""
+    """A server whose answers are more than the kernel keeps for a client that reads none."""
     monkeypatch.setattr(bounded_connection, "MOST_CONNECTIONS", FEW)
     server = AsgiServer("it", "127.0.0.1", 0, grace_seconds=1)
     server.bind()
@@ -121,7 +121,7 @@ def has_ended_while_dripping(connection: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("server", ["api", "master"])
-def test_whoever_asks_is_answered_whatever_many_ask_nothing(
+def test_a_request_is_answered_beside_many_silent_connections(
     server: str, request: pytest.FixtureRequest
 ) -> None:
     address = request.getfixturevalue(server)
@@ -171,7 +171,7 @@ def test_clients_that_rest_hold_no_place_of_others(api: str) -> None:
         assert health(api) == 200
 
 
-def test_whoever_takes_no_answer_holds_nobody_elses_place(much: str) -> None:
+def test_a_client_that_takes_no_answer_holds_no_other_place(much: str) -> None:
     with ExitStack() as stack:
         for _ in range(5 * FEW):
             connection = stack.enter_context(connected(much))
@@ -179,7 +179,7 @@ def test_whoever_takes_no_answer_holds_nobody_elses_place(much: str) -> None:
             with suppress(ConnectionError):
                 connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
                 connection.recv(1)
-        # As long as the kernel takes what is written, nobody has been waited for.
+        # As long as the kernel takes what is written, the server has not waited.
         soon = bounded_connection.REQUEST_SECONDS * 0.75
         eventually(lambda: is_well(much), seconds=soon)
 
@@ -231,7 +231,7 @@ def test_what_is_no_length_is_refused_and_nothing_is_read(master: str, length: s
     with connected(master) as connection:
         head = f"POST /api/v1 HTTP/1.1\r\nHost: 127.0.0.1\r\n{length}\r\n\r\n"
         connection.sendall(head.encode("latin-1"))
-        # The other end of the connection stays open: whoever reads on waits for it.
+        # The other end of the connection stays open: a client that reads on waits for it.
         assert connection.recv(12) == b"HTTP/1.1 400"
 
 

@@ -118,7 +118,7 @@ class Expect:
         def check(service: Service) -> str | None:
             asked = [a.tasks for a in service.actions if isinstance(a, Reconcile)]
             if not tasks:
-                return None if () in asked else "nobody asked for all tasks"
+                return None if () in asked else "the scheduler did not ask for all tasks"
             found = {name_of(task_id) for pairs in asked for task_id, _ in pairs}
             return f"asked for {listed(found)}" if found != set(tasks) else None
 
@@ -343,6 +343,6 @@ def _containers(service: Service, tasks: tuple[str, ...], same: bool) -> str | N
 
 
 def _waiting(service: Service) -> str:
-    """Return why tasks wait, for whoever reads a failure."""
+    """Return why tasks wait, for the reader of a failure."""
     said = [misfit.reason for misfit in service.scheduler.state.only_gang.placing.misfits]
     return f"; it waits: {'; '.join(said)}" if said else ""

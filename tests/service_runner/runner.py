@@ -77,7 +77,7 @@ def _play(service: Service, ticks: Sequence[Tick]) -> None:
             tick.act(service)
             following = ticks[number + 1] if number + 1 < len(ticks) else None
             if (following is None or following.sends) and service.unexpected():
-                raise Unmet(f"nobody expected that it {', '.join(service.unexpected())}")
+                raise Unmet(f"it was not expected that it {', '.join(service.unexpected())}")
         except Unmet as unmet:
             raise TicksFailed(_story(service, ticks, number, str(unmet))) from None
 

@@ -106,7 +106,7 @@ class Send:
 
     @staticmethod
     def pod(verb: str, task: str) -> Tick:
-        """Somebody asks for ``restart``, ``replace``, ``pause`` or ``resume`` by the HTTP API."""
+        """The operator asks for ``restart``, ``replace``, ``pause``, ``resume`` by the HTTP API."""
 
         def act(service: Service) -> None:
             _order(service, verbs.pod_verb(service.scheduler.state, task, verb, b""))
@@ -115,7 +115,7 @@ class Send:
 
     @staticmethod
     def plan(verb: str, plan: str) -> Tick:
-        """Somebody steers a plan by the HTTP API: ``interrupt``, ``continue``, ``restart``, ..."""
+        """The operator steers a plan by the HTTP API: ``interrupt``, ``continue``, ``restart``."""
 
         def act(service: Service) -> None:
             _order(service, verbs.plan_verb(service.scheduler.state, plan, verb, None, None))

@@ -78,7 +78,7 @@ def test_nothing_is_launched_before_the_whole_gang_has_a_place(runner: ServiceRu
     )
 
 
-def test_offers_that_help_nobody_are_declined_with_the_reason(runner: ServiceRunner) -> None:
+def test_offers_that_help_no_task_are_declined_with_the_reason(runner: ServiceRunner) -> None:
     runner.run(
         JOB,
         Send.register(),
@@ -114,7 +114,7 @@ def test_a_failed_tick_is_told_with_all_others(runner: ServiceRunner) -> None:
 
 
 def test_a_launch_that_no_tick_names_fails_the_run(runner: ServiceRunner) -> None:
-    with pytest.raises(TicksFailed, match="nobody expected that it launched ps-0"):
+    with pytest.raises(TicksFailed, match="it was not expected that it launched ps-0"):
         runner.run(JOB, Send.register(), Send.offers(), Expect.plan("deploy", IN_PROGRESS))
 
 

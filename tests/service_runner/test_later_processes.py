@@ -80,7 +80,7 @@ def test_a_task_that_ended_while_no_scheduler_ran_is_found_out_and_replaced(
     runner.run(
         JOB,
         Send.register(),
-        # Its agent sends again what nobody has acknowledged: that says how it ended.
+        # Its agent sends again what was not acknowledged: that says how it ended.
         Send.time(10),
         Expect.plan("recovery", DELAYED),
         Send.time(5),
@@ -184,7 +184,7 @@ def test_options_that_are_wrong_leave_those_of_before_in_force(
         carry_over=deployed,
         variables=variables,
     )
-    # Whoever is lost meanwhile comes back with the options in force.
+    # A task that is lost meanwhile comes back with the options in force.
     deployed.cluster.report(deployed.cluster.id_of("worker-1"), TaskState.LOST, "gone")
     runner.run(
         JOB,
@@ -264,7 +264,7 @@ def test_a_decommission_waits_for_an_agent_that_is_away(
     )
 
 
-def test_a_task_that_nobody_knows_is_killed(runner: ServiceRunner, deployed: Carried) -> None:
+def test_an_unknown_task_is_killed(runner: ServiceRunner, deployed: Carried) -> None:
     runner.run(
         JOB,
         Send.register(),
@@ -292,7 +292,7 @@ def test_an_uninstall_ends_every_task_and_leaves_nothing(
     )
 
 
-#: What an operator may have edited into the app, and nobody can read.
+#: What an operator may have edited into the app, and the scheduler cannot read.
 WRONG: list[dict[str, str]] = [
     {"OPTION__WORKER__COUNT": "-1"},
     {"OPTION__SERVICE__ENV": "{"},

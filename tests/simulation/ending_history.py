@@ -1,7 +1,7 @@
 """Histories in which members end with 0 while the job goes on, among all that goes wrong in any.
 
 A server may be waited for in vain, and the others of a gang that steps together may fail of such an
-end: the job ends with that, or all are there again when somebody starts again. ``python
+end: the job ends with that, or all are there again when a task starts again. ``python
 tests/simulation/ending_history.py SEED`` prints one of them.
 """
 
@@ -32,7 +32,7 @@ class EarlyEnds(Faults):
 
     def table(self) -> tuple[tuple[int, Callable[[], None]], ...]:
         """Return the faults with their weights."""
-        return (*super().table(), (6, self._member_ends), (3, self._somebody_rests))
+        return (*super().table(), (6, self._member_ends), (3, self._a_task_rests))
 
     def _member_ends(self) -> None:
         state, strategy = self._history.scheduler.state, self._history.job.strategy
@@ -64,7 +64,7 @@ class EarlyEnds(Faults):
                 self._note(f"the process of {other_id} dies of it")
                 other.runner.fail("peer_lost", 1, "UnavailableError")
 
-    def _somebody_rests(self) -> None:
+    def _a_task_rests(self) -> None:
         for task_id, task in self._alive():
             if self._dice.random() < 0.7:
                 task.runner.idle_since = self._cluster.now

@@ -167,7 +167,7 @@ class History:
             self.crashed()
 
     def crashed(self) -> None:
-        """The scheduler process is gone; somebody starts it again."""
+        """The scheduler process is gone; it is started again."""
         self.note("the scheduler is killed")
         self.away_until = self.cluster.now + self.dice.choice([0.0, 0.0, 3.0, 30.0])
         self.cluster.disconnect()
@@ -221,7 +221,7 @@ class History:
             self.cluster.report(task_id, TaskState.FINISHED)
 
     def _train(self) -> None:
-        """Whoever trains makes steps; the decider leaves checkpoints where all can read them."""
+        """Each task that trains makes steps; the decider leaves checkpoints that all can read."""
         for task in self.cluster.tasks.values():
             task.runner.checkpoint = self.checkpoint
         chief = self.job.spec.decider
@@ -291,7 +291,7 @@ class History:
         self._check_outcome()
         for _ in range(20):
             self.step()
-        # Who comes back after the end is killed when the KILL that found nobody is due again.
+        # A task that comes back after the end is killed when the KILL that found none is due again.
         spec = self.scheduler.state.spec
         again = spec.kill_grace_seconds + KILL_MARGIN_SECONDS + KILL_RETRY_SECONDS
         until = self.cluster.now + again
@@ -305,7 +305,7 @@ class History:
         if not states <= TERMINAL_STATES and not uninstall.given_up:
             raise RuleBroken(f"records that never ended: {states}")
         if uninstall.asked and not self.cluster.torn_down and self.scheduler.knew_framework:
-            # Of one whose id nobody has heard yet only the master knows: when nobody has subscribed
+            # Of one whose id is not known yet only the master knows: without a subscription
             # for its failover timeout, it removes it.
             raise RuleBroken("the framework was not removed")
 

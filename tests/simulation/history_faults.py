@@ -89,7 +89,7 @@ class Faults:
         try:
             fault()
             if self._uninstalls and self._dice.random() < 0.02:
-                self._note("somebody asks for the uninstall")
+                self._note("an operator asks for the uninstall")
                 self._uninstalls = False
                 self._history.handle(events.UninstallRequested("asked for"))
         except Crash:
@@ -195,7 +195,7 @@ class Faults:
     def _offer_is_void(self) -> None:
         """The rescind is under way while the scheduler accepts."""
         if self._cluster.offers:
-            self._note("an offer is void and nobody knows yet")
+            self._note("an offer is void and not known to be yet")
             self._cluster.offers.pop(self._dice.choice(list(self._cluster.offers)))
 
     def _agent_goes_or_comes(self) -> None:
@@ -258,7 +258,7 @@ class Faults:
         self._pod(self._dice.choice(list(events.PodVerb)), *names)
 
     def _unreachable_is_replaced(self) -> None:
-        """Somebody does not wait for an agent, and the agent comes back at that moment."""
+        """An operator does not wait for an agent, and the agent comes back at that moment."""
         records = self._history.scheduler.state.live_tasks
         away = [r for r in records if r.state is TaskState.UNREACHABLE]
         if away:

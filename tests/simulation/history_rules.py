@@ -155,7 +155,7 @@ class Rules:
     def _check_old_attempts(
         self, before: ServiceState, together: Sequence[Event], action: Accept
     ) -> None:
-        """Look whether an old attempt lives where somebody makes us offers: he can be asked."""
+        """Look whether an old attempt lives on an agent that makes us offers: it can be asked."""
         offers = [*before.desk.offers.values()]
         for event in together:
             if isinstance(event, OffersReceived):

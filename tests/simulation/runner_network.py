@@ -41,7 +41,7 @@ class RunnerNetwork:
         self.delays = (0.0, 0.0, 0.5, 4.0)
 
     def poll(self, state: ServiceState) -> None:
-        """Ask every runner, and send its order to whoever is not under it."""
+        """Ask every runner, and send its order to each that is not under it."""
         now = self._cluster.now
         asked = {m.task_id for m in (*self._orders, *self._reports)}
         for record in state.live_tasks:

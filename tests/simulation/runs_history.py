@@ -30,7 +30,7 @@ from dcos_tensorflow.scheduler.beginning import begin
 from simulated_scheduler import Crash, Scheduler
 
 RUNS = 3
-#: Steps of a run before somebody stops it, and those in which it has to end then.
+#: Steps of a run before an operator stops it, and those in which it has to end then.
 RUN_STEPS, ENDING_STEPS = 40, 200
 
 

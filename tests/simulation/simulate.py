@@ -1,7 +1,7 @@
 """Many seeds at once, on all cores: ``make simulate SEEDS=10000``.
 
 Every seed is a history, and by turns one more: a single incident, one with persistent volumes, one
-of runs that follow each other, one with an evaluator that is lost often, one in which somebody
+of runs that follow each other, one with an evaluator that is lost often, one in which a task
 waits, one in which members end with 0, one with slots that take units of work, and one with slots
 of different sizes.
 Those that break a rule are named; ``history.py SEED``, or ``single_incident.py SEED`` and so on,

@@ -124,7 +124,7 @@ class SlotRules(Rules):
 
     def __init__(self, job: Job, cluster: Cluster) -> None:
         super().__init__(job, cluster)
-        #: Attempts of units (task id, attempt) that nobody could reach.
+        #: Attempts of units (task id, attempt) that were out of reach.
         self._were_away: set[tuple[str, int]] = set()
 
     def check_decision(
@@ -237,7 +237,7 @@ class SlotRules(Rules):
             if gang in declared or unit is None or unit["number"] != number:
                 continue
             if (task_id, unit["attempt"]) in self._were_away:
-                # Nobody could know of it as its unit was given to somebody else.
+                # It could not be known as its unit was given to another slot.
                 continue
             if self._is_known_to_train(after, task_id, task):
                 raise RuleBroken(f"{slot} takes unit {number}, which {task_id} works on")
@@ -249,7 +249,7 @@ class SlotRules(Rules):
         return self._cluster.ask(record) is not None
 
     def _check_stops(self, before: ServiceState, after: ServiceState) -> None:
-        """Look whether nobody of a slot starts while an old process of it runs."""
+        """Look whether no task of a slot starts while an old process of it runs."""
         for name, gang in after.gangs.items():
             old = before.gangs.get(name)
             if old is None or gang is old or not gang.tasks.roster.is_of_slot:
@@ -315,7 +315,7 @@ class SlotFaults(Faults):
         return sorted(self._history.scheduler.state.tasks) or ["slot-0-worker-0"]
 
     def _result_is_lost(self) -> None:
-        """A container is gone with the result that nobody has heard of."""
+        """A container is gone with a result that was not heard of."""
         for task_id, task in self._alive():
             if self._history.decides(task) and task.runner.state == "running":
                 task.runner.finish({"by": task_id})
@@ -523,7 +523,7 @@ class SlotHistory(History):
             if unit.state is UnitState.SUCCEEDED and not any(
                 (unit.number, by) == (number, task_id) for number, _, task_id in self.results
             ):
-                raise RuleBroken(f"unit {unit.number} has a result that nobody left: {unit}")
+                raise RuleBroken(f"unit {unit.number} has a result that no task left: {unit}")
             if unit.state is UnitState.FAILED and not unit.failures:
                 raise RuleBroken(f"unit {unit.number} failed of nothing: {unit}")
             if len(unit.failures) > MOST_ATTEMPTS + 1:

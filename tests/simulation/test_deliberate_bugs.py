@@ -160,7 +160,7 @@ def test_starting_before_everybody_has_stopped_is_found(monkeypatch):
     assert broken_seed(known=1) is not None
 
 
-def test_restarting_only_whoever_has_failed_is_found(monkeypatch):
+def test_restarting_only_the_failed_tasks_is_found(monkeypatch):
     def only_the_lost(strategy, decider, everybody, losses):
         return tuple(name for name in everybody if name in losses)
 
@@ -239,7 +239,7 @@ def test_silence_of_a_gang_that_does_nothing_is_found(monkeypatch):
     assert broken_seed(WaitingHistory) is not None
 
 
-def test_ending_a_gang_of_which_somebody_computes_is_found(monkeypatch):
+def test_ending_a_gang_that_computes_is_found(monkeypatch):
     original = standstills.standstill
 
     def of_any(view):

@@ -38,7 +38,7 @@ def test_one_failure_restarts_exactly_whom_it_must_and_costs_what_it_should(firs
         assert not broken, f"seed {seed}: {broken}\n{story(SingleIncident, seed)}"
 
 
-def test_whoever_waits_in_vain_is_told_of_and_nobody_is_ended_who_does_something():
+def test_a_task_that_waits_in_vain_is_told_of_and_none_is_ended_that_does_something():
     for seed in range(40):
         broken = broken_rule(WaitingHistory, seed)
         assert not broken, f"seed {seed}: {broken}\n{story(WaitingHistory, seed)}"

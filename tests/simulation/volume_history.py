@@ -106,7 +106,7 @@ class VolumeHistory(History):
             return
         unknown = {resource_id for _, resource_id in held} - state.reservations.keys()
         if unknown:
-            raise RuleBroken(f"reserved, and nobody knows of it: {unknown}")
+            raise RuleBroken(f"reserved, and not known: {unknown}")
         assert state.job.phase is JobPhase.DONE
         busy = [key for key, one in held.items() if one.resources != Resources()]
         known = [state.reservations[resource_id] for _, resource_id in busy]

@@ -1,7 +1,7 @@
-"""Histories in which somebody waits: for a server that has left, for peers, or for nothing.
+"""Histories in which a task waits: for a server that has left, for peers, or for nothing.
 
 One thing happens to a healthy gang; messages are lost and late and the scheduler is killed as in
-any history. Whoever waits in vain must not do so for ever, and nobody may be ended who does
+any history. A task that waits in vain must not do so for ever, and no task may be ended that does
 something: what is expected is written out here, not taken from ``core.failures``. ``python
 ``core.restarts``. ``python tests/simulation/waiting_history.py SEED`` prints one of them.
 """
@@ -43,7 +43,7 @@ _ENDED = "Command exited with status 0"
 
 
 class WaitingHistory(SingleIncident):
-    """A seed, played: one of the things that make somebody wait."""
+    """A seed, played: one of the things that make a task wait."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -52,7 +52,7 @@ class WaitingHistory(SingleIncident):
         self._verdict = ""
 
     def make_job(self) -> Job:
-        """Return a random job, given up soon when nobody of it does anything."""
+        """Return a random job, given up soon when no task of it does anything."""
         job = super().make_job()
         return replace(job, spec=replace(job.spec, idle_seconds=IDLE_SECONDS))
 
@@ -110,7 +110,7 @@ class WaitingHistory(SingleIncident):
         ended_at = self.cluster.now
         self._verdict = f"{server} ended by itself"
         limit = 2 * NOTICED_SECONDS + (0 if waits_for_port else SERVED_SECONDS)
-        self._until(is_over, limit, f"nobody was told that {server} is waited for")
+        self._until(is_over, limit, f"it was not told that {server} is waited for")
         if self.cluster.now < ended_at + self.job.spec.outcome_grace_seconds:
             raise RuleBroken(f"{server} was not given the time to end with the job")
 
@@ -170,14 +170,14 @@ class WaitingHistory(SingleIncident):
                 self.cluster.runner(name).fail("peer_lost", 1, "UnavailableError")
 
     def _all_rest(self) -> None:
-        """Nobody makes a step, prints or computes any more."""
+        """No task makes a step, prints or computes any more."""
         names = self._members()
         together = self.job.strategy is not Strategy.INDEPENDENT and len(names) > 1
         starts = {name: len(self.cluster.runner(name).starts) for name in names}
         self._let_rest(*names)
-        self._until(self._is_told("nobody does anything"), NOTICED_SECONDS, "nobody was told")
+        self._until(self._is_told("no task does anything"), NOTICED_SECONDS, "it was not told")
         if not together:
-            self._for(3 * IDLE_SECONDS, "nobody waits for a peer")
+            self._for(3 * IDLE_SECONDS, "no task waits for a peer")
             return
         known = set(self.scheduler.state.job.incidents)
         first = min(names, key=self._place)
@@ -196,7 +196,7 @@ class WaitingHistory(SingleIncident):
         """All but one do nothing, for as long as that one computes."""
         names = self._members()
         self._let_rest(*self.dice.sample(names, len(names) - 1))
-        self._for(3 * IDLE_SECONDS, "somebody computes")
+        self._for(3 * IDLE_SECONDS, "a task computes")
 
     def _one_waits_for_a_port(self) -> None:
         """A process is not started before a peer listens, which takes its time."""
@@ -262,7 +262,7 @@ class WaitingHistory(SingleIncident):
         while not condition():
             if self.cluster.now > end:
                 raise RuleBroken(f"{broken}: {scheduler.state.job.why}")
-            # Whoever is killed has heard nobody meanwhile, and begins to wait anew.
+            # A task that is killed has heard nothing meanwhile, and begins to wait anew.
             scheduler.faulty = self.cluster.now < end - seconds + NOTICED_SECONDS / 2
             self.step()
             self._containers_start()

@@ -1,4 +1,4 @@
-"""Records are dataclasses, to whoever uses one."""
+"""Records are dataclasses to every user of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An address of ZooKeeper is the same to whoever reads it, and shows its password to nobody."""
+"""An address of ZooKeeper is the same to every reader, and never shows its password."""
 
 from __future__ import annotations
 

@@ -291,7 +291,10 @@ class _Api:
     def _check_update(self, state: ServiceState, request: Request, body: bytes) -> Reply:
         restarted = verbs.is_true(request.query_params, "restart")
         return self._changed(
-            request, body, lambda spec: verbs.check_update(state, spec), restarted=restarted
+            request,
+            body,
+            lambda spec: verbs.check_update(state, spec, restarted=restarted),
+            restarted=restarted,
         )
 
     def _changed(

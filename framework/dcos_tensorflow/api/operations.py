@@ -319,8 +319,8 @@ _MERGE = {
     " it is not said: they are all options"
 }
 _RESTART = {
-    "restart": "true: for a scheduler that is started with these options, as DC/OS does; code and "
-    "data on its machine may be others then"
+    "restart": "true: for a scheduler that is started with these options, as DC/OS does: code and "
+    "data on its machine may be others, and of a job that is done it begins the next run"
 }
 _CHANGED = {
     200: Answer(

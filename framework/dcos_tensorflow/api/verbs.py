@@ -28,7 +28,7 @@ from dcos_tensorflow.core.model.events import (
 )
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.operator import plan_control, requests
+from dcos_tensorflow.core.operator import plan_control, renewal, requests
 from dcos_tensorflow.core.operator.plan_control import Answer
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.restarts import announced_changes, sidecars
@@ -204,7 +204,7 @@ def update(state: ServiceState, spec: ServiceSpec, word: str = "update") -> Repl
         return Reply(208, {"message": "this is the target already", "id": identifier}, event)
     refusal = requests.refusal(state, spec)
     if refusal:
-        return Reply(417, {"message": f"the configuration is not changed: {refusal}"})
+        return _not_changed(refusal)
     found = announced_changes.announced(state.view(), spec)
     body = received(
         word,
@@ -217,10 +217,35 @@ def update(state: ServiceState, spec: ServiceSpec, word: str = "update") -> Repl
     return Reply(200, body, ConfigurationChanged(spec))
 
 
-def check_update(state: ServiceState, spec: ServiceSpec) -> Reply:
-    """Answer as ``update`` would, and change nothing."""
+def check_update(state: ServiceState, spec: ServiceSpec, *, restarted: bool = False) -> Reply:
+    """Answer as ``update`` would, and change nothing.
+
+    With ``restarted`` a scheduler is started with ``spec``: where the job is done, it begins the
+    next run with it.
+    """
     reply = update(state, spec, "check")
+    if restarted and reply.status == 417 and state.job.phase is JobPhase.DONE:
+        reply = _check_next_run(state, spec)
     return Reply(reply.status, reply.body)
+
+
+def _check_next_run(state: ServiceState, spec: ServiceSpec) -> Reply:
+    refusal = renewal.refusal(state, spec)
+    if refusal:
+        return _not_changed(refusal)
+    body = received(
+        "check",
+        id=configuration_id(spec),
+        restarts=[],
+        along=[],
+        joining=list(spec.task_names()),
+        leaving=[],
+    )
+    return Reply(200, body)
+
+
+def _not_changed(refusal: str) -> Reply:
+    return Reply(417, {"message": f"the configuration is not changed: {refusal}"})
 
 
 def is_true(query: Mapping[str, str], name: str) -> bool:

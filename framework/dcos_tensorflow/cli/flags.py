@@ -99,6 +99,7 @@ def api_flags(function: F) -> F:
         "token_in_clear",
         is_flag=True,
         envvar=IN_CLEAR_VARIABLE,
+        hidden=True,
         help="Send the token without TLS to another machine.",
     )
     token = click.option(
@@ -283,13 +284,18 @@ def gpus_flag(function: F) -> F:
     return click.option("--gpus", type=click.IntRange(0), metavar="N", help=text)(function)
 
 
-def agent_flags(function: F) -> F:
-    """Add the flags that say how large an embedded cluster is."""
+def agent_flags(function: F, *, shown: bool = True) -> F:
+    """Add the flags that say how large an embedded cluster is, the rarer ones ``shown`` or not."""
     flags = (
         click.option("--agents", type=int, help="Agents of the embedded cluster.", default=1),
         click.option("--cpus", type=click.FloatRange(min=0, min_open=True), help="CPUs of each."),
         click.option("--mem", type=click.FloatRange(min=1), help="Memory of each, in MB."),
-        click.option("--disk", type=click.FloatRange(min=0), help="Disk of each, in MB."),
+        click.option(
+            "--disk",
+            type=click.FloatRange(min=0),
+            hidden=not shown,
+            help="Disk of each, in MB.",
+        ),
         click.option(
             "--gpus", type=click.IntRange(min=0), help="GPUs of each; of a script: of each worker."
         ),
@@ -297,6 +303,7 @@ def agent_flags(function: F) -> F:
             "--attributes",
             default="",
             metavar="K:V;K:V",
+            hidden=not shown,
             help="Attributes; several values, rack:r1,r2, go to the agents in turn.",
         ),
     )

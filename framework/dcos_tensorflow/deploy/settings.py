@@ -347,8 +347,11 @@ _BY_NAME = {setting.name: setting for setting in SETTINGS}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def setting_flags(names: Collection[str]) -> Callable[[F], F]:
-    """Return a decorator that adds the flags of these settings, those of secrets excepted."""
+def setting_flags(names: Collection[str], shown: Collection[str] | None = None) -> Callable[[F], F]:
+    """Return a decorator that adds the flags of these settings, those of secrets excepted.
+
+    The help shows all of them, or those of ``shown``.
+    """
 
     def decorate(function: F) -> F:
         for setting in reversed([s for s in SETTINGS if s.name in names and not s.secret]):
@@ -357,7 +360,14 @@ def setting_flags(names: Collection[str]) -> Callable[[F], F]:
             metavar: str | None = setting.name.rpartition("_")[2].upper()
             if isinstance(setting.default, bool):
                 flag, metavar = f"{flag}/--no-{flag.removeprefix('--')}", None
-            add = click.option(flag, setting.name, default=None, metavar=metavar, help=meaning)
+            add = click.option(
+                flag,
+                setting.name,
+                default=None,
+                metavar=metavar,
+                help=meaning,
+                hidden=shown is not None and setting.name not in shown,
+            )
             function = add(function)
         return function
 

@@ -430,7 +430,7 @@ class Marathon:
         changed |= {"delay": 0.0, "not_before": 0.0}
         record = replace(before, **changed)
         self._put(record)
-        # A client that is told of the change is not answered by a task of before any more.
+        # Once a caller hears of the change, no older task answers it.
         self._settle_app(record.app_id)
         return record
 

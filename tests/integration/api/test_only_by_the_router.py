@@ -1,4 +1,4 @@
-"""An API that a router asks, as the package's: whoever reaches the port by another way is refused.
+"""An API that a router asks, as the package's: a client that comes another way is refused.
 
 The router has an address of its own, as Admin Router has those of the masters; tasks and others on
 the network have theirs.
@@ -21,7 +21,7 @@ from dcos_tensorflow.api.server import ApiServer
 from sample_states import running
 
 ROUTER, OTHER = "127.0.0.2", "127.0.0.3"
-#: What an attacker says to be taken for the router, or for somebody that it has let in.
+#: What an attacker says to be taken for the router, or for a user that it has let in.
 CLAIMS = [
     {},
     {"X-Forwarded-For": ROUTER, "X-Real-IP": ROUTER, "Forwarded": f"for={ROUTER}"},
@@ -56,7 +56,7 @@ def ask(port: int, of: str, method: str, path: str, headers: dict[str, str]) -> 
 
 
 @pytest.mark.parametrize("claims", CLAIMS, ids=lambda one: "+".join(one) or "nothing")
-def test_nobody_else_reads_or_orders_anything(
+def test_no_other_client_reads_or_orders_anything(
     source: Source, port: int, claims: dict[str, str]
 ) -> None:
     asked = {
@@ -65,7 +65,7 @@ def test_nobody_else_reads_or_orders_anything(
         if operation.id not in OPEN
     }
     answers = {id: ask(port, OTHER, *what, claims) for id, what in asked.items()}
-    # Of somebody who guesses, some are not listened to any more.
+    # Of a client that guesses, some are not listened to any more.
     assert set(answers.values()) <= {401, 429}, answers
     assert source.events == []
 

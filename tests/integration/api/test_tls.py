@@ -110,7 +110,7 @@ def connected(address: str) -> socket.socket:
     return socket.create_connection((host, int(port)), timeout=30)
 
 
-def test_whoever_trusts_the_authority_is_answered_in_full(address: str, files: Files) -> None:
+def test_a_client_that_trusts_the_authority_is_answered_in_full(address: str, files: Files) -> None:
     assert asked(address, files.client()) == b'"https"'
     assert asked(address, files.client(), MUCH) == MUCH
 
@@ -160,7 +160,7 @@ def test_half_a_pair_changes_nothing_until_the_other_half_is_there(
     assert eventually(lambda: shown(address, context) == second)
 
 
-def test_who_begins_no_handshake_holds_nobody_up(
+def test_a_client_without_a_handshake_holds_no_other_up(
     address: str, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bounded_connection, "MOST_CONNECTIONS", 8)
@@ -209,7 +209,7 @@ def test_files_that_are_no_certificate_are_refused_with_their_names(
         ServerTls(files.certificate, files.key)
 
 
-def test_a_key_with_a_password_asks_nobody_at_a_terminal(files: Files) -> None:
+def test_a_key_with_a_password_does_not_ask_at_a_terminal(files: Files) -> None:
     from cryptography.hazmat.primitives import serialization
 
     key = serialization.load_pem_private_key(files.key.read_bytes(), None)

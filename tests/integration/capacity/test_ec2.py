@@ -34,7 +34,7 @@ ZONES = ("us-east-1a", "us-east-1b")
 TYPES = ("c5.large", "g4dn.xlarge")
 KIND = Resources(cpus=2, mem=2867, disk=43_000)
 POOL = Pool("c5.large", ZONES[0], Market.SPOT, 0.03, KIND)
-#: What a fleet does in the name of who asks for it; nobody calls it.
+#: What a fleet does in the name of its caller; no client calls it.
 OF_A_FLEET = {"RunInstances", "CreateTags", "PassRole"}
 
 
@@ -71,7 +71,7 @@ def spec(running: Ec2Server) -> Ec2Spec:
 
 @pytest.fixture
 def owner(request: pytest.FixtureRequest) -> str:
-    """Whoever owns what a test buys: the server keeps it."""
+    """The owner of what a test buys: the server keeps it."""
     return str(request.node.name)
 
 
@@ -289,7 +289,7 @@ def test_a_permission_that_a_fleet_misses_is_named(
         ec2.shortage = before
 
 
-def test_nobody_at_the_address_is_an_error_for_later(spec: Ec2Spec) -> None:
+def test_no_server_at_the_address_is_an_error_for_later(spec: Ec2Spec) -> None:
     gone = Ec2Server()
     gone.close()
     with pytest.raises(ProviderError, match="EC2 cannot be asked: Could not connect") as caught:

@@ -1,4 +1,4 @@
-"""Before EC2 ends a machine, the master offers it to nobody any more."""
+"""Before EC2 ends a machine, the master offers it to no framework any more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def deactivated(master: str) -> set[str]:
     return {agent["hostname"] for agent in listed if agent["deactivated"]}
 
 
-def test_a_machine_that_is_ended_was_offered_to_nobody_before(tmp_path: Path) -> None:
+def test_a_machine_that_is_ended_was_offered_to_no_framework_before(tmp_path: Path) -> None:
     job = Ec2Job(tmp_path, {"job_cmd": "true"}, {})
     #: What was deactivated when EC2 was asked to end machines.
     then: list[set[str]] = []

@@ -1,6 +1,6 @@
 """SIGKILL of the scheduler at each step of a life on EC2: nothing is forgotten or bought twice.
 
-The steps are those that EC2 sees: a call that does not arrive, one whose answer nobody hears. Then
+The steps are those that EC2 sees: a call that does not arrive, one whose answer is lost. Then
 it is killed at random moments, while machines go with and without a notice.
 """
 
@@ -27,7 +27,7 @@ PRICE, BUDGET = 30.0, 200.0
 MOST = 4
 #: At random moments, so many of them in each life.
 KILLS, KILLS_EACH = min(100, int(os.environ.get("KILLS", "10"))), 10
-NEVER = Refusal("InternalError", "Nobody hears that.", 500)
+NEVER = Refusal("InternalError", "The answer is lost.", 500)
 BEFORE_FLEET, AFTER_FLEET, AGENTLESS = "before a purchase", "after a purchase", "without agents"
 TRAINING, NOTICED = "while it trains", "after a notice"
 BEFORE_END, AFTER_END = "before the machines end", "after their end"

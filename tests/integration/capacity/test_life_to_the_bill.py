@@ -141,7 +141,7 @@ def test_a_job_lives_on_spot_machines_to_its_end_and_its_bill(
         assert s3.list_keys("job/")
         ec2.take_back(old)
         life.wait_for(lambda: len(life.lines("restored")) >= 4, "the training goes on")
-        # From S3: nobody has these machines' files any more, and nothing was trained in vain.
+        # From S3: the machines and their files are gone, and nothing was trained in vain.
         assert {int(step) for _, step in life.lines("restored")[2:4]} == {saved}
         assert [each.placement.zone for each in job.alive] == ["us-east-1b"] * 2
 

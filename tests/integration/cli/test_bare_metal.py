@@ -83,7 +83,7 @@ def options(job: Any, tmp_path: Path) -> Path:
 
 
 def a_person(home: Path, port: int, machine: Machine, address: str = "127.0.0.1") -> CommandLine:
-    """Return the command line of somebody who has the API's address and its token."""
+    """Return the command line of a user who has the API's address and its token."""
     found = CommandLine(home)
     token = home / "token"
     home.mkdir()
@@ -154,7 +154,7 @@ def test_everything_is_done_from_elsewhere_while_the_scheduler_dies_and_comes_ba
     assert left_on(machine) == []
 
 
-# The manual word by word, with a ZooKeeper, a standby, and somebody at another machine.
+# The manual word by word, with a ZooKeeper, a standby, and a user at another machine.
 
 
 @contextmanager
@@ -332,7 +332,7 @@ def test_the_manual_is_what_a_person_at_another_machine_does(
         person.environment["DCOS_TENSORFLOW_API_TOKEN_IN_CLEAR"] = "true"
         eventually(lambda: phase(person) == "running", seconds=120)
 
-        # Whoever follows goes on when the scheduler is killed and comes back.
+        # A command that follows goes on when the scheduler is killed and comes back.
         lines = [shlex.split(line) for line in typed("From your own machine")]
         manual = [words for program, *words in lines if program == "dcos-tensorflow"]
         assert len(manual) == 5

@@ -70,7 +70,7 @@ def test_a_batch_of_which_everything_was_killed_goes_on(batch: Batch) -> None:
     ended = batch.run("--resume")
     assert ended.code == 0, ended.out
     assert batch.is_whole()
-    # Of those that ran when all was killed, nobody could say that they were done.
+    # Of those that ran when all was killed, no record could say that they were done.
     assert sum(batch.worked()[name] > 1 for name in there) <= AT_A_TIME
 
 

@@ -10,7 +10,7 @@ from document_commands import blocks
 
 PAGE = Path(__file__).parents[3] / "docs" / "data.md"
 RECIPE = "A folder beside your code"
-NOTES = "What the code names and tasks do not find"
+NOTES = "Paths in the code that tasks do not find"
 
 
 def written(folder: Path) -> Path:

@@ -68,6 +68,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "describe": (SERVICE,),
     "tensorboard": (SERVICE,),
     "dashboard": (SERVICE,),
+    "open": (SERVICE,),
     "debug config list": (),
     "debug config target": (),
     "debug config target_id": (),
@@ -116,7 +117,8 @@ def leaves(
         for name in command.list_commands(context):
             below = command.get_command(context, name)
             assert below is not None
-            yield from leaves(below, (*path, name))
+            if below.name == name:  # Else it is another name of a command.
+                yield from leaves(below, (*path, name))
     else:
         yield " ".join(path), command
 

@@ -1,7 +1,7 @@
 """The scheduler runs with as little as the shipped unit leaves it, as far as that can be had here.
 
 systemd itself would be needed for its filter of system calls and its name spaces. What is tried:
-no capability, no new privileges, no memory that is both written and run, and nobody's user.
+no capability, no new privileges, no memory that is both written and run, and no user's rights.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def confined() -> list[str]:
         timeout=60,
     )
     if reads.returncode:
-        pytest.skip("this Python is readable for root alone: nobody else can run it")
+        pytest.skip("this Python is readable for root alone: no other user can run it")
     return nobody
 
 

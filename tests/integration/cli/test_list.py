@@ -1,4 +1,4 @@
-"""All services at a glance: of this machine, whoever serves them, and of a ZooKeeper."""
+"""All services at a glance: of this machine, under any scheduler, and of a ZooKeeper."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Operated:
         return ended.out
 
     def shows(self, text, *arguments):
-        """Say whether a command's answer has ``text`` in it; false while nobody answers."""
+        """Say whether a command's answer has ``text`` in it; false while no scheduler answers."""
         ended = self.command_line.ask(*arguments, "--name", self.name)
         return ended.code == 0 and text in ended.out
 

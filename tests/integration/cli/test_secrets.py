@@ -1,4 +1,4 @@
-"""Secrets of a job: it has them, and nobody else sees them anywhere."""
+"""Secrets of a job: its tasks have them, and they are seen nowhere else."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def place(
 
 @pytest.fixture
 def kept(place: Callable[[], Kept]) -> Kept:
-    """A place where a service is kept, that nobody leads."""
+    """A place where a service is kept, without a leader."""
     found = place()
     with closing(found.store()) as store, store.lead("test", 10, lambda why: None):
         store.commit(first_writes(running()))

@@ -46,7 +46,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServiceDirecto
 def service(directory: ServiceDirectory) -> Iterator[Service]:
     """A service whose scheduler goes when it is asked for anything, and comes back elsewhere.
 
-    Its first answer says that the order was received; what became of it nobody knows.
+    Its first answer says that the order was received; its effect is not known.
     """
     found = Service()
 

@@ -333,7 +333,7 @@ def test_tasks_are_found_by_their_id(make_cluster: MakeCluster) -> None:
 # -- the master is gone for a while ------------------------------------------------------------
 
 
-def test_nobody_answers_while_there_is_no_master(make_cluster: MakeCluster) -> None:
+def test_there_is_no_answer_without_a_master(make_cluster: MakeCluster) -> None:
     cluster = make_cluster()
     with Scheduler(cluster.master) as scheduler:
         cluster.faults.stop_master()

@@ -71,7 +71,7 @@ def asked(url: str, header: dict[str, str], body: Any = None) -> tuple[int, Any]
             return error.code, None
 
 
-def test_whoever_does_not_know_the_secret_can_neither_act_nor_read(state_dir: Path) -> None:
+def test_a_client_without_the_secret_can_neither_act_nor_read(state_dir: Path) -> None:
     found = embedded_mesos.up(state_dir, [AgentConfig()])
     known = found.credential.header()
     strangers = ({}, Credential(found.credential.principal, "guessed").header())
@@ -135,7 +135,7 @@ def test_files_of_a_killed_cluster_are_no_cluster(state_dir: Path) -> None:
     assert second.answering
 
 
-def test_a_cluster_whose_folder_was_removed_ends_for_nobody_could_find_it(state_dir: Path) -> None:
+def test_a_cluster_whose_folder_was_removed_ends(state_dir: Path) -> None:
     found = embedded_mesos.up(state_dir, agents(AgentWishes(agents=1), state_dir))
     state_dir.rename(state_dir.with_name("moved away"))
     eventually(lambda: not alive(found.pid), what="the cluster's end")

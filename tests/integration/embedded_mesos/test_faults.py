@@ -149,7 +149,7 @@ def test_master_that_was_lost_is_silent_about_tasks_until_their_agents_return(
         assert not any(event["type"] == "UPDATE" for event in again.stream.events)
         again.reconcile("t", status["agent_id"]["value"])
         assert again.update("t")["state"] == "TASK_RUNNING"
-        # Every agent is back: from now on what nobody knows is unknown.
+        # Every agent is back: from now on an unknown task is unknown.
         again.reconcile("never-there")
         assert again.update("never-there")["state"] == "TASK_UNKNOWN"
 

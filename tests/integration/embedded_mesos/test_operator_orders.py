@@ -268,7 +268,7 @@ def test_unreachable_agent_can_be_marked_gone(make_cluster: MakeCluster) -> None
         assert status["reason"] == "REASON_AGENT_REMOVED_BY_OPERATOR"
 
 
-def test_agent_that_nobody_knows_cannot_be_drained(make_cluster: MakeCluster) -> None:
+def test_an_unknown_agent_cannot_be_drained(make_cluster: MakeCluster) -> None:
     cluster = make_cluster()
     body = {"type": "DRAIN_AGENT", "drain_agent": {"agent_id": {"value": "nobody"}}}
     assert call(cluster, "/api/v1", body) == (404, "Agent not found")

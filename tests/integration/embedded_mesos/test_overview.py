@@ -22,7 +22,7 @@ from waiting import eventually
 MakeCluster = Callable[..., FaultyCluster]
 SECRET = "the-cluster's-secret"
 KNOWN = {PRINCIPAL: SECRET}
-SLEEP = "echo hello from the sandbox; mkdir deep; echo 1 > deep/er; exec sleep 100"
+SLEEP = "mkdir deep; echo 1 > deep/er; echo hello from the sandbox; exec sleep 100"
 
 
 def asked(

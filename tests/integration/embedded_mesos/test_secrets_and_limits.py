@@ -47,7 +47,7 @@ def sandbox(cluster: EmbeddedCluster) -> Path:
     return found
 
 
-def test_a_task_reads_a_secret_file_that_nobody_else_may(
+def test_a_task_reads_a_secret_file_that_no_other_user_may(
     make_cluster: MakeCluster, tmp_path: Path
 ) -> None:
     cluster = make_cluster()
@@ -134,7 +134,7 @@ def test_a_limit_that_cannot_be_set_fails_the_task_with_the_reason(
     cluster = make_cluster()
     with Scheduler(cluster.master) as scheduler:
         offer = scheduler.offer()
-        # The soft limit above the hard one: nobody may do that.
+        # The soft limit above the hard one: no user may do that.
         wanted = limits({"type": "RLMT_NOFILE", "soft": 9, "hard": 8})
         scheduler.launch(offer, task(offer, "t", "true", container=wanted))
         scheduler.run_until("t", "TASK_FAILED")

@@ -171,7 +171,7 @@ def test_an_interrupt_leaves_the_job_running_and_says_how_to_go_on(
     )
     environment = {**os.environ, "DCOS_TENSORFLOW_HOME": str(home)}
     process = subprocess.Popen(
-        # Whoever runs the tests in the background may ignore interrupts, and hand that on.
+        # A shell that runs the tests in the background may ignore interrupts, and hand that on.
         ["env", "--default-signal=INT", sys.executable, script],
         cwd=tmp_path,
         env=environment,

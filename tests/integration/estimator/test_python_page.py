@@ -62,7 +62,7 @@ def test_the_page_can_be_typed(tmp_path: Path) -> None:
         searched = typed("A sweep")
         assert "6 of 6 trials have succeeded" in searched
         assert "{'images': 0}" in searched
-        wrong = typed("What goes wrong")
+        wrong = typed("Errors")
         assert "failed worker-0 failed" in wrong
         assert "did you mean worker.cpus?" in wrong
         assert not sections

@@ -175,7 +175,7 @@ def test_an_agent_returns_while_its_task_waits_for_a_place(training: ScheduledTr
         what="that it waits",
     )
     training.cluster.faults.heal_agent(agent)
-    # Its container is there again: nobody else has to be found a place.
+    # Its container is there again: no other task has to be found a place.
     training.recovers("worker-1", "chief-0")
     assert not is_alive(training.pids["worker-1"])
     assert training.agent_of("worker-1") == agent

@@ -137,7 +137,7 @@ def test_an_uninstall_after_the_state_was_lost_ends_the_tasks_of_before(
 
 
 def erase(zookeeper: ZooKeeperServer, path: str) -> None:
-    """Remove everything of a service, as a slip of somebody's hand does."""
+    """Remove everything of a service, as an operator's slip of the hand does."""
     client = KazooClient(zookeeper.address)
     client.start()
     client.delete(path, recursive=True)

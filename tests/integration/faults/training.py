@@ -108,7 +108,7 @@ class Training(ABC):
         return answer
 
     def job(self) -> Json:
-        """Return /v1/job; empty while nobody answers."""
+        """Return /v1/job; empty while no scheduler answers."""
         status, body = self.ask("/v1/job")
         return body if status == 200 else {}
 
@@ -217,7 +217,7 @@ class Training(ABC):
         """Wait until these have a new process and all trains on; return /v1/job.
 
         Of them, those in ``moved`` have a new container. Those in ``perhaps`` may have started
-        again too: it depends on where others found a place. Nobody else was touched: the same
+        again too: it depends on where others found a place. No other task was touched: the same
         processes in the same containers. Nothing was charged.
         """
         __tracebackhide__ = True

@@ -52,7 +52,7 @@ def test_the_config_of_a_draining_is_told_too() -> None:
     assert b"\x6a\x0a\x08\x01\x12\x06\x0a\x02\x08\x05\x10\x01" in found
 
 
-def test_tasks_are_shown_as_those_of_whoever_runs_all_of_it(bare: World) -> None:
+def test_tasks_are_shown_as_those_of_the_user_who_runs_all_of_it(bare: World) -> None:
     eventually(lambda: bare.get("/mesos/frameworks")["frameworks"], what="Marathon")
     asked = bare.ask("POST", "/mesos/api/v1", b"\x08\x0b", PROTOBUF)
     user = getpass.getuser().encode()

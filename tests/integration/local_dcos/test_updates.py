@@ -263,6 +263,22 @@ def test_an_update_of_a_job_that_starts_is_complete_when_its_tasks_run_with_it(
     heard.check(last="COMPLETE")
 
 
+def test_an_update_of_a_job_that_is_done_is_complete_when_the_next_run_runs(
+    service: Service,
+) -> None:
+    service.install(job_cmd="true")
+
+    def is_done() -> bool:
+        answer = service.world.ask("GET", f"/service/{service.name}/v1/job")
+        return answer.status == 200 and answer.json()["phase"] == "done"
+
+    eventually(is_done, seconds=_SECONDS, what="the end of the job")
+    service.client.update({"service": {"job_cmd": "exec sleep 600"}})
+    with listening(service, lambda: len(service.running()) == 1) as heard:
+        service.comes_to_say("COMPLETE")
+    heard.check(last="COMPLETE")
+
+
 def test_while_a_service_is_uninstalled_an_update_is_refused_and_the_uninstall_is_told(
     service: Service,
 ) -> None:

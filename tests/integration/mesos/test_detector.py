@@ -80,7 +80,7 @@ def test_the_lowest_announcement_leads_and_its_end_makes_the_next_lead(
     assert len(driver.sched.of("disconnected")) == 1
 
 
-def test_while_nobody_leads_the_driver_waits(
+def test_without_a_leader_the_driver_waits(
     master, *, stage, announced, zookeeper_server, path, eventually
 ):
     leading = announced.announce(master.port)
@@ -165,7 +165,7 @@ def test_14_a_protected_path_needs_the_right_credentials(
     detector.stop()
 
 
-def test_zookeeper_that_does_not_answer_is_told_to_whoever_waits_for_a_master(eventually):
+def test_a_wait_for_a_master_hears_of_a_zookeeper_that_does_not_answer(eventually):
     told = []
     uri = parse_masters("zk://127.0.0.1:1/mesos")
     detector = ZooKeeperDetector(uri, print, on_trouble=told.append)

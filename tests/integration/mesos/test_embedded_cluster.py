@@ -369,7 +369,7 @@ def test_agents_that_are_to_go_away_are_told_and_left(scheduler, cluster):
     assert answer["status"] == "ACCEPT"
 
 
-def test_an_inverse_offer_that_nobody_answered_is_rescinded_with_the_schedule(scheduler, cluster):
+def test_an_unanswered_inverse_offer_is_rescinded_with_the_schedule(scheduler, cluster):
     offer = scheduler.run("t1")
     cluster.faults.schedule_maintenance([agent_of(offer)], 3600)
     (asked,) = scheduler.hear(InverseOffersReceived).offers

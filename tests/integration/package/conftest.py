@@ -57,7 +57,7 @@ class AppProcess:
             )
 
     def get(self, path: str) -> tuple[int, Any]:
-        """Ask the API. Return status and answer; 0 while nobody listens."""
+        """Ask the API. Return status and answer; 0 while no server listens."""
         assert self.process.poll() is None, self.output.read_text(errors="replace")
         try:
             with urllib.request.urlopen(self.url + path, timeout=10) as response:

@@ -316,7 +316,7 @@ def test_it_runs_under_python_3_8(plugin: Path, cluster: Recorded) -> None:
     assert (done.stdout, done.stderr) == ("deploy (serial strategy) (COMPLETE)\n", "")
 
 
-def test_the_file_is_a_program_and_not_an_archive_to_whoever_reads_its_first_bytes(
+def test_the_file_is_a_program_and_not_an_archive_by_its_first_bytes(
     plugin: Path,
 ) -> None:
     assert plugin.read_bytes().startswith(b"#!/usr/bin/env python3\n")

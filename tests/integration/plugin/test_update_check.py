@@ -96,7 +96,7 @@ def update(cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     return start
 
 
-def test_options_that_the_scheduler_refuses_are_given_to_nobody(
+def test_options_that_the_scheduler_refuses_reach_no_package_manager(
     cluster: Cluster, update: Update
 ) -> None:
     cluster.answers[CHECK] = (400, WRONG)
@@ -113,7 +113,7 @@ def test_a_problem_of_no_single_option_is_told_without_a_path(
     assert update({"worker": {"mem": 1}})[1].splitlines()[-1] == "  the job cannot run"
 
 
-def test_a_change_that_the_job_cannot_make_is_given_to_nobody(
+def test_a_change_that_the_job_cannot_make_reaches_no_package_manager(
     cluster: Cluster, update: Update
 ) -> None:
     cluster.answers[CHECK] = (417, {"message": "the strategy would change"})
@@ -141,7 +141,7 @@ def test_with_replace_it_is_asked_about_the_defaults_and_those_over_them(
     assert dict(cluster.asked)[CHECK] == whole
 
 
-def test_a_scheduler_that_does_not_answer_keeps_nobody_from_mending_its_options(
+def test_the_options_of_a_scheduler_that_does_not_answer_can_be_mended(
     cluster: Cluster, update: Update
 ) -> None:
     cluster.answers[CHECK] = (502, {})

@@ -1,4 +1,4 @@
-"""What a batch finds in S3, with the keys of the options and nobody else's."""
+"""What a batch finds in S3, with the keys of the options and no others."""
 
 from __future__ import annotations
 

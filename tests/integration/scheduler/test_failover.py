@@ -97,7 +97,7 @@ def test_a_zookeeper_that_freezes_costs_the_job_nothing(start, own_zookeeper, ma
     other.says("is led by")
     with own_zookeeper.frozen():
         # Longer than the session lasts: whether it survives is the server's to say.
-        assert stays(lambda: other.job() == {}, 3.0), "nobody leads while nobody can say who"
+        assert stays(lambda: other.job() == {}, 3.0), "no leader while the leader is not known"
     (marks / "finish").touch()
     after = eventually(
         lambda: next((job for s in (one, other) if (job := s.job()).get("phase") == "done"), None),

@@ -114,7 +114,7 @@ def test_a_scheduler_that_is_killed_begins_no_curve_anew_and_replayed_steps_go_b
     eventually(lambda: scheduler.ask("/v1/runs")[1][0]["outcome"] == "succeeded", seconds=SECONDS)
     scheduler.kill()
 
-    # Nobody serves it any more, and its state is gone.
+    # No scheduler serves it any more, and its state is gone.
     for file in tmp_path.glob("state.db*"):
         file.unlink()
     picture = tmp_path / "loss.svg"

@@ -2,7 +2,7 @@
 
 The embedded cluster has no container networks. What stands for one here are agents in network
 namespaces, each with room for one task: the task has its namespace's address, which is what the
-cluster tells of its container, and nobody shares its ports.
+cluster tells of its container, and no other task shares its ports.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Listeners:
         return (Order("GET", "/v1/status"), Order("POST", "/v1/stop", "0"))
 
     def harm(self) -> list[str]:
-        """Return what somebody has changed."""
+        """Return what an attacker has changed."""
         found = []
         if not self.cluster.agents[0].running:
             found.append("the agent is gone")

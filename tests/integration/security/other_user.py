@@ -1,7 +1,7 @@
 """Run as a user of the machine: tries all that another user has there, and prints what it got.
 
 ``other_user.py VICTIM-UID FOLDER...``: the folders are those that the victim keeps his things in.
-The standard library alone: it is nobody's friend.
+The standard library alone: it must run as any user.
 """
 
 from __future__ import annotations

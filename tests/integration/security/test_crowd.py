@@ -1,4 +1,4 @@
-"""Fifty clients, five of them hostile, while a job's processes are killed: nobody is held up.
+"""Fifty clients, five of them hostile, while a job's processes are killed: no client is held up.
 
 ``benchmarks/held_up.py`` plays the same with 200.
 """

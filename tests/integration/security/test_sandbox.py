@@ -1,4 +1,4 @@
-"""What a task lays into its sandbox leads whoever looks into it nowhere, and holds nobody up."""
+"""What a task lays into its sandbox leads its readers nowhere, and holds none of them up."""
 
 from __future__ import annotations
 

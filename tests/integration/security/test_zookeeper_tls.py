@@ -1,4 +1,4 @@
-"""ZooKeeper by TLS: the state lies there as otherwise, and nobody else is taken for the servers."""
+"""ZooKeeper by TLS: the state lies there as otherwise, and no other server is taken for it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_state_is_kept_by_tls(secure: ZooKeeperServer, files: Files) -> None
 
 
 @pytest.mark.parametrize("wrong", ["another authority", "another name", "no certificate", "no TLS"])
-def test_whoever_is_not_certified_is_told_nothing(
+def test_a_server_without_the_certificate_is_told_nothing(
     secure: ZooKeeperServer, files: Files, tmp_path: Path, wrong: str
 ) -> None:
     place, tls = f"localhost:{secure.secure_port}", files.tls()

@@ -18,7 +18,7 @@ from dcos_tensorflow.state.sqlite import SqliteStore
 from dcos_tensorflow.state.store import StateStore, open_store
 
 #: A huge commit says that it has begun when it comes to the one step, and never ends: it stays at
-#: the other. Whoever kills it meanwhile may hit it anywhere, but not after its end. That is early:
+#: the other. A kill meanwhile may hit it anywhere, but not after its end. That is early:
 #: all of it would be too much for the small heap of a server for tests.
 TELLS_AT, STAYS_AT = 2, 10
 

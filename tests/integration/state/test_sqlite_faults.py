@@ -132,7 +132,7 @@ def test_a_file_format_of_a_newer_release_is_refused(path: Path, store: SqliteSt
 
 
 @pytest.mark.parametrize("before", [None, 0o644])
-def test_nobody_else_may_read_it(path: Path, before: int | None) -> None:
+def test_no_other_user_may_read_it(path: Path, before: int | None) -> None:
     if before is not None:
         SqliteStore(path, "tf").close()
         path.chmod(before)

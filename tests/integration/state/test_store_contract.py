@@ -308,7 +308,7 @@ def test_a_leader_that_has_erased_everything_is_confirmed_no_more(backend: Backe
         leader.confirm()
 
 
-def test_whoever_waits_is_told_who_leads(backend: Backend) -> None:
+def test_a_process_that_waits_is_told_the_leader(backend: Backend) -> None:
     backend.leader()
     told: list[Holder] = []
     with pytest.raises(LeadershipTaken):

@@ -126,7 +126,7 @@ def test_a_missing_bucket_is_reported_before_there_is_a_checkpoint(engines, job)
     assert publisher.status().problem.kind == "no_bucket"
 
 
-def test_a_permanent_error_that_somebody_mended_is_over(engines, s3, job):
+def test_a_permanent_error_that_an_operator_mended_is_over(engines, s3, job):
     job.save(1)
     s3.fault = lambda request: Fault(403, "AccessDenied")
     publisher = engines.publisher(job.directory)
@@ -167,7 +167,7 @@ def test_no_credentials_are_a_problem_that_says_so(engines, job, monkeypatch):
     assert publisher.status().problem.kind == "credentials"
 
 
-def test_an_endpoint_that_nobody_listens_at_is_tried_again_later(engines, job):
+def test_an_endpoint_without_a_server_is_tried_again_later(engines, job):
     connection = engines.connection(attempts=2, read_timeout=1.0)
     connection.client = None
     connection.settings = dataclasses.replace(

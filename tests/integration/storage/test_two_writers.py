@@ -1,4 +1,4 @@
-"""Two attempts of the chief write at once, and uploads are cut: nobody ever sees half a checkpoint.
+"""Two attempts of the chief write at once, and uploads are cut: no reader sees half a checkpoint.
 
 Each of the many rounds is small; ``make soak`` plays the numbers that the project promises to have
 tried.

@@ -53,7 +53,7 @@ def test_a_status_is_held_back_until_something_happens(start):
     assert (code, after["state"]) == (200, "failed")
 
 
-def test_a_status_is_not_held_back_from_whoever_does_not_know_the_newest(start):
+def test_a_status_is_not_held_back_from_a_client_that_does_not_know_the_newest(start):
     task = running(start)
     began = time.monotonic()
     task.request("GET", "/v1/status?after=0&wait=5")
@@ -200,7 +200,7 @@ def test_a_body_that_is_too_large_is_not_read(start):
     connection.close()
 
 
-def test_without_a_port_the_task_runs_and_nobody_listens(start):
+def test_without_a_port_the_task_runs_without_a_server(start):
     task = start("print('done')", port=0, token="")
     assert (task.wait(), task.text()) == (0, "done\n")
 

@@ -42,7 +42,7 @@ def wheels(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def offline(tmp_path: Path, wheels: Path) -> dict[str, str]:
-    """The variables of a task that finds packages in a folder, and asks nobody else."""
+    """The variables of a task that finds packages in a folder, and asks no index."""
     return {
         "HOME": str(tmp_path),
         "PIP_CONFIG_FILE": os.devnull,
@@ -169,7 +169,7 @@ def test_a_task_that_ends_meanwhile_leaves_nothing_half(start, tmp_path, offline
         assert other.wait() == 0, other.text("stderr")
 
 
-def test_a_folder_of_somebody_else_is_not_used(start, tmp_path, offline):
+def test_a_folder_of_another_user_is_not_used(start, tmp_path, offline):
     packages = wants(tmp_path, "shapes")
     other = tmp_path / "theirs"
     other.mkdir()

@@ -162,7 +162,7 @@ def test_half_a_request_is_let_go_when_its_sender_is(start):
     assert task.status()["state"] == "running"
 
 
-def test_connections_that_say_nothing_keep_nobody_out(start):
+def test_connections_that_say_nothing_keep_no_client_out(start):
     task = running(start)
     held = [socket.create_connection(("127.0.0.1", task.port), timeout=10) for _ in range(40)]
     try:

@@ -53,7 +53,7 @@ def test_a_job_reads_a_secret_file_that_only_its_user_may_read(start: Starter) -
     assert task.text() == f"{SECRET} 0o600\n"
 
 
-def test_nobody_else_may_look_into_its_folder(start: Starter) -> None:
+def test_no_other_user_may_look_into_its_folder(start: Starter) -> None:
     task = start(WAIT, variables=secrets())
     folder = place(task)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

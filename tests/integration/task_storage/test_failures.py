@@ -23,7 +23,7 @@ INTERVAL_SECONDS = 1.0
 SLACK_SECONDS = 5.0
 
 #: Saves a checkpoint every 20 steps, as TensorFlow does; ``steps`` holds how far it is. It goes on
-#: without a checkpoint that the disk does not take: whoever sets one aside may need the last room.
+#: without a checkpoint that the disk does not take: setting one aside may need the last room.
 TRAIN = """
 import contextlib, itertools, os, time
 folder = os.environ["CHECKPOINT_DIR"]
@@ -60,7 +60,7 @@ class Training:
         return int(path.read_text()) if path.exists() else 0
 
     def goes_on(self) -> None:
-        """Wait until it is 50 steps further: nobody has stopped it."""
+        """Wait until it is 50 steps further: it was not stopped."""
         before = self.steps()
         eventually(lambda: self.steps() > before + 50, what="more steps")
         assert self.task.status()["state"] == "running"
@@ -119,7 +119,7 @@ def test_a_permanent_failure_is_told_within_an_interval_and_mended(
     assert what_to_do in said["problem"]["hint"]
     assert said["problem_since"] - began < INTERVAL_SECONDS + SLACK_SECONDS
     training.goes_on()
-    # What is permanent is tried again all the same: somebody may mend it at any time.
+    # What is permanent is tried again all the same: an operator may mend it at any time.
     s3.fault = lambda request: None
     training.recovers()
 

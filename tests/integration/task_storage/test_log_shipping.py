@@ -121,7 +121,7 @@ def test_what_a_killed_runner_left_is_shipped_by_the_next(shipping, s3):
     killed.spool.append("stdout", b"left behind\n")
     after = shipping.shipper()
     after.spool.append("stdout", b"and on\n")
-    assert after.finish(10.0) is False  # Nobody has shipped: there was no thread.
+    assert after.finish(10.0) is False  # Nothing was shipped: there was no thread.
     after = shipping.shipper()
     assert after.ship_all()
     assert text_of(s3) == "left behind\nand on\n"
@@ -244,7 +244,7 @@ def shipped_part(folder, text):
     return spool.next_part()
 
 
-def test_a_group_that_somebody_removed_is_made_again(log_client, tmp_path):
+def test_a_group_that_was_removed_is_made_again(log_client, tmp_path):
     retrier = Retrier(Gate(), Backoff(0.001, 0.01, 1))
     sink = CloudWatchSink(log_client, retrier, "removed", "stream", lambda seconds: None)
     sink.ship(shipped_part(tmp_path / "1", b"before\n"))

@@ -1,4 +1,4 @@
-"""Who may ask what, and what is said to whoever may not or asks nonsense."""
+"""Rights of callers, and the answers to callers without a right or with nonsense."""
 
 from __future__ import annotations
 

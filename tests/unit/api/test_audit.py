@@ -128,7 +128,7 @@ def test_who_guesses_on_fills_no_log(client: Any, path: Path) -> None:
     assert len(entries(path)) == TRIES
 
 
-def test_secrets_that_somebody_sends_are_not_in_it(client: Any, path: Path) -> None:
+def test_secrets_that_a_client_sends_are_not_in_it(client: Any, path: Path) -> None:
     client.post("/v1/job/stop?password=hunter2&x=operators-token", headers=OPERATOR)
     assert "hunter2" not in path.read_text()
     assert "operators-token" not in path.read_text()
@@ -141,7 +141,7 @@ def test_a_line_is_one_entry_whatever_is_asked(client: Any, path: Path) -> None:
 
 
 class TestFile:
-    def test_nobody_else_reads_it_whatever_the_umask(self, path: Path) -> None:
+    def test_no_other_user_reads_it_whatever_the_umask(self, path: Path) -> None:
         before = os.umask(0)
         try:
             AuditLog(path).note(an_entry())

@@ -268,7 +268,7 @@ def test_the_stream_begins_with_everything(view: Callable[..., Viewer]) -> None:
     assert viewer.document["job"]["phase"] == "running"
 
 
-def test_the_stream_is_given_to_nobody_without_the_token(view: Callable[..., Viewer]) -> None:
+def test_the_stream_needs_the_token(view: Callable[..., Viewer]) -> None:
     assert view(token="wrong").answer.status == 401
 
 
@@ -324,7 +324,7 @@ def test_who_comes_after_the_last_viewer_has_gone_sees_the_newest(
     second.until(lambda document: document.get("job", {}).get("restarts") == 3)
 
 
-def test_the_server_stops_though_somebody_watches(
+def test_the_server_stops_though_a_viewer_watches(
     service: Service, view: Callable[..., Viewer]
 ) -> None:
     viewer = view()
@@ -345,7 +345,7 @@ def test_only_so_many_may_watch(
 
 
 @pytest.mark.soak
-def test_a_page_that_nobody_looks_at_holds_no_stream(
+def test_a_hidden_page_holds_no_stream(
     service: Service, view: Callable[..., Viewer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "MOST_VIEWERS", 1)

@@ -104,7 +104,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("token", FORGED.values(), ids=FORGED)
-def test_a_forged_token_is_nobodys(logins: DcosTokens, token: str) -> None:
+def test_a_forged_token_does_not_count(logins: DcosTokens, token: str) -> None:
     assert logins.caller(token) is None
 
 
@@ -168,7 +168,7 @@ class TestKeys:
             try:
                 return next(answers)
             except StopIteration:
-                raise OSError("nobody answers") from None
+                raise OSError("no server answers") from None
 
         monkeypatch.setattr(service, "_fetched", fetched)
         logins = DcosTokens(service, ["alice"])

@@ -80,7 +80,7 @@ def test_a_sidecar_that_was_given_up_degrades_the_service(ask: Any) -> None:
     assert "no module" in answer.json()["reasons"][0]
 
 
-def test_checkpoints_that_somebody_must_make_possible_degrade_the_service(ask: Any) -> None:
+def test_checkpoints_that_an_operator_must_make_possible_degrade_the_service(ask: Any) -> None:
     problem = {"kind": "no_bucket", "retryable": False, "summary": "no bucket", "hint": "make it"}
     task_id = running().tasks["worker-0"].task_id
     report = {"storage": {"checkpoints": {"state": "blocked", "problem": problem}}}

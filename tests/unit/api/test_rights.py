@@ -92,7 +92,7 @@ class TestGuessing:
         self, source: Any, client_of: Any, clock: Clock, read_token: str
     ) -> None:
         source.current = running()
-        token = "operators-token" if not read_token else "a token that nobody finds by trying"
+        token = "operators-token" if not read_token else "a token that is not found by trying"
         client = client_of(access=Access(token, read_token, failures=FailedLogins(clock)))
         right = {"authorization": f"Bearer {read_token or token}"}
         for _ in range(TRIES):
@@ -126,7 +126,7 @@ class TestGuessing:
         assert len(failures._buckets) == MOST_PEERS
         assert failures.wait_seconds(MOST_PEERS + 499) > 0
 
-    def test_whoever_has_waited_long_enough_is_forgotten(self, clock: Clock) -> None:
+    def test_a_peer_that_has_waited_long_enough_is_forgotten(self, clock: Clock) -> None:
         failures = FailedLogins(clock)
         failures.note("10.0.0.1")
         clock.now += failed_logins.SECONDS_A_TRY

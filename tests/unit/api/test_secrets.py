@@ -1,4 +1,4 @@
-"""No secret is ever shown, whoever put it wherever."""
+"""No secret is ever shown, from any place."""
 
 from __future__ import annotations
 

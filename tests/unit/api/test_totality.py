@@ -60,7 +60,7 @@ def states(phase: JobPhase, every: int) -> Iterator[ServiceState]:
 
 
 def steered(phase: JobPhase, every: int) -> Iterator[ServiceState]:
-    """Yield states of ``phase`` that somebody steers: paused, updating, scaled in, uninstalled.
+    """Yield states of ``phase`` that an operator steers: paused, updating, scaled in, uninstalled.
 
     Each phase begins with another state: of one in seven, all phases together still see every one.
     """

@@ -20,7 +20,7 @@ class Names:
     def look_up(self, name: str) -> frozenset[str]:
         self.asked += 1
         if name not in self.known:
-            raise OSError(f"nobody knows {name}")
+            raise OSError(f"{name} is not known")
         return frozenset(self.known[name])
 
     def clock(self) -> float:
@@ -52,7 +52,7 @@ def test_an_address_of_ipv4_is_the_same_on_a_socket_of_ipv6(
     assert trusted.has("::ffff:10.0.0.1")
 
 
-def test_a_name_that_is_unknown_lets_nobody_in(trusted: TrustedAddresses) -> None:
+def test_an_unknown_name_lets_no_client_in(trusted: TrustedAddresses) -> None:
     assert not trusted.has("10.0.0.1")
 
 
@@ -79,7 +79,7 @@ def test_those_that_were_known_count_while_names_cannot_be_looked_up(
 def test_who_comes_while_a_name_is_looked_up_again_does_not_wait(
     names: Names, trusted: TrustedAddresses
 ) -> None:
-    # Nobody knows the names, as without DC/OS: who has a token is not to wait for that.
+    # The names are not known, as without DC/OS: a client with a token is not to wait for that.
     trusted.has("10.0.0.1")
     meanwhile: list[bool] = []
 
@@ -87,7 +87,7 @@ def test_who_comes_while_a_name_is_looked_up_again_does_not_wait(
         other = threading.Thread(target=lambda: meanwhile.append(trusted.has("10.0.0.2")))
         other.start()
         other.join(30)
-        raise OSError(f"nobody knows {name}")
+        raise OSError(f"{name} is not known")
 
     trusted._look_up = slow
     names.now += 60

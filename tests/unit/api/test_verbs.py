@@ -19,12 +19,12 @@ from dcos_tensorflow.core.model.events import (
     PodVerb,
     UninstallRequested,
 )
-from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.options import load, service_spec
-from sample_states import a_record, a_role, a_spec, a_state, gang, running, with_records
+from sample_states import a_record, a_role, a_spec, a_state, gang, running, with_job, with_records
 
 PLACING = a_state()
 
@@ -224,6 +224,9 @@ def changed(**worker: Any) -> dict[str, Any]:
     return {**OPTIONS, "worker": {"count": 2, **worker}}
 
 
+SUCCEEDED = Verdict(Outcome.SUCCEEDED, 0, "the job has succeeded")
+
+
 class TestUpdate:
     def running(self) -> Any:
         return replace(running(), spec=SPEC)
@@ -290,6 +293,22 @@ class TestUpdate:
         assert (checked.status_code, source.events) == (status, [])
         updated = order("/v1/job/update", self.running(), options).json()
         assert {**checked.json(), "message": ""} == {**updated, "message": ""}
+
+    @pytest.mark.parametrize(("query", "status"), [("", 417), ("?restart=true", 200)])
+    def test_a_job_that_is_done_takes_other_options_by_a_scheduler_that_begins_the_next_run(
+        self, order: Any, source: Any, query: str, status: int
+    ) -> None:
+        done = with_job(self.running(), phase=JobPhase.DONE, verdict=SUCCEEDED)
+        answer = order(f"/v1/job/check{query}", done, changed(mem=8192))
+        assert (answer.status_code, source.events) == (status, [])
+
+    def test_a_scheduler_that_begins_the_next_run_goes_by_the_name_of_its_service(
+        self, order: Any
+    ) -> None:
+        done = with_job(self.running(), phase=JobPhase.DONE, verdict=SUCCEEDED)
+        other = {**OPTIONS, "service": {**OPTIONS["service"], "name": "other"}}
+        answer = order("/v1/job/check?restart=true", done, other)
+        assert "the name of a service cannot be changed" in answer.json()["message"]
 
     def test_the_options_of_the_target_are_208(self, order: Any, source: Any) -> None:
         assert order("/v1/job/update", self.running(), OPTIONS).status_code == 208

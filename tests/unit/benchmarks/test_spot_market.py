@@ -69,7 +69,7 @@ def test_no_deadline_is_missed_that_on_demand_machines_keep(policy: Any, played:
 
 @given(played=markets())
 @settings(max_examples=60, deadline=None)
-def test_nobody_pays_less_than_the_optimum(played: Any) -> None:
+def test_no_policy_pays_less_than_the_optimum(played: Any) -> None:
     bound = simulation.least(*played)
     policies = [simulation.DeadlineAware(), simulation.Greedy(), simulation.on_demand]
     paid = [simulation.simulate(*played, policy).cost for policy in policies]

@@ -2,7 +2,7 @@
 
 ``MarketInMemory`` sells machines and answers as EC2 does: an order that is asked for twice buys
 once, a new machine is listed late. ``Loop`` is what ``scheduler.machines.buying`` does with its
-answers; ``Killed`` is raised where its process ends, and whoever goes on has what was written and
+answers; ``Killed`` is raised where its process ends, and the next process has what was written and
 no more.
 """
 
@@ -153,7 +153,7 @@ class Loop:
         #: Hostnames on which tasks run, and those whose agents never come.
         self.busy: set[str] = set()
         self.never: set[str] = set()
-        #: Those that the master was told to offer to nobody, if it can be told.
+        #: Those that the master was told to offer to no framework, if it can be told.
         self.closed: set[str] = set()
         self.can_be_closed = False
         #: Those that two agents say they are.

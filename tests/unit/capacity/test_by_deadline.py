@@ -79,7 +79,7 @@ def test_a_gang_that_trains_leaves_its_spot_machines_when_a_loss_would_be_too_mu
     assert fleet == Fleet("1a", 0, 2)
 
 
-def test_a_pace_that_nobody_knows_is_no_reason_for_or_against_at_first() -> None:
+def test_an_unknown_pace_is_no_reason_for_or_against_at_first() -> None:
     unknown = replace(WAY, pace=Pace())
     assert asked(unknown) is None
     assert asked(replace(unknown, now=7 * HOUR)) == Fleet("", 0, 2)
@@ -177,7 +177,7 @@ def test_a_gang_trains_on_where_the_market_has_too_few_after_all() -> None:
     assert not any(entry.moving for entry in loop.stored.entries.values())
 
 
-def test_nobody_goes_over_where_both_fleets_are_more_than_the_limits_allow() -> None:
+def test_no_gang_goes_over_where_both_fleets_are_more_than_the_limits_allow() -> None:
     loop = goes_over(limits=Limits(max_instances=3))
     loop.steps(10)
     assert markets(loop) == [Market.ON_DEMAND] * 2

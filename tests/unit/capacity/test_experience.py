@@ -14,11 +14,11 @@ def after(*looks: tuple[float, int], machines: int = 2) -> Experience:
     return found
 
 
-def test_one_machine_that_nobody_knows_is_taken_to_stay_for_an_hour() -> None:
+def test_one_unknown_machine_is_taken_to_stay_for_an_hour() -> None:
     assert after((0, 1)).life(1, 0.0) == HOUR
 
 
-def test_two_machines_that_nobody_knows_are_taken_to_stay_for_half_of_it() -> None:
+def test_two_unknown_machines_are_taken_to_stay_for_half_of_it() -> None:
     assert after((0, 2)).life(2, 0.0) == HOUR / 2
 
 

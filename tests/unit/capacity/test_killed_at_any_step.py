@@ -91,7 +91,7 @@ def _one_life(seed: int) -> tuple[Loop, _HardMarket, int]:
     loop.demands = (gang(3),)
     looks = 0
     for _ in range(150):
-        # Whoever was killed is back soon: the budget cannot hold while nobody looks for long.
+        # A killed process is back soon: the budget cannot hold while no process looks for long.
         seconds = chance.choice((1.0, 5.0, 60.0, 120.0) if len(loop.rounds) > looks else (1.0, 5.0))
         looks = len(loop.rounds)
         market.passed(seconds)

@@ -181,7 +181,7 @@ def test_two_gangs_do_not_take_the_same_machines() -> None:
     assert [gang for gang, _ in found.waits] == ["second"]
 
 
-def test_nothing_is_bought_for_nobody() -> None:
+def test_nothing_is_bought_without_a_waiting_gang() -> None:
     assert plan([], Owned(), [pool()], Limits()) == Plan()
 
 

@@ -307,7 +307,7 @@ def test_a_machine_that_is_there_twice_is_left_and_its_pool_for_a_while() -> Non
     assert [backoff.why for backoff in loop.stored.account.pools.values()] == [machine.why]
 
 
-def test_machines_of_ours_that_nobody_ordered_are_ended() -> None:
+def test_machines_of_ours_without_an_order_are_ended() -> None:
     loop = training()
     stranger = replace(loop.market.all["i-0"], machine_id="i-9", purchase_id="lost")
     loop.market.all["i-9"] = stranger
@@ -341,7 +341,7 @@ def test_a_machine_that_is_gone_from_the_list_for_long_has_ended() -> None:
     assert loop.stored.left == 1
 
 
-def test_machines_that_come_when_nobody_waits_any_more_are_given_back() -> None:
+def test_machines_that_come_when_no_gang_waits_any_more_are_given_back() -> None:
     market = MarketInMemory()
     market.fails["buy"] = [Throttled("later")]
     loop = loop_with(2, market)

@@ -44,7 +44,7 @@ def test_a_machine_is_paid_for_the_time_that_its_provider_names() -> None:
     assert float(total(ledger).paid) == 5000 * SPOT.price / 3600
 
 
-def test_it_lived_from_its_start_even_if_nobody_heard_of_it_for_long() -> None:
+def test_it_lived_from_its_start_even_if_it_was_not_heard_of_for_long() -> None:
     """The answer of the purchase was lost, and the scheduler with it."""
     late = bought(replace(NEW, told_at=STARTED + 3000))
     ended = replace(NEW, state=MachineState.ENDED, ended_at=STARTED + 5000)
@@ -87,7 +87,7 @@ def test_a_provider_without_a_clock_is_gone_by_with_ours() -> None:
     ("machine", "is_free"),
     [
         pytest.param(TAKEN, True, id="taken back by its provider"),
-        pytest.param(replace(TAKEN, taken_back=False), False, id="ended by somebody else"),
+        pytest.param(replace(TAKEN, taken_back=False), False, id="ended by a user"),
     ],
 )
 def test_the_first_hour_is_free_of_a_spot_machine_that_was_taken_back(
@@ -96,7 +96,7 @@ def test_the_first_hour_is_free_of_a_spot_machine_that_was_taken_back(
     assert (total(heard(bought(), machine, 3000)).paid == 0) == is_free
 
 
-def test_a_machine_that_nobody_lists_any_more_was_not_taken_back() -> None:
+def test_a_machine_that_is_not_listed_any_more_was_not_taken_back() -> None:
     ledger = heard(bought(), NEW, 10)
     for after in (500, 700):
         ledger = heard(ledger, None, after)
@@ -132,7 +132,7 @@ def test_a_pause_long_after_it_has_another_cause() -> None:
     assert lost(seen(ledger, GONE, 9000, Pause(WRITTEN + 8000, None))) == 0
 
 
-def test_a_planned_change_is_nobodys_loss() -> None:
+def test_a_planned_change_is_no_loss() -> None:
     ledger = seen(seen(bought(), HERE, 100), HERE, 1000, Pause(WRITTEN + 990, None))
     assert lost(ledger) == 0
 

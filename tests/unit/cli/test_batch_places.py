@@ -55,7 +55,7 @@ def test_a_service_that_is_no_batch_stays_as_it_is(tmp_path: Path) -> None:
     assert with_batch_places(spec, tmp_path, local=False) is spec
 
 
-def test_whoever_shares_no_machine_with_the_tasks_names_no_other_file_of_it(
+def test_a_scheduler_apart_from_the_tasks_gives_them_no_other_file(
     tmp_path: Path,
 ) -> None:
     beside, other = tmp_path / "options", tmp_path / "secret"

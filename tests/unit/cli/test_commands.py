@@ -27,6 +27,8 @@ def below(group: click.Group) -> Iterator[click.Command]:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
+        if command.hidden or command.name != name:  # A word of the SDK's, or another name.
+            continue
         yield command
         if isinstance(command, click.Group):
             yield from below(command)
@@ -51,6 +53,20 @@ def test_a_command_of_the_plugin_is_here_too(command: str) -> None:
         assert isinstance(found, click.Group)
         found = found.get_command(click.Context(found), word)
     assert found is not None
+
+
+def test_the_command_line_fits_in_a_head() -> None:
+    shown = [c for c in below(cli) if not isinstance(c, click.Group) and not c.hidden]
+    assert len(shown) <= 40
+    run = cli.get_command(click.Context(cli), "run")
+    assert run is not None
+    assert len([p for p in run.params if isinstance(p, click.Option) and not p.hidden]) <= 20
+
+
+@pytest.mark.parametrize(("alias", "name"), [("ps", "list"), ("delete", "uninstall")])
+def test_a_command_answers_to_the_name_that_other_tools_give_it(alias: str, name: str) -> None:
+    context = click.Context(cli)
+    assert cli.get_command(context, alias) is cli.get_command(context, name)
 
 
 def test_no_command_is_without_help() -> None:

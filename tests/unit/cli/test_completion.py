@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.cli.command_table import COMPLETION_VARIABLE
-from dcos_tensorflow.cli.commands.completion import SHELLS
+from dcos_tensorflow.cli.completion import SHELLS
 from dcos_tensorflow.cli.main import run_command_line
 
 
@@ -45,7 +45,7 @@ def proposed(
     ("words", "expected"),
     [
         ("dcos-tensorflow val", ["validate"]),
-        ("dcos-tensorflow plan st", ["start", "status", "stop"]),
+        ("dcos-tensorflow plan st", ["status"]),
         ("dcos-tensorflow plan status d", ["deploy", "decommission"]),
         ("dcos-tensorflow why ", ["mnist", "team__digits"]),
         ("dcos-tensorflow stop m", ["mnist"]),

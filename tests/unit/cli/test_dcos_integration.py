@@ -68,7 +68,7 @@ def test_the_tasks_secrets_are_where_the_apps_are() -> None:
     assert told()["DCOS_TENSORFLOW_SECRETS_DIR"] == "/state/secrets"
 
 
-def test_nobody_logs_in_as_a_service_account_here() -> None:
+def test_there_is_no_login_as_a_service_account_here() -> None:
     found = told(
         {"serviceCredential": {"source": "team/tf"}},
         DCOS_SERVICE_ACCOUNT_CREDENTIAL={"secret": "serviceCredential"},

@@ -87,7 +87,7 @@ def test_a_job_is_followed_to_its_end():
     assert job.seen == 5
 
 
-def test_ctrl_c_stops_the_job_where_nobody_can_be_asked():
+def test_ctrl_c_stops_the_job_without_a_terminal_to_ask_at():
     signals = Signals()
     job = FakeJob(on_look={3: interrupting(signals)})
     follow(job, NoView(), signals, manners(ask=False))

@@ -12,7 +12,7 @@ MASTER = {"master": "127.0.0.1:5050"}
 
 @pytest.mark.parametrize("local", [True, False])
 @pytest.mark.parametrize("given", [{}, {"api_host": "127.0.0.1"}, {"artifacts": "file"}])
-def test_an_api_on_this_machine_asks_for_a_token_that_nobody_was_told(local, given):
+def test_an_api_on_this_machine_asks_for_a_token_of_its_own(local, given):
     settings = collect(None, {}, {**MASTER, **given})
     tokens = [with_guarded_api(settings, local=local).secret("api_token") for _ in range(2)]
     assert len(set(tokens)) == 2

@@ -10,7 +10,7 @@ def at(master: str, *credentials: str) -> ClusterStatus:
     return ClusterStatus(0, master, (), True, Credential(*credentials))
 
 
-def test_a_cluster_that_nobody_uses_has_no_service(tmp_path):
+def test_an_unused_cluster_has_no_service(tmp_path):
     with EmbeddedCluster([AgentConfig()], tmp_path) as cluster:
         assert running_services(at(cluster.master)) == {}
 

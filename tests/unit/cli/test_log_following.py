@@ -254,7 +254,7 @@ def test_a_file_that_was_cut_is_read_from_its_copy_first() -> None:
     assert screen.lines == ["1: a", "1: b", "1: c", "1: d", "1: e"]
 
 
-def test_when_nobody_reads_any_more_it_ends() -> None:
+def test_without_a_reader_it_ends() -> None:
     screen = Screen()
     screen.is_gone = True
     with pytest.raises(BrokenPipeError):

@@ -15,7 +15,7 @@ Captured = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServiceDirectory:
-    """The folder of a service that nobody serves."""
+    """The folder of a service without a scheduler."""
     monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path))
     found = WorkDirectory(tmp_path).service("mnist")
     found.prepare()

@@ -112,7 +112,7 @@ def test_the_tasks_find_a_place_on_several_agents_too(tmp_path):
 
 
 @pytest.mark.parametrize("resources", [{"gpus": 1}, {"cpus": 2}])
-def test_neither_gpus_nor_what_somebody_has_said_is_claimed(tmp_path, resources):
+def test_neither_gpus_nor_given_sizes_are_claimed(tmp_path, resources):
     wishes = AgentWishes(cpus=3, mem=100, disk=100, gpus=0)
     cluster, told = overcommitted(a_job(**resources), agents(wishes, tmp_path), wishes.sized)
     assert told == ""

@@ -57,7 +57,7 @@ def test_no_container_is_used_on_this_machine(options, directory):
     assert any("service.tf_image: not used here" in note for note in prepared.notes)
 
 
-def test_nothing_is_said_of_images_that_nobody_asked_for(options, directory):
+def test_nothing_is_said_of_images_that_are_not_named(options, directory):
     prepared = prepare(options(job_cmd="true"), directory, {}, local=True)
     assert not any("image" in note for note in prepared.notes)
 
@@ -147,7 +147,7 @@ def test_a_module_in_a_zip_is_looked_for_too(options, directory, function_job, t
     assert prepare(asked, directory, {}, local=True).code.contract == "function"
 
 
-def test_dns_names_are_refused_where_nobody_gives_them(tmp_path, directory):
+def test_dns_names_are_refused_without_a_dns(tmp_path, directory):
     document = {"service": {"job_cmd": "true"}, "cluster_spec": {"addressing": "dns"}}
     with pytest.raises(UsageError, match=r"cluster_spec\.addressing"):
         prepare(load(document), directory, {}, local=True)

@@ -64,11 +64,11 @@ def test_a_flag_names_a_file_of_ones_own(secret: str, tmp_path: Path) -> None:
     assert service_account(options(), given, {}, local=False) is not None
 
 
-def test_nobody_logs_in_where_no_secret_is_named() -> None:
+def test_there_is_no_login_without_a_secret() -> None:
     assert service_account(options(), settings(), {}, local=False) is None
 
 
-def test_nobody_logs_in_to_the_embedded_cluster(secret: str) -> None:
+def test_there_is_no_login_to_the_embedded_cluster(secret: str) -> None:
     named = options(service_account_secret="team/tf")
     assert service_account(named, settings(), {VARIABLE: secret}, local=True) is None
 

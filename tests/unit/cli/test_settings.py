@@ -31,7 +31,7 @@ def test_the_environment_wins_over_the_file_and_flags_over_both(config):
     )
 
 
-def test_no_setting_has_a_value_when_nobody_gave_one():
+def test_no_setting_has_a_value_that_was_not_given():
     found = collect(None, {}, {"master": None})
     assert not any(found.given(setting.name) for setting in SETTINGS)
 

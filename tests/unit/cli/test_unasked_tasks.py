@@ -70,7 +70,7 @@ def test_a_job_of_an_earlier_release_goes_on_with_the_same_options_unchanged(
     assert service_spec(wanted.options) == service_spec(load(BEFORE))
 
 
-def test_what_is_laid_over_its_options_later_ends_nobody(served: Served) -> None:
+def test_what_is_laid_over_its_options_later_ends_no_task(served: Served) -> None:
     given = served(BEFORE, OPTIONS).as_given
     assert given is not None
     assert service_spec(load(given)) == service_spec(load(BEFORE))

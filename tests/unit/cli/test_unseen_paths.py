@@ -48,7 +48,7 @@ def notes(tmp_path):
         "'''beside/z.csv'''",
     ],
 )
-def test_what_tasks_find_or_nobody_has_is_not_told(notes, code, local):
+def test_paths_that_tasks_find_or_that_do_not_exist_are_not_told(notes, code, local):
     assert notes(code, local=local) == []
 
 

@@ -40,7 +40,7 @@ def test_who_learns_of_a_new_member_is_told(strategy: Strategy, along: tuple[str
     assert announced(view, spec) == Announced()
 
 
-def test_whoever_restarts_with_a_new_container_is_told() -> None:
+def test_tasks_that_restart_with_a_new_container_are_told() -> None:
     spec = job(Strategy.PARAMETER_SERVER, worker=2, ps=1, chief=1)
     view = started(spec).state.view()
     worker = spec.role(TaskRole.WORKER)

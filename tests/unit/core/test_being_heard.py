@@ -1,4 +1,4 @@
-"""Nobody is late who could not be heard: while there is no master, and after a pause of our own."""
+"""No answer is late that could not be heard: without a master, and after a pause of our own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_scheduler_that_has_not_yet_registered_gives_no_container_up():
     assert gang.state.job.phase is JobPhase.RUNNING
 
 
-def test_while_there_is_no_master_nobody_is_late():
+def test_while_there_is_no_master_no_task_is_late():
     gang = a_gang_that_is_being_stopped()
     before = task_ids(gang)
     gang.handle(events.Disconnected("it fell"))

@@ -1,4 +1,4 @@
-"""Whatever somebody writes into what is kept, no value is too large for a state store."""
+"""Whatever is written into what is kept, no value is too large for a state store."""
 
 from __future__ import annotations
 

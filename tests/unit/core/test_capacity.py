@@ -85,7 +85,7 @@ def test_an_uninstall_waits_for_the_last_machine_and_says_so():
     assert any(isinstance(a, EraseState) for d in scheduler.decisions for a in d.actions)
 
 
-def test_whoever_waits_is_told_with_what_it_waits_for():
+def test_a_waiting_gang_is_told_with_what_it_waits_for():
     scheduler = short_of_room()
     (found,) = waiting(scheduler.state, scheduler.cluster.now, 10)
     assert found.name == "main"
@@ -101,7 +101,7 @@ def test_asking_who_waits_changes_nothing():
     assert waiting(scheduler.state, scheduler.cluster.now, 10)
 
 
-def test_nobody_waits_where_all_have_a_place():
+def test_no_gang_waits_where_all_have_a_place():
     scheduler = started(training(Strategy.PARAMETER_SERVER), room_for_one_each(8))
     assert waiting(scheduler.state, scheduler.cluster.now, 10) == ()
 
@@ -117,7 +117,7 @@ def test_the_provider_stays_while_there_are_machines_of_it():
     assert "the provider of machines" in refusal(bought, replace(spec, capacity=None))
 
 
-def test_whoever_trains_on_a_machine_that_is_taken_back_waits_for_another():
+def test_a_task_on_a_machine_that_is_taken_back_waits_for_another():
     scheduler = started(training(Strategy.PARAMETER_SERVER), room_for_one_each(5))
     at = scheduler.cluster.now + 120
     notice = {"kind": contract.NOTICE_INTERRUPTION, "at": at}

@@ -1,4 +1,4 @@
-"""A member that ends with 0 while the others need it: named, counted, and nobody waits for it."""
+"""A member that ends with 0 while the others need it: named, counted, and waited for no more."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_an_end_with_0_that_is_heard_of_after_its_effect_is_the_cause_all_the_sa
     assert {r.state for r in scheduler.state.tasks.values()} == {TaskState.RUNNING}
 
 
-def test_an_error_of_its_own_is_its_own_whoever_has_ended():
+def test_an_error_of_its_own_is_its_own_whatever_task_has_ended():
     scheduler = a_job(MWMS)
     end(scheduler, "worker-0", 3)
     fail_process(scheduler, "chief-0", "user_error", 1)

@@ -284,7 +284,7 @@ class TestWaitFor:
         assert waits == tuple(f"{role}-0:1" for role in expected)
 
     @pytest.mark.parametrize("strategy", list(Strategy))
-    def test_whoever_is_waited_for_starts_earlier(self, strategy: Strategy) -> None:
+    def test_a_task_that_others_wait_for_starts_earlier(self, strategy: Strategy) -> None:
         order = ["ps", "chief", "worker", "gpu-worker", "evaluator", "tensorboard"]
         for mix, entry in all_of(strategy).items():
             for task, told in entry["tasks"].items():
@@ -297,7 +297,7 @@ class TestWaitFor:
 
 
 class TestDecider:
-    def test_is_nobody_when_nothing_trains(self) -> None:
+    def test_is_no_task_when_nothing_trains(self) -> None:
         assert service(ps=1).decider == ""
 
 

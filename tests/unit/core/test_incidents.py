@@ -160,7 +160,7 @@ def test_cause_and_effect_that_are_seen_in_one_moment_are_told_apart():
 
 
 @pytest.mark.parametrize("strategy", [PSS, SESSIONS])
-def test_an_error_of_the_job_is_no_effect_of_a_loss_that_ends_nobody_else(strategy):
+def test_an_error_of_the_job_is_no_effect_of_a_loss_that_ends_no_other_task(strategy):
     scheduler = a_job(strategy)
     fail(scheduler, "worker-1", "Command terminated with signal Killed")
     fail_process(scheduler, "worker-0", "user_error", 1)
@@ -297,7 +297,7 @@ def test_the_verdict_tells_what_the_sandbox_told():
         ("Command exited with status 1", "REASON_AGENT_DRAINING"),
     ],
 )
-def test_a_container_whose_end_is_nobodys_fault_costs_no_retry(message, reason):
+def test_a_container_that_ends_from_outside_costs_no_retry(message, reason):
     scheduler = a_job(limit=0)
     fail(scheduler, "worker-1", message, reason=reason)
     recover(scheduler, 30)

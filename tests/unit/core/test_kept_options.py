@@ -134,7 +134,7 @@ def test_options_that_were_replaced_twice_are_still_known():
     assert speed(scheduler, "worker-1") == "1"
 
 
-def test_options_that_nobody_was_launched_with_are_forgotten():
+def test_options_that_no_task_was_launched_with_are_forgotten():
     scheduler = half_updated()
     for number in ("4", "5", "6"):
         target = with_workers(scheduler.state.spec, env={"SPEED": number})

@@ -1,4 +1,4 @@
-"""How something failed can be told late: until then nobody guesses, and it costs what it should."""
+"""How something failed can be told late: until then it is not guessed, and costs what it should."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_a_server_has_no_grace_because_it_has_nothing_to_save():
     assert graces == [contract.NOTHING_TO_SAVE_SECONDS, 10.0, contract.NOTHING_TO_SAVE_SECONDS]
 
 
-def test_a_worker_has_its_grace_where_nobody_has_said_that_it_serves(launch):
+def test_a_worker_has_its_grace_where_it_is_not_known_to_serve(launch):
     assert told(launch).grace_seconds == 10.0
 
 
@@ -131,7 +131,7 @@ def test_the_runner_makes_the_same_of_a_launch_as_of_an_order(strategy):
         assert launched == parse_order(json.dumps(body)).cluster
 
 
-def test_who_is_told_of_nobody_is_sent_no_table():
+def test_a_task_without_peers_is_sent_no_table():
     roles = (RoleSpec(TaskRole.WORKER, 1000, Resources(cpus=1)),)
     spec = ServiceSpec(name="mnist", roles=roles, strategy=Strategy.INDEPENDENT)
     cluster = ClusterSpec(1, {f"worker-{n}": f"10.0.0.1:{n + 1}" for n in range(1000)})
@@ -225,7 +225,7 @@ def test_a_runner_is_told_of_the_packages_that_it_installs():
     assert (found.tensorflow, found.directory) == ("2.15.1", "/cache")
 
 
-def test_who_trains_is_told_of_data_of_its_machine_and_nobody_of_data_beside_the_options():
+def test_a_task_that_trains_is_told_of_data_of_its_machine_but_not_of_data_beside_the_options():
     links = (LinkedData("/mnt/images", "images"), LinkedData("./labels", "labels"))
     found = launched_with({"links": links})
     assert [(link.source, link.path) for link in told(found["worker"]).links] == [

@@ -49,7 +49,7 @@ def test_what_tf_config_has_room_for_can_be_launched(members, dns):
     assert kernel_limits.members_that_fit(service(members + 1, dns=dns)) == members
 
 
-def test_tasks_that_know_nobody_are_not_bounded_by_it():
+def test_tasks_without_peers_are_not_bounded_by_it():
     assert kernel_limits.members_that_fit(service(10_000, strategy=Strategy.INDEPENDENT)) is None
 
 

@@ -172,7 +172,7 @@ def test_errors_of_the_users_are_not_held_against_an_agent():
 
 
 @pytest.mark.parametrize("name", ["worker-1", "ps-0"])
-def test_who_must_know_of_a_move_is_told_and_nobody_else(name):
+def test_only_tasks_that_must_know_of_a_move_are_told(name):
     scheduler = a_gang()
     announce(scheduler, name, 100, how="inverse offer")
     scheduler.run(20)
@@ -181,7 +181,7 @@ def test_who_must_know_of_a_move_is_told_and_nobody_else(name):
     assert restarted == {"chief-0"}
 
 
-def test_a_maintenance_that_nobody_speaks_of_any_more_moves_nobody():
+def test_a_maintenance_that_is_not_announced_any_more_moves_no_task():
     """A cancelled one is not taken back: the master stops asking for the agent again."""
     scheduler = started(training(PSS), room_for_one_each(8))
     before = {name: r.task_id for name, r in scheduler.state.tasks.items()}

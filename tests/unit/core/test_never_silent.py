@@ -54,7 +54,7 @@ def test_the_offers_that_go_back_meanwhile_say_so():
     assert all(STRAY in verdict.explanation for verdict in verdicts)
 
 
-def test_whoever_was_let_go_of_is_waited_for_no_more():
+def test_an_attempt_that_was_let_go_of_is_waited_for_no_more():
     scheduler = with_a_stray()
     scheduler.handle(events.PodCommand(events.PodVerb.REPLACE, (STRAY,)))
     scheduler.run(30)

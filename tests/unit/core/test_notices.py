@@ -202,7 +202,7 @@ def test_a_machine_that_stayed_is_used_as_soon_as_its_notice_is_forgotten() -> N
     assert scheduler.state.job.phase is not JobPhase.PLACING
 
 
-def test_a_machine_that_may_go_moves_nobody() -> None:
+def test_a_machine_that_may_go_moves_no_task() -> None:
     scheduler = a_gang()
     before = task_ids(scheduler)
     give_notice(scheduler, "worker-1", kind=contract.NOTICE_REBALANCE)
@@ -236,7 +236,7 @@ def test_who_is_told_to_leaves_a_machine_that_may_go_for_another() -> None:
     assert scheduler.state.job.incidents == ()
 
 
-def test_nobody_leaves_a_machine_that_may_go_for_no_other() -> None:
+def test_no_task_leaves_a_machine_that_may_go_for_no_other() -> None:
     scheduler = advised(GANG)
     before = task_ids(scheduler)
     scheduler.run(300)

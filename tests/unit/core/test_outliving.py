@@ -1,4 +1,4 @@
-"""A TensorBoard that is kept when the job has ended, until somebody stops it."""
+"""A TensorBoard that is kept when the job has ended, until an operator stops it."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_while_the_deployment_is_paused_no_process_starts_again(phase):
     assert starts(scheduler)["worker-1"] == 2
 
 
-def test_a_paused_recovery_holds_no_restart_back_that_somebody_asks_for():
+def test_a_paused_recovery_holds_no_restart_back_that_an_operator_asks_for():
     scheduler = a_gang()
     scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.PAUSE))
     scheduler.handle(events.PodCommand(events.PodVerb.RESTART, ("worker-1",)))
@@ -100,7 +100,7 @@ def test_a_paused_evaluator_that_is_launched_anew_is_not_started():
     assert scheduler.cluster.runner("evaluator-0").state == "running"
 
 
-def test_whoever_cannot_be_reached_stops_with_the_gang_that_is_paused():
+def test_a_task_out_of_reach_stops_with_the_gang_that_is_paused():
     spec = training(Strategy.MULTI_WORKER, ps=0, replace_after_seconds=300.0)
     scheduler = started(spec, room_for_one_each(10))
     agent = lose_agent_of(scheduler, "worker-0")

@@ -1,4 +1,4 @@
-"""Who restarts when somebody is lost: every row of the table, written out from what was measured.
+"""Who restarts when a task is lost: every row of the table, written out from what was measured.
 
 The gang is a chief, two workers and two parameter servers, as each row reads in docs/recovery.md.
 """

@@ -176,7 +176,7 @@ def test_a_task_with_a_volume_stays_when_its_agents_maintenance_is_near():
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
-def test_a_port_that_somebody_else_has_taken_is_not_waited_for():
+def test_a_port_that_another_program_has_taken_is_not_waited_for():
     scheduler = a_gang()
     before = scheduler.state.tasks["worker-0"]
     fail(scheduler, "worker-0", "Command exited with status 75")
@@ -290,7 +290,7 @@ def test_a_volume_that_was_given_up_is_destroyed_when_its_agent_is_back():
 
 
 def replaced_before_its_agent_was_heard_of():
-    """Return a scheduler, and the agent that launches a task which nobody waits for any more."""
+    """Return a scheduler, and the agent that launches a task which is not waited for any more."""
     scheduler = begun(with_volumes(), room_for_one_each(3))
     agent_id = lose_agent_of(scheduler, "worker-1")
     scheduler.run(2)
@@ -299,7 +299,7 @@ def replaced_before_its_agent_was_heard_of():
     return scheduler, agent_id
 
 
-def test_a_volume_that_nobody_has_seen_is_not_forgotten_while_its_agent_is_away():
+def test_an_unseen_volume_is_not_forgotten_while_its_agent_is_away():
     scheduler, agent_id = replaced_before_its_agent_was_heard_of()
     scheduler.run(300)
     uninstall(scheduler)
@@ -347,7 +347,7 @@ def test_the_volumes_of_an_agent_that_is_gone_for_good_are_not_waited_for():
     assert scheduler.state.tasks["worker-1"].agent_id != agent_id
 
 
-def test_what_carries_our_labels_and_is_nobodys_is_given_back():
+def test_what_carries_our_labels_without_a_task_is_given_back():
     scheduler = a_gang()
     agent = scheduler.cluster.agents["S5"]
     stray = Held(Resources(cpus=1, mem=64), volume="old", size=100)

@@ -93,7 +93,7 @@ def test_those_who_must_learn_train_on_until_the_new_container_is_ready():
     assert scheduler.cluster.runner("chief-0").state == "running"
 
 
-def test_nobody_is_charged_for_a_machine_that_vanished():
+def test_a_machine_that_vanished_costs_no_retry():
     scheduler = a_gang(PSS, retry=RetrySpec(limit=0))
     lose_agent_of(scheduler, "ps-1")
     recover(scheduler, 20)

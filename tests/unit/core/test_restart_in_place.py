@@ -58,7 +58,7 @@ def test_exactly_these_start_again_where_they_are(strategy, fails, who):
         ("checkpointed", "checkpointed and left"),
     ],
 )
-def test_what_is_nobodys_fault_costs_no_retry_and_no_wait(exit_class, kind):
+def test_a_failure_from_outside_the_job_costs_no_retry_and_no_wait(exit_class, kind):
     scheduler = a_gang(PSS, retry=RetrySpec(limit=0))
     fail_process(scheduler, "chief-0", exit_class, 137)
     scheduler.run(2)
@@ -97,7 +97,7 @@ def test_two_processes_that_fail_at_once_restart_together():
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
-def test_a_failure_of_somebody_else_during_a_back_off_joins_the_restart():
+def test_a_failure_of_another_task_during_a_back_off_joins_the_restart():
     scheduler = a_gang(SESSIONS)
     fail_process(scheduler, "worker-0")
     fail_process(scheduler, "ps-1", "interrupted", 137)

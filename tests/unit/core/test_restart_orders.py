@@ -35,7 +35,7 @@ def a_gang(strategy=MWMS, **changes):
     return scheduler
 
 
-def test_nobody_starts_before_everybody_has_stopped():
+def test_no_task_starts_before_all_have_stopped():
     scheduler = a_gang()
     scheduler.cluster.runner("worker-0").stop_seconds = 1.5
     fail_process(scheduler, "worker-1", "interrupted", 137)
@@ -151,7 +151,7 @@ def test_a_member_with_another_checkpoint_does_not_train():
     assert scheduler.state.job.incidents[-1].kind == "checkpoints differ"
 
 
-def test_with_parameter_servers_nobody_is_asked_to_agree():
+def test_with_parameter_servers_no_task_is_asked_to_agree():
     scheduler = a_gang(PSS)
     record = scheduler.state.tasks["worker-0"]
     assert "expects_restore_step" not in order(scheduler.state.view(), record)
@@ -204,7 +204,7 @@ def test_an_old_failure_is_not_taken_for_one_of_the_new_start():
     assert len(scheduler.state.job.incidents) == 1
 
 
-def test_a_member_that_nobody_can_be_asked_about_is_under_no_order_of_an_older_cluster():
+def test_a_member_out_of_reach_is_under_no_order_of_an_older_cluster():
     scheduler = a_gang(PSS)
     record = scheduler.state.tasks["worker-0"]
     assert order(scheduler.state.view(), record)["epoch"] == scheduler.state.epoch.epoch

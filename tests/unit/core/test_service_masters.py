@@ -22,7 +22,7 @@ def test_while_disconnected_nothing_is_asked_of_the_master():
     assert scheduler.handle(events.Tick()).actions == ()
 
 
-def test_a_master_that_cannot_be_reached_is_named_to_whoever_waits():
+def test_a_master_that_cannot_be_reached_is_named_to_a_waiting_client():
     scheduler = Scheduler(small_job(), Cluster())
     scheduler.handle(events.Disconnected("10.0.0.1:5050: Connection refused"))
     waiting = deploy_plan(scheduler.state.view()).phases[0].steps[0].message

@@ -96,7 +96,7 @@ def test_a_stop_ends_every_task_and_the_verdict_is_stopped():
     assert scheduler.state.job.verdict.outcome is Outcome.STOPPED
 
 
-def test_whoever_is_stopped_saves_through_its_servers_which_end_after_it():
+def test_a_stopped_task_saves_through_its_servers_which_end_after_it():
     job = training(Strategy.PARAMETER_SERVER, **{"ps": 1, "chief": 1, "worker": 2, "evaluator": 1})
     scheduler = started(job)
     cluster = scheduler.cluster

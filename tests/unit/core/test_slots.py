@@ -219,7 +219,7 @@ def test_a_runner_is_told_what_its_unit_is():
     assert order["unit"] == {"number": 0, "attempt": 1, "payload": {"shard": 0}}
 
 
-def test_whoever_is_left_of_a_unit_is_stopped_before_the_next_one_starts():
+def test_a_task_left_of_a_unit_is_stopped_before_the_next_one_starts():
     room = Cluster(1, Resources(cpus=4, mem=10000, disk=10000))
     work = Work(100, room, roles=A_FEW, strategy=Strategy.PARAMETER_SERVER)
     ps = work.cluster.runner("slot-0-ps-0")
@@ -279,7 +279,7 @@ def test_after_a_crash_everything_goes_on_where_it_was():
     assert work.cluster.launch_history == launched
 
 
-def test_a_unit_that_was_done_while_nobody_listened_is_not_run_again():
+def test_a_unit_that_was_done_without_a_scheduler_is_not_run_again():
     work = Work(100, room_for_one_each(1))
     work.cluster.disconnect()
     work.cluster.runner("slot-0-worker-0").finish({"rows": 5})

@@ -169,7 +169,7 @@ def test_what_cannot_be_changed_is_refused_and_nothing_happens(changes, said):
     assert set(starts(scheduler).values()) == {1}
 
 
-def test_others_join_the_only_worker_and_leave_it_again_where_nobody_named_a_strategy():
+def test_others_join_the_only_worker_and_leave_it_again_without_a_named_strategy():
     alone = replace(training(MWMS, chief=0, ps=0, worker=1), strategy=Strategy.AUTO)
     scheduler = started(alone, room_for_one_each(8))
     before = task_ids(scheduler)
@@ -246,7 +246,7 @@ def test_the_chief_has_its_whole_grace_to_save_before_it_is_told_who_joined():
     assert scheduler.cluster.runner("chief-0").graces == (60.0,)
 
 
-def test_nobody_waits_for_the_end_of_a_server_that_leaves():
+def test_no_task_waits_for_the_end_of_a_server_that_leaves():
     scheduler = a_gang()
     leaving = task_ids(scheduler)["worker-1"]
     scheduler.cluster.kill_seconds = 20.0

@@ -87,7 +87,7 @@ def test_a_table_that_was_opened_leaves_the_former_one_as_it_was() -> None:
     assert after.having(Fact.UNWELL) == {"ps-0"}
 
 
-def test_a_table_that_is_closed_is_changed_by_nobody() -> None:
+def test_a_closed_table_never_changes() -> None:
     opener = object()
     table = TaskTable(ROSTER).opened(opener)
     table.close(opener)

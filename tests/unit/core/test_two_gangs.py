@@ -151,7 +151,7 @@ def test_a_stop_or_an_uninstall_ends_both(wish: events.Event):
 
 
 def lose_container(scheduler: Scheduler, name: str) -> None:
-    """Let a container end by nobody's fault."""
+    """Let a container end by no fault of the job."""
     task_id = record_of(scheduler, name).task_id
     scheduler.cluster.report(task_id, TaskState.FAILED, "", "REASON_CONTAINER_PREEMPTED")
 

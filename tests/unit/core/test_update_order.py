@@ -88,7 +88,7 @@ class TestDue:
 
         assert update_order.due(with_records(state, staging).view()) == ()
 
-    def test_nobody_follows_the_canary_by_himself(self) -> None:
+    def test_no_task_follows_the_canary_by_itself(self) -> None:
         state = a_service("worker-1", update_strategy=UpdateStrategy.CANARY)
         state = with_job(state, canary=configuration_id(state.spec))
 

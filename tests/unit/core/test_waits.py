@@ -1,4 +1,4 @@
-"""Whoever waits while the job runs is told of, and a gang that does nothing starts again."""
+"""A task that waits while the job runs is shown, and a gang that does nothing starts again."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_elsewhere_one_that_does_nothing_may_have_nothing_to_do(strategy):
     assert told(scheduler) == []
 
 
-def test_nobody_waits_in_a_job_that_is_over():
+def test_no_task_waits_in_a_job_that_is_over():
     scheduler = a_job()
     let_rest(scheduler)
     assert told(scheduler)
@@ -107,7 +107,7 @@ def test_nobody_waits_in_a_job_that_is_over():
 # A standstill.
 
 
-def test_a_gang_of_which_nobody_does_anything_is_told_of_and_then_starts_again():
+def test_an_idle_gang_is_told_of_and_then_starts_again():
     scheduler = a_job()
     let_rest(scheduler)
     (wait,) = told(scheduler)
@@ -124,7 +124,7 @@ def test_a_gang_of_which_nobody_does_anything_is_told_of_and_then_starts_again()
     assert told(scheduler) == []
 
 
-def test_whoever_computes_keeps_all_others_from_being_given_up():
+def test_a_task_that_computes_keeps_all_others_from_being_given_up():
     scheduler = a_job(PSS)
     let_rest(scheduler, "ps-0", "worker-0")
     scheduler.run(2 * IDLE_SECONDS, tick=4)
@@ -132,7 +132,7 @@ def test_whoever_computes_keeps_all_others_from_being_given_up():
 
 
 @pytest.mark.parametrize("state", [contract.RUNNER_PREPARING, "unheard"])
-def test_of_whom_nobody_knows_what_it_does_nobody_says_that_it_does_nothing(state):
+def test_a_task_of_unknown_activity_is_not_called_idle(state):
     scheduler = a_job()
     let_rest(scheduler)
     scheduler.cluster.runner("worker-0").state = state
@@ -148,7 +148,7 @@ def test_an_agent_that_does_not_answer_is_no_standstill():
     assert [i.kind for i in scheduler.state.job.incidents] == []
 
 
-def test_without_a_subscription_nobody_is_too_late():
+def test_without_a_subscription_no_task_is_too_late():
     scheduler = a_job()
     let_rest(scheduler)
     scheduler.state = replace(
@@ -161,7 +161,7 @@ def test_without_a_subscription_nobody_is_too_late():
 @pytest.mark.parametrize(
     "changes",
     [{"strategy": Strategy.AUTO}, {"idle_seconds": 0.0}],
-    ids=["nobody knows the strategy", "the option says never"],
+    ids=["the strategy is not known", "the option says never"],
 )
 def test_a_standstill_that_may_be_wanted_is_told_of_and_left_alone(changes):
     asked = {"ps": 0, "worker": 1, "strategy": MWMS, "idle_seconds": IDLE_SECONDS, **changes}

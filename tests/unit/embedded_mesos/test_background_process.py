@@ -40,7 +40,7 @@ def test_server_that_is_slow_answers(slow_server: str) -> None:
     assert answers(slow_server, "/")
 
 
-def test_nobody_who_listens_does_not_answer() -> None:
+def test_without_a_listener_there_is_no_answer() -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as closed:
         address = f"127.0.0.1:{closed.server_address[1]}"
     began = time.monotonic()

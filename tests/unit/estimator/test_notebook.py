@@ -54,7 +54,7 @@ def test_of_a_sweep_the_heading_tells_how_many_trials_are_done():
     assert found.heading == "digits  run 2  running  1 min 0 s  12 of 60 trials done, 4 running"
 
 
-def test_the_end_is_told_though_nobody_has_looked_at_it():
+def test_the_end_is_told_without_a_look():
     ended = {
         "service": "digits",
         "run": 2,

@@ -42,7 +42,7 @@ class Told:
 
     def __call__(self) -> str:
         if self.away:
-            raise CliError("nobody answers")
+            raise CliError("no scheduler answers")
         self.times += 1
         return f"drawn {self.times}"
 
@@ -58,7 +58,7 @@ def test_units_are_asked_for_when_more_of_them_are_done_and_at_the_end():
     assert found == ["drawn 1", "drawn 1", "drawn 2", "drawn 3"]
 
 
-def test_what_was_drawn_stays_while_nobody_answers():
+def test_what_was_drawn_stays_while_no_scheduler_answers():
     told = Told()
     drawn = DrawnUnits(told)
     drawn.html(at(0))

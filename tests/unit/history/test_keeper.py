@@ -199,7 +199,7 @@ def test_a_disk_that_cannot_be_written_to_is_waited_for(
     begin: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = tmp_path / f"1-{INSTANCE[:8]}"
-    # A file where the folder is to be: nobody can write there, root included.
+    # A file where the folder is to be: no user can write there, root included.
     run.write_text("")
     life = begin()
     life.tells(told(1), told(2))

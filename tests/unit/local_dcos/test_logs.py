@@ -55,7 +55,7 @@ def followed(path: Path, start: int, count: int) -> list[dict[str, Any]]:
     return asyncio.run(read())
 
 
-def test_whoever_comes_back_with_a_cursor_gets_what_follows_it(tmp_path: Path) -> None:
+def test_a_reader_with_a_cursor_gets_what_follows_it(tmp_path: Path) -> None:
     path = text(tmp_path / "stdout", b"one\ntwo\nthree\n")
     first = followed(path, 0, 1)[0]
     rest = followed(path, int(first["cursor"]), 2)

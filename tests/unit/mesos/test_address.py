@@ -91,5 +91,5 @@ def test_with_https_masters_are_dialled_by_name():
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"\xff", b'{"address": {"ip": "1.2.3.4"}}'])
-def test_an_announcement_that_cannot_be_read_is_nobody(data):
+def test_an_unreadable_announcement_names_no_master(data):
     assert master_address(data) is None

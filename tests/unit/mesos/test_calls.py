@@ -73,7 +73,7 @@ def test_an_accept_is_ambiguous_when_a_proxy_gave_up_on_the_master(
 
 def test_an_accept_that_could_not_be_dialled_is_not_ambiguous(master, driver, monkeypatch):
     def refuse(*_args):
-        raise ConnectionRefusedError("nobody there")
+        raise ConnectionRefusedError("no server there")
 
     monkeypatch.setattr("dcos_tensorflow.mesos.connection.HttpConnection.connect", refuse)
     with pytest.raises(CallUnanswered) as caught:

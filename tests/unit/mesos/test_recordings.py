@@ -115,7 +115,7 @@ def recorded(kind):
                 yield line["event"]
 
 
-def test_all_that_was_offered_can_be_used_but_what_carries_somebodys_labels():
+def test_all_that_was_offered_can_be_used_but_what_carries_labels():
     for event in recorded("OFFERS"):
         for raw in event["offers"]["offers"]:
             offer = offer_from_json(raw, 0.0)

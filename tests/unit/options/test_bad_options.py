@@ -396,7 +396,7 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         "worker.min_count: without a chief the job's end is that of worker-0: it cannot be done "
         "without (given: 0; allowed: at least 1)",
     ),
-    "GPU worker 0 decides where nobody else trains": (
+    "GPU worker 0 decides where no other task trains": (
         {"worker": {"count": 0}, "gpu_worker": {"count": 2, "min_count": 0}},
         "gpu_worker.min_count: without a chief the job's end is that of gpu-worker-0: it cannot be "
         "done without (given: 0; allowed: at least 1)",

@@ -48,7 +48,7 @@ def test_with_names_for_addresses_fewer_fit_and_the_services_name_counts():
     assert "service.name" in problem.allowed
 
 
-def test_tasks_that_know_nobody_may_be_many():
+def test_tasks_without_peers_may_be_many():
     independent = {"strategy": "independent"}
     load(options(service=independent, parameter_server={"count": 0}, worker={"count": 10_000}))
 

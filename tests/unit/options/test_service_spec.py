@@ -94,7 +94,7 @@ def test_the_published_defaults_are_two_ps_and_three_workers(build: Build) -> No
         ({"parameter_server": {}, "worker": {"count": 1}}, ("ps-0", "ps-1", "worker-0")),
     ],
 )
-def test_nobody_comes_unasked(
+def test_only_named_roles_run(
     build: Build, options: dict[str, Any], tasks: tuple[str, ...]
 ) -> None:
     assert build(options).task_names() == tasks

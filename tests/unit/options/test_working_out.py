@@ -1,4 +1,4 @@
-"""How the option models are worked out: with the first options, and by nobody else's code."""
+"""How the option models are worked out: with the first options, and by no foreign code."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ def test_the_service_has_the_roles_of_the_largest_trial() -> None:
         ({"gpu_worker.gpus": [1, 2]}, "there is no gpu_worker"),
         ({"worker.count": [0, 1]}, 'with {"worker.count": 0}: worker.count: no task would train'),
         ({"worker.count": {"int": [1, 65]}}, "asks for 65 different sizes of a trial"),
-        # Nobody has memory for all of them.
+        # No machine has memory for all of them.
         ({"worker.mem": {"int": [256, 2_000_000_000]}}, "asks for 1999999745 different sizes"),
         (
             {"worker.count": {"int": [1, 9]}, "worker.cpus": [1, 2, 3, 4, 5, 6, 7, 8]},

@@ -1,4 +1,4 @@
-"""What known vulnerabilities do to lint, and what it says where nobody can be asked."""
+"""What known vulnerabilities do to lint, and what it says where no server can be asked."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_nothing_found_is_nothing_said(
     assert capsys.readouterr().out == ""
 
 
-def test_where_nobody_answers_one_line_says_so_and_lint_goes_on(
+def test_without_an_answer_one_line_says_so_and_lint_goes_on(
     audit: ModuleType, pip_audit: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert audit.main([pip_audit(status=1), "a.lock"]) == 0
@@ -82,5 +82,5 @@ def test_who_needs_to_know_is_told_by_the_status(
     assert audit.main([pip_audit(*parts), "a.lock", "--needed"]) == 1
 
 
-def test_a_pip_audit_that_is_not_there_is_nobody(audit: ModuleType, tmp_path: Path) -> None:
+def test_a_missing_pip_audit_is_no_answer(audit: ModuleType, tmp_path: Path) -> None:
     assert audit.main([str(tmp_path / "none"), "a.lock"]) == 0

@@ -23,7 +23,7 @@ def test_a_slash_at_the_end_makes_no_difference(build: ModuleType) -> None:
     assert given.artifact_url == "https://example.org/1"
 
 
-def test_a_folder_of_this_machine_is_served_by_nobody_and_needs_to_be_the_outputs(
+def test_a_folder_of_this_machine_has_no_server_and_needs_to_be_the_outputs(
     build: ModuleType, tmp_path: Path
 ) -> None:
     given = build._arguments(["--artifact-url", tmp_path.as_uri(), "--output", str(tmp_path)])

@@ -139,7 +139,7 @@ def test_a_key_that_stands_there_twice_is_named() -> None:
         json_file('{"a": {"b": 1, "b": 2}}', "package.json")
 
 
-def test_a_place_that_nobody_fills_is_named() -> None:
+def test_a_place_without_a_value_is_named() -> None:
     with pytest.raises(PackageError, match=r"\{\{artifact-dir\}\}"):
         filled("{{artifact-dir}}/x", {}, "resource.json")
 

@@ -458,7 +458,7 @@ def test_a_wrong_clock_of_before_holds_up_no_reconciliation(store):
     everybody = {(record.task_id, record.agent_id) for record in state.tasks.values()}
     actions, registered = actions_after(state)
     assert asked_by(actions) == everybody
-    # Later, when nobody owes an answer, silence after a launch is noticed by the stored time.
+    # Later, when no answer is owed, silence after a launch is noticed by the stored time.
     settled = replace(registered, reconciliation=Reconciliation(implicit_at=float("inf")))
     assert asked_by(step(settled, (Tick(),), steady_time() + 60.0).actions) == everybody
 

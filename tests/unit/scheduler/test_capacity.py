@@ -106,7 +106,7 @@ def test_what_cannot_be_kept_is_not_waited_for_and_nothing_is_bought() -> None:
     assert len(beside.market.all) == 1
 
 
-def test_whoever_does_not_lead_buys_nothing() -> None:
+def test_a_scheduler_that_does_not_lead_buys_nothing() -> None:
     beside = _Beside()
     beside.leads = False
     beside.loop.look()
@@ -129,7 +129,7 @@ def with_idle_machine(**capacity: object) -> _Beside:
     return beside
 
 
-def test_a_machine_that_goes_is_offered_to_nobody_before_it_is_ended() -> None:
+def test_a_machine_that_goes_is_offered_to_no_framework_before_it_is_ended() -> None:
     beside = with_idle_machine()
     beside.follow(3)
     assert set(beside.told) == {("A", False)}

@@ -1,4 +1,4 @@
-"""The scheduler's clock: what somebody does to the machine's clock changes no duration."""
+"""The scheduler's clock: a change of the machine's clock changes no duration."""
 
 from __future__ import annotations
 

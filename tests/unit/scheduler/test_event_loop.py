@@ -170,7 +170,7 @@ def test_what_is_too_large_to_be_stored_ends_nothing_and_is_told(loop, recorder)
     assert loop.exit is None
 
 
-def test_nothing_is_bought_for_whoever_waits_while_something_cannot_be_stored(loop):
+def test_nothing_is_bought_for_a_waiting_gang_while_something_cannot_be_stored(loop):
     loop.submit(events.Registered("f", "m"))
     loop.start()
     eventually(lambda: waiting(loop.state, NOW, 1))
@@ -313,7 +313,7 @@ def test_an_erase_is_tried_again_while_the_store_is_away(loop, recorder, monkeyp
 
 
 def test_a_clock_set_ahead_a_day_and_back_stops_no_repeated_kill(recorder):
-    """What is due after some seconds is due then, whatever somebody does to the machine's clock."""
+    """What is due after some seconds is due then, whatever the machine's clock says."""
     wall, up = [NOW + 10.0], [500.0]
     clock = steady(lambda: wall[0], lambda: up[0])
     loop = EventLoop(
@@ -372,7 +372,7 @@ def test_an_hour_without_the_store_and_a_thousand_runners_keeps_few_events(recor
         # An agent repeats an update until it is acknowledged.
         for task_id in runners[:100]:
             loop.submit(events.TaskUpdate(task_id, TaskState.FAILED, "S0", uuid=f"of {task_id}"))
-        # A master that takes offers back which nobody answers.
+        # A master that takes offers back which were never answered.
         offered = offers()
         for offer in offered.offers:
             loop.submit(replace(offered, offers=(replace(offer, offer_id=f"late {second}"),)))

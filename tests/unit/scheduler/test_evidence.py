@@ -169,7 +169,7 @@ def test_five_hundred_tasks_on_agents_that_do_not_answer_are_told_of_in_time(rea
     assert one.agents.most_under_way <= 4
 
 
-def test_whoever_was_given_up_is_not_asked_any_more_and_told_of_once(reading):
+def test_an_agent_that_was_given_up_is_not_asked_any_more_and_told_of_once(reading):
     agents = Agents("gone")
     one = reading(agents, threads=1)
     one.collect(("first", "gone"))
@@ -194,7 +194,7 @@ def test_what_has_ended_last_is_read_first(reading):
     assert agents.looks == ["slow", "b", "a"]
 
 
-def test_to_ask_waits_for_nobody(reading):
+def test_to_ask_waits_for_no_answer(reading):
     one = reading(Agents("gone"), threads=1)
     began = time.monotonic()
     one.collect(*((f"t{number}", "gone") for number in range(100)))

@@ -1,4 +1,4 @@
-"""By what a service whose state was lost knows its own former life, and nobody else's."""
+"""By what a service whose state was lost knows its own former life, and no other's."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_labels_do_not_depend_on_the_password() -> None:
     assert labels("job", "zk://me:secret@h1:2181/jobs") == OURS
 
 
-def test_a_framework_without_the_label_is_nobody_of_ours() -> None:
+def test_a_framework_without_the_label_is_none_of_ours() -> None:
     stranger = {"id": "F-1", "name": "job"}
     assert look([stranger, framework("F-2", labels("job", "zk://h2:2181"))]) == FormerLifeKnown()
 

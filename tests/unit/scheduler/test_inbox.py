@@ -125,7 +125,7 @@ def test_of_failed_tries_to_subscribe_the_last_is_told() -> None:
     assert taken(inbox) == [events.Disconnected("try 4")]
 
 
-def test_whoever_waits_is_woken_by_an_event_and_by_a_wake() -> None:
+def test_a_waiting_thread_is_woken_by_an_event_and_by_a_wake() -> None:
     inbox, found = Inbox(), []
     thread = threading.Thread(target=lambda: found.append(inbox.take(60.0)))
     thread.start()
@@ -141,7 +141,7 @@ def test_a_wake_ends_the_next_wait_as_well() -> None:
     assert inbox.take(60.0) == []
 
 
-def test_it_tells_for_how_long_nobody_has_looked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_tells_the_time_since_the_last_look(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     inbox = Inbox()

@@ -1,4 +1,4 @@
-"""The lease: orders are given only while nobody else can lead."""
+"""The lease: orders are given only while no other scheduler can lead."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_it_holds_once_it_was_confirmed(lease):
     eventually(lease.holds)
 
 
-def test_it_ends_by_itself_where_nobody_can_say_who_leads(lease, store):
+def test_it_ends_by_itself_where_the_leader_is_not_known(lease, store):
     lease.start()
     eventually(lease.holds)
     store.failure = StateUnavailable("away")

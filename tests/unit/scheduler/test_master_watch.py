@@ -133,7 +133,7 @@ def test_what_is_known_already_is_not_told_again() -> None:
     assert watched.told == [QuotaSeen(FOUND)]
 
 
-def test_when_nothing_waits_nobody_is_asked() -> None:
+def test_when_nothing_waits_no_master_is_asked() -> None:
     master = Master()
     Watched(master, JobPhase.RUNNING).look()
     assert master.asked == []

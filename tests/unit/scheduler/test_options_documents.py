@@ -70,7 +70,7 @@ def test_a_store_that_is_away_is_tried_again() -> None:
     assert len(store) == 1
 
 
-def test_what_cannot_be_read_is_of_no_use_and_harms_nobody() -> None:
+def test_what_cannot_be_read_is_of_no_use_and_does_no_harm() -> None:
     documents = OptionsDocuments()
     documents.load({"Options/a": b"{", "Options/b": b"[]", "Tasks/x/TaskInfo": b"?"})
     assert documents.of(SPEC) == {}

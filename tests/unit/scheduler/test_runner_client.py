@@ -46,7 +46,7 @@ PATIENCE = 60.0
 class Runner:
     """A task runner as far as its HTTP interface goes; ``behaviour`` is how it answers.
 
-    With ``telling`` it has a revision, and holds back its answers to whoever knows the newest.
+    With ``telling`` it has a revision, and holds answers back from a client that knows the newest.
     """
 
     token: str
@@ -161,7 +161,7 @@ class Runners:
 
 
 class Watched(TaskTable):
-    """Tasks that count how often somebody goes through all of them."""
+    """Tasks that count how often a caller goes through all of them."""
 
     looked_at = 0
 

@@ -188,7 +188,7 @@ def test_a_refusal_is_told_and_nothing_more_is_asked_for_a_while(place: Place) -
     assert "no right to buy" in found.waits[0][1]
 
 
-def test_where_tasks_run_machines_stay_and_are_offered_to_nobody(place: Place) -> None:
+def test_where_tasks_run_machines_stay_and_are_offered_to_no_framework(place: Place) -> None:
     with place.command() as machines:
         place.until(machines, 2)
         place.busy = {"host-i-0"}

@@ -93,7 +93,7 @@ def test_the_environment_asks_for_traces(environ: Mapping[str, str], asked: bool
     assert is_asked_for(environ) is asked
 
 
-def test_nothing_is_imported_that_nobody_asks_for() -> None:
+def test_nothing_is_imported_without_need() -> None:
     program = (
         "import sys, dcos_tensorflow.deploy.served_job as served;"
         "assert served.traces_of('mnist', {}) is None;"

@@ -331,7 +331,7 @@ def test_braces_in_an_error_are_told_as_they_are():
 
 
 def test_what_the_watchdog_has_killed_is_told_by_its_verdict():
-    condemned = Verdict(ExitClass.FROZEN, "It was stopped", "somebody did")
+    condemned = Verdict(ExitClass.FROZEN, "It was stopped", "a user did")
     report = verdict(-9, "KeyError: 'x'", condemned=condemned, stop_reason="the task got SIGTERM")
     assert (report.exit_code, report.exit_class) == (137, ExitClass.FROZEN)
-    assert (report.summary, report.hint) == ("It was stopped", "somebody did")
+    assert (report.summary, report.hint) == ("It was stopped", "a user did")

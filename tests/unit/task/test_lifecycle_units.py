@@ -134,7 +134,7 @@ def test_a_process_that_serves_waits_through_a_hold():
     assert play(*events, *ordered(three), serves=True)[1] == (HandOver(three),)
 
 
-def test_a_process_that_ends_while_it_has_no_unit_costs_nobody_anything():
+def test_a_process_that_ends_while_it_has_no_unit_costs_no_unit_anything():
     events = (*ordered(unit_order(2)), done(1, 2), ended(1, 9))
     assert play(*events, serves=True)[0].phase is Phase.DONE
     three = unit_order(3)

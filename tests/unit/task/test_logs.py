@@ -61,7 +61,7 @@ def test_a_pipe_is_written_to_and_never_rotated():
     os.close(reader)
 
 
-def test_output_that_nobody_reads_is_dropped_and_counted():
+def test_output_without_a_reader_is_dropped_and_counted():
     reader, writer = os.pipe()
     os.close(reader)
     output = BoundedOutput(writer, max_bytes=0, keep=0)

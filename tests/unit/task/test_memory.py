@@ -35,5 +35,5 @@ def test_without_a_cgroup_the_machine_counts(tmp_path):
     assert kernel_kills(*machine(tmp_path, "0::/\n", proc__vmstat="nr_free 7\noom_kill 5\n")) == 5
 
 
-def test_where_nobody_counts_there_is_no_count(tmp_path):
+def test_without_a_counter_there_is_no_count(tmp_path):
     assert kernel_kills(*machine(tmp_path, "")) is None

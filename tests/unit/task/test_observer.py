@@ -67,7 +67,7 @@ def test_a_port_that_is_listened_on_is_found_with_its_owner(family, host):
     assert sockets.listening_inodes(port) == set()
 
 
-def test_a_socket_of_nobodys_has_no_owner():
+def test_a_socket_without_an_owner_has_none():
     assert sockets.owner({1}, [os.getpid()]) is None
 
 

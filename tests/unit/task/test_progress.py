@@ -137,7 +137,7 @@ def test_a_padded_line_is_read_in_no_time(word):
         '{"result": %s' % ("[" * 9000),
     ],
 )
-def test_a_record_that_nobody_could_pass_on_is_passed_over(record):
+def test_a_record_that_cannot_be_passed_on_is_passed_over(record):
     assert read_record(Progress(), record, 1.0) == Progress()
 
 

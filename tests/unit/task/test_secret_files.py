@@ -46,7 +46,7 @@ def test_what_is_young_stays(left: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert left.exists()
 
 
-def test_what_is_somebody_elses_stays(tmp_path: Path, left: Path) -> None:
+def test_files_of_another_task_stay(tmp_path: Path, left: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     secret_files.remove_left_behind(str(tmp_path))

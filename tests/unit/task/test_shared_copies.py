@@ -120,7 +120,7 @@ def test_what_is_used_stays(tmp_path, sign):
     assert copies_in(tmp_path) == ["c"]
 
 
-def test_whoever_waits_for_another_can_be_stopped(tmp_path, sign):
+def test_a_task_that_waits_for_another_can_be_stopped(tmp_path, sign):
     class Stopped(Exception):
         pass
 

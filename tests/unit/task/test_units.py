@@ -97,7 +97,7 @@ def measured(*told, path="", spans=(1, 3, 9)):
 
 
 def attempt(*told, path, spans=(1, 3, 9)):
-    """Play one attempt of a unit that tells this; how it ends nobody sees."""
+    """Play one attempt of a unit that tells this; how it ends is not seen."""
     kept = Measured(Measure("auc", spans), path, print)
     known = kept.before
     for one in told:
@@ -129,7 +129,7 @@ def test_the_progress_file_knows_better_than_what_was_printed():
     assert measured(printed, {"step": 2, "auc": 0.5}) == {0: (1, 0.12)}
 
 
-def test_what_nobody_had_read_as_a_container_ended_is_there_for_the_next_attempt(tmp_path):
+def test_what_was_not_read_as_a_container_ended_is_there_for_the_next_attempt(tmp_path):
     kept, own = str(tmp_path / "measured.json"), tmp_path / "measured.jsonl"
     measured({"step": 1, "auc": 0.5}, path=kept)
     own.write_text('{"step": 1, "auc": 0.5}\n{"step": 3, "auc": 0.8}')

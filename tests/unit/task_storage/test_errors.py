@@ -43,7 +43,7 @@ def test_a_busy_endpoint_is_tried_again(code, status):
         ("XMinioStorageFull", 507, "bucket_full"),
     ],
 )
-def test_what_somebody_must_change_is_permanent_and_says_what_to_do(code, status, kind):
+def test_what_an_operator_must_change_is_permanent_and_says_what_to_do(code, status, kind):
     problem = storage_error(answered(code, status), "write x").problem
     assert (problem.kind, problem.retryable) == (kind, False)
     assert problem.hint

@@ -1,4 +1,4 @@
-"""A server that stops while somebody connects to it."""
+"""A server that stops while a client connects to it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def connect_until_it_is_gone(host: str, port: int) -> None:
 
 
 @pytest.mark.filterwarnings("error::ResourceWarning")
-def test_whoever_connects_while_a_server_stops_leaves_no_socket_open(
+def test_a_client_that_connects_while_a_server_stops_leaves_no_socket_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     left_open: list[object] = []

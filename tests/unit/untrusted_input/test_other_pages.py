@@ -58,7 +58,7 @@ def test_a_form_of_another_page_is_no_link() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:80", "localhost", "10.0.0.7:80", "[::1]:80", None])
-def test_an_address_is_nobodys_name(host: str | None) -> None:
+def test_an_address_is_no_name(host: str | None) -> None:
     assert names_an_address({} if host is None else {"host": host})
 
 

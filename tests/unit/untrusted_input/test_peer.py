@@ -55,7 +55,7 @@ def test_another_users_process_is_known_as_such(listening: socket.socket) -> Non
     os.close(write)
 
 
-def test_of_a_connection_that_was_closed_nobody_is_the_owner(listening: socket.socket) -> None:
+def test_a_closed_connection_has_no_owner(listening: socket.socket) -> None:
     server = listening.getsockname()
     with socket.create_connection(server):
         accepted, peer = listening.accept()

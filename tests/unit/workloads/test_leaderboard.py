@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from dcos_tensorflow.cli.commands.sweep import sweep
+from dcos_tensorflow.cli.commands.units_of_work import sweep
 from dcos_tensorflow.cli.drawing import drawn_for
 from dcos_tensorflow.client.boards import batch_lines, board_as_csv, board_lines
 from dcos_tensorflow.client.errors import CliError

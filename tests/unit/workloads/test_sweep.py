@@ -118,7 +118,7 @@ def test_a_suggestion_looks_at_the_best_and_the_newest_trials_however_many_there
     assert looked_at == [*best, *newest]
 
 
-def test_nobody_waits_for_others_where_trials_do_not_depend_on_them() -> None:
+def test_no_trial_waits_for_others_where_trials_do_not_depend_on_them() -> None:
     given_units = producer_of(a_sweep(10, SearchMethod.RANDOM)).next(0, 100)
     assert len(given_units.units) == 10
     assert given_units.last

@@ -77,7 +77,7 @@ def local_status(work: WorkDirectory, as_json: bool) -> int:
     return lasting.status(work, as_json=as_json)
 
 
-@local.command(name="dashboard")
+@local.command(name="dashboard", hidden=True)
 @click.argument("service", default="", shell_complete=service_names)
 @click.option("--open", "in_browser", is_flag=True, help="Open it in a browser.")
 @click.option("--token", "with_token", is_flag=True, help="Print the secret for the page.")
@@ -87,12 +87,11 @@ def local_dashboard(
     *, service: str, in_browser: bool, with_token: bool, work: WorkDirectory, as_json: bool
 ) -> int:
     """Show the address of the page of local up's cluster, or of a service's own cluster."""
+    from dcos_tensorflow.client.page import shown
     from dcos_tensorflow.deploy.embedded import lasting
 
-    directory = work.service(service).cluster if service else work.local
-    return lasting.dashboard(
-        directory, as_json=as_json, in_browser=in_browser, with_token=with_token
-    )
+    page = lasting.page(work, service)
+    return shown(page, as_json=as_json, with_token=with_token, in_browser=in_browser)
 
 
 @local.command()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dcos_tensorflow.package.definition import Package
 
 
-@click.group()
+@click.group(hidden=True)
 def package() -> None:
     """Use the DC/OS package on a Marathon without DC/OS."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -49,11 +50,14 @@ def run_flags(settings: Collection[str] = RUN_SETTINGS) -> Callable[[F], F]:
             help="Follow the job to its end, or run it in the background.",
         ),
         overrides_flag,
-        setting_flags(settings),
-        agent_flags,
+        setting_flags(settings, shown=("master", "state")),
+        functools.partial(agent_flags, shown=False),
         click.option("--fresh", is_flag=True, help="Remove the checkpoints of earlier runs first."),
         click.option(
-            "--strict", is_flag=True, help="Refuse a job that is larger than this machine."
+            "--strict",
+            is_flag=True,
+            hidden=True,
+            help="Refuse a job that is larger than this machine.",
         ),
         click.option(
             "--yes", "-y", is_flag=True, help="Ask nothing: Ctrl-C stops, --fresh removes."
@@ -93,7 +97,8 @@ def run(
     """Run a job, follow it to its end, exit with its exit code.
 
     SCRIPT.py runs unchanged, on one worker or on --workers many; the arguments after -- are the
-    script's. OPTIONS.json can set all other options.
+    script's. OPTIONS.json can set all other options. Flags for the connection to Mesos, ZooKeeper
+    and S3 are those of the scheduler; DCOS_TENSORFLOW_* variables set them, too (docs/cli.md).
     """
     from dcos_tensorflow.deploy.job.script_job import ScriptFlags, given_options
 

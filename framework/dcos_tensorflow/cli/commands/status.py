@@ -1,4 +1,4 @@
-"""``status``: where a job stands, or how the last one ended."""
+"""Where a job stands, how the last one ended, and what it waits for."""
 
 from __future__ import annotations
 
@@ -120,3 +120,39 @@ def _lines(snapshot: Snapshot, client: SchedulerClient) -> list[str]:
         *table([(problem.task, problem.text) for problem in snapshot.storage_problems]),
         f"  scheduler {here}API {client.api.url}",
     ]
+
+
+@click.command()
+@asks_about()
+def why(asked: Asked) -> int:
+    """Explain why a job waits, per task and per offer."""
+    service = asked.service()
+    found = service.connect().get("/v1/why")
+    if asked.as_json:
+        show_json(found)
+        return 0
+    if found["not_updated"]:
+        say(f"{service.name}: {found['not_updated']}")
+    say(f"{service.name} is {found['phase']}: {found['why']}")
+    if not found["registered"]:
+        say("The scheduler is not registered with a Mesos master.")
+    for wait in found.get("waits", ()):
+        say(f"  {wait['told']}")
+    waits = [
+        (task, untold(str(each["why"]), [found["why"]])) for task, each in found["tasks"].items()
+    ]
+    say_lines(table([(task, why) for task, why in waits if why]))
+    say_lines(
+        table([(task, p["why"]) for task, problems in found["storage"].items() for p in problems])
+    )
+    for who, told in found.get("machines", {}).items():
+        say(f"  no machine is bought for {who}: {told}")
+    seen: set[str] = set()
+    for verdict in found["offers"]["handed_back"]:
+        line = f"offer of {verdict['offer']['hostname']}: {'; '.join(verdict['explanation'])}"
+        if line not in seen:
+            seen.add(line)
+            say(f"  {line}")
+    for silent in found["silent_agents"]:
+        say(f"  {silent['told']}")
+    return 0

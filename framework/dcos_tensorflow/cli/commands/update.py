@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from dcos_tensorflow.cli.commands.plan import SdkGroup, add_verbs, reasons_flag, show_plan
+from dcos_tensorflow.cli.commands.plans_and_pods import SdkGroup, add_verbs, reasons_flag, show_plan
 from dcos_tensorflow.cli.flags import asks, asks_about, overrides_flag
 from dcos_tensorflow.client.api_client import Answer
 from dcos_tensorflow.client.asked import Asked
@@ -90,7 +90,7 @@ def update_rollback(asked: Asked, configuration: str | None) -> int:
     return _started(asked, answer)
 
 
-@update.command(name="configurations")
+@update.command(name="configurations", hidden=True)
 @asks_about()
 def update_configurations(asked: Asked) -> int:
     """Show the ids of all configurations, the target's first, always as JSON."""

@@ -14,7 +14,7 @@ from typing import Any
 import local_dcos
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.output import say, say_lines, show_json
-from dcos_tensorflow.client.page import show_page
+from dcos_tensorflow.client.page import Page
 from dcos_tensorflow.client.wording import amounts, table
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
@@ -137,19 +137,13 @@ def down(work: WorkDirectory, *, as_json: bool) -> int:
     return 0
 
 
-def dashboard(directory: Path, *, as_json: bool, with_token: bool, in_browser: bool) -> int:
-    """Show where the page of the cluster in a folder is. Raises CliError."""
+def page(work: WorkDirectory, service: str = "") -> Page:
+    """Return the page of the cluster that lasts, or of a service's own. Raises CliError."""
+    directory = work.service(service).cluster if service else work.local
     found = embedded.running(directory)
     if found is None:
         raise CliError(f"No embedded cluster runs in {directory}.")
-    return show_page(
-        f"http://{found.master}/",
-        found.credential.secret,
-        asks_for="the cluster's secret",
-        as_json=as_json,
-        with_token=with_token,
-        in_browser=in_browser,
-    )
+    return Page(f"http://{found.master}/", found.credential.secret, "the cluster's secret")
 
 
 def running_services(cluster: ClusterStatus) -> dict[str, int]:
@@ -186,7 +180,7 @@ def _lines(status: ClusterStatus, work: WorkDirectory) -> list[str]:
             ("master", f"{status.master} (pid {status.pid})"),
             (
                 "page",
-                f"http://{status.master}/ (its secret: dcos-tensorflow local dashboard --token)",
+                f"http://{status.master}/ (its secret: dcos-tensorflow open --cluster --token)",
             ),
             *([] if dcos is None else [("DC/OS", f"dcos cluster setup {dcos.url}")]),
             *((f"agent {agent.address}", _agent(agent)) for agent in status.agents),

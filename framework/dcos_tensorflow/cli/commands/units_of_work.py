@@ -1,4 +1,4 @@
-"""``sweep``: the leaderboard of a sweep, as a table, for programs or as a picture; the best one."""
+"""``sweep`` and ``batch``: how far many units of work are, and what came of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dcos_tensorflow.cli.commands.run import deployed, run_flags
 from dcos_tensorflow.cli.drawing import can_be_drawn, draw
 from dcos_tensorflow.cli.flags import GroupWithDefault, asks_about
 from dcos_tensorflow.client.asked import Asked
-from dcos_tensorflow.client.boards import board_as_csv, board_lines
+from dcos_tensorflow.client.boards import batch_lines, board_as_csv, board_lines
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.output import say, say_formatted, say_lines, show_json
 from dcos_tensorflow.client.told_units import told_units
@@ -102,4 +102,16 @@ def sweep_best(asked: Asked, again: bool, overrides: tuple[str, ...], **flags: A
         show_json(dict(best.parameters))
     else:
         say_lines(table([(name, value_text(value)) for name, value in best.parameters.items()]))
+    return 0
+
+
+@click.command()
+@asks_about()
+def batch(asked: Asked) -> int:
+    """Show the progress of a batch and its failed shards."""
+    if asked.as_json:
+        show_json(told_units(asked, "shard"))
+    else:
+        # Of ten thousand shards those are asked for that are told one by one.
+        say_lines(batch_lines(told_units(asked, "shard", "failed")))
     return 0

@@ -12,7 +12,7 @@ from dcos_tensorflow.client.output import say_formatted
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command()
+@click.command(hidden=True)
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> int:
