@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from embedded_mesos import EmbeddedCluster
 from local_dcos import Login
 from local_dcos.cosmos import rendering
