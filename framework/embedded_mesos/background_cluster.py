@@ -1,9 +1,9 @@
 """The embedded cluster as a background process: up, status, down.
 
 A folder on disk, the *state dir*, holds ``cluster.json`` (process id, start time of the process,
-address, agents), ``credential.json`` (what master and agents ask of every caller: a caller runs
-programs as this user), the log and the sandboxes. The process itself is ``python -m embedded_mesos
-serve``.
+address, agents), ``credential.json`` (what master and agents ask of every caller: a caller of them
+runs programs as this user), the log and the sandboxes. The process itself is ``python -m
+embedded_mesos serve``.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from untrusted_input.shield import keep_memory_private
 
 if TYPE_CHECKING:
     from embedded_mesos.cluster import EmbeddedCluster
+
 
 #: Principal and secret as Mesos' own ``--credential`` files hold them.
 _CREDENTIAL = "credential.json"
@@ -63,8 +64,9 @@ def up(
 
     Each agent has an address and ports of its own: the machine has a port only once. Port 0 of the
     master is a free one. Callers of the cluster name themselves ``principal``, with the secret that
-    the folder keeps. ``program`` is what ``python -m`` is given, to ``serve`` another kind.
-    Raises BackgroundProcessError when it did not answer in time or ended, with the end of its log.
+    the folder keeps. ``program`` is what ``python -m`` is given, to serve another kind of cluster.
+    Raises BackgroundProcessError when it did not answer in time or ended, with
+    the end of its log.
     """
     state_dir = Path(state_dir).resolve()
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -81,7 +83,7 @@ def up(
         _make_credential(state_dir, principal)
         shown = None if page is None else {"folder": str(page.folder), "index": page.index}
         description = {"agents": [asdict(one) for one in agents], "port": port, "page": shown}
-        background.spawn().hand_over(description, START_SECONDS)
+        background.start(description, START_SECONDS)
         record = background.record()
     if record is None:
         raise BackgroundProcessError(f"the cluster has ended: {background.log_end()}")
