@@ -187,7 +187,7 @@ def test_a_run_that_was_killed_is_taken_up_again_with_its_tasks_alive(command_li
     assert other.code == 2
     assert "has other options" in other.out
     again = command_line.start("run", file, *ROOMY)
-    read_until(again, "is taken up again")
+    read_until(again, "this run takes it over")
     checkpoints = command_line.home / "services" / "job" / "checkpoints"
     (checkpoints / "finish").touch()
     out, _ = again.communicate(timeout=60)
@@ -209,7 +209,7 @@ def test_a_job_of_published_parameter_servers_keeps_them_when_its_run_is_repeate
     process.kill()
     process.communicate()
     again = command_line.start("run", file)
-    told = read_until(again, "is taken up again")
+    told = read_until(again, "this run takes it over")
     assert "tasks of parameter_server by the published default, and keeps them" in told
     (command_line.home / "services" / "job" / "checkpoints" / "finish").touch()
     out, _ = again.communicate(timeout=60)

@@ -39,10 +39,10 @@ VIEWS = {
     "plans": "Force complete",
     "why": "Offers that were not used",
     "cluster": "strategy",
-    "checkpoints": "output lies in",
+    "checkpoints": "output is in",
     "logs": "step 5",
     "options": "In force",
-    "runs": "No run is kept",
+    "runs": "There is no former run",
     "overview": "Estimated end",
 }
 

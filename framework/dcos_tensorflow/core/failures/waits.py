@@ -168,7 +168,7 @@ def _idle(view: GangView, *, decided: bool) -> Iterator[Wait]:
         if is_a_failure(view):
             ends = f"after {limit:g} s of that (service.idle_seconds) all tasks start again"
         else:
-            ends = "nothing ends that by itself: the tasks' logs may say what they wait for"
+            ends = "this wait does not end by itself: the tasks' logs may show its reason"
         yield Wait(found.idle, (), found.since, found.summary, ends)
         return
     if strategy_of(view) is not Strategy.MULTI_WORKER or view.job.phase is not JobPhase.RUNNING:

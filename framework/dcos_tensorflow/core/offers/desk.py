@@ -285,7 +285,7 @@ def _old_attempts_may_live(draft: Draft, reachable: frozenset[str]) -> Mapping[s
         doubt(draft, doubtful)
     owed = doubtful | (given_up.keys() & draft.state.reconciliation.waiting)
     for gang, mine in _by_gang(owed).items():
-        told = f"nothing is placed before the master says what became of {_named(mine)}"
+        told = f"nothing is placed before the master reports the state of {_named(mine)}"
         found.setdefault(gang, told)
     return found
 

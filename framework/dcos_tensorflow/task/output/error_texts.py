@@ -54,7 +54,11 @@ class ErrorTexts:
 
     def taken_out(self, block: bytes) -> bytes:
         """Return whole lines of output less those of tracebacks and of code below warnings."""
-        if self._left == 0 and not _PLACE.match(self._before) and not any(m in block for m in _MARKS):
+        if (
+            self._left == 0
+            and not _PLACE.match(self._before)
+            and not any(m in block for m in _MARKS)
+        ):
             self._before = block[block.rfind(b"\n", 0, -1) + 1 :]
             return block
         kept: List[bytes] = []
