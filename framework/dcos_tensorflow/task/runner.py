@@ -205,8 +205,9 @@ class Runner:
         agreement.check(kind, facts, tasks)
         for doubt in agreement.doubts(kind, facts, tasks):
             self.log(doubt)
-        self._strategy = job_strategy(self._found, facts)
-        coordinated = self._strategy == PARAMETER_SERVER and tasks.chiefs and tasks.servers
+        has_servers = bool(tasks.chiefs and tasks.servers)
+        self._strategy = job_strategy(self._found, facts, has_servers=has_servers)
+        coordinated = self._strategy == PARAMETER_SERVER and has_servers
         if coordinated and self._spec.role in contract.WORKER_ROLES:
             # It serves: where only the code tells the strategy, the scheduler could not say so.
             grace = min(self._state.settings.grace_seconds, contract.NOTHING_TO_SAVE_SECONDS)
