@@ -32,12 +32,12 @@ __all__ = [
 
 #: The module of each of them.
 _PLACES = {
-    "Batch": "estimator.units",
+    "Batch": "estimator.unit_jobs",
     "CliError": "client.errors",
     "Job": "estimator.job",
     "JobFailed": "estimator.job",
     "OptionsError": "options.errors",
-    "Sweep": "estimator.units",
+    "Sweep": "estimator.unit_jobs",
     "TensorFlow": "estimator.tensorflow",
     "report": "task.output.reporting",
 }
@@ -53,5 +53,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return what there is, for who completes names."""
+    """Return the names that there are, for completion."""
     return sorted({*globals(), *__all__})

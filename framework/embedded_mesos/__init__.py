@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from embedded_mesos.background_process import (
         BackgroundProcess,
         BackgroundProcessError,
-        StartedProcess,
         answers,
         read_json,
         stop_requested,
@@ -52,7 +51,6 @@ _MODULES = {
     "background_process": (
         "BackgroundProcess",
         "BackgroundProcessError",
-        "StartedProcess",
         "answers",
         "read_json",
         "stop_requested",
@@ -99,7 +97,6 @@ __all__ = [
     "Page",
     "Ranges",
     "Resources",
-    "StartedProcess",
     "Timing",
     "alike",
     "answers",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: Principal and secret as Mesos' own ``--credential`` files hold them.
 _CREDENTIAL = "credential.json"
-#: Whom the cluster lets in where its starter names no other, frameworks and operators alike.
+#: The principal that the cluster lets in where its starter names no other.
 PRINCIPAL = "embedded-mesos"
 _PROGRAM = "embedded_mesos"
 #: How long ``up`` waits for an answer, and ``down`` for the end.
@@ -58,17 +58,19 @@ def up(
     port: int = 0,
     page: Page | None = None,
     principal: str = PRINCIPAL,
+    program: str = _PROGRAM,
 ) -> ClusterStatus:
     """Start a cluster in the background, or return the one that runs in ``state_dir`` already.
 
     Each agent has an address and ports of its own: the machine has a port only once. Port 0 of the
     master is a free one. Callers of the cluster name themselves ``principal``, with the secret that
-    the folder keeps. Raises BackgroundProcessError when it did not answer in time or ended, with
+    the folder keeps. ``program`` is what ``python -m`` is given, to serve another kind of cluster.
+    Raises BackgroundProcessError when it did not answer in time or ended, with
     the end of its log.
     """
     state_dir = Path(state_dir).resolve()
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    background = background_of(state_dir)
+    background = background_of(state_dir, program)
     with background.locked():
         running = status(state_dir)
         if running is not None and not running.answering:
@@ -81,7 +83,7 @@ def up(
         _make_credential(state_dir, principal)
         shown = None if page is None else {"folder": str(page.folder), "index": page.index}
         description = {"agents": [asdict(one) for one in agents], "port": port, "page": shown}
-        background.spawn().hand_over(description, START_SECONDS)
+        background.start(description, START_SECONDS)
         record = background.record()
     if record is None:
         raise BackgroundProcessError(f"the cluster has ended: {background.log_end()}")

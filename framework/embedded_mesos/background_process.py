@@ -4,9 +4,8 @@ For the two daemons of this room, the embedded cluster and the local DC/OS. The 
 record (process id, start time of the process, and what the server adds), a lock and a log. What the
 process serves, and how one asks it, is the server's business.
 
-A process may be started before it is known what it shall do: it imports what it needs, and waits at
-its standard input, a socket, for the configuration. Its parent hears there when it serves.
-When its starter goes away before that, the process has nothing to do, and ends.
+The process reads its configuration from its standard input, a socket, by which its starter hears
+when it serves. When the starter goes away before that, the process has nothing to do, and ends.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from embedded_mesos.machine.process_tree import kill_tree
 from untrusted_input.process_table import start_time
@@ -75,27 +74,33 @@ class BackgroundProcess:
         """Remove the record of a process that is gone."""
         (self.folder / self.record_name).unlink(missing_ok=True)
 
-    def spawn(self) -> StartedProcess:
-        """Start the process in a session of its own, where it waits for its configuration.
+    def start(self, configuration: object, seconds: float) -> None:
+        """Start the process in a session of its own, and return when it serves.
 
-        The folder need not exist yet.
+        It reads its configuration from its standard input, and goes on without us. Raises
+        BackgroundProcessError when it ended, or did not serve in time, with the end of its log.
         """
         root = str(Path(__file__).resolve().parents[1])
         paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
         ours, its = socket.socketpair()
         # What it says before it has its log, of a library that is missing.
-        said = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process' start)
-        with its:
-            process = subprocess.Popen(
-                [sys.executable, "-m", self.module, *self.arguments],
-                stdin=its.fileno(),
-                stdout=said,
-                stderr=said,
-                cwd="/",
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-                start_new_session=True,
-            )
-        return StartedProcess(self, process, ours, said)
+        with ours, tempfile.TemporaryFile() as said:
+            with its:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", self.module, *self.arguments],
+                    stdin=its.fileno(),
+                    stdout=said,
+                    stderr=said,
+                    cwd="/",
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                    start_new_session=True,
+                )
+            wrong = _hand_over(process, ours, json.dumps(configuration).encode() + b"\n", seconds)
+            if wrong:
+                said.seek(0)
+                early = _end(said.read().decode(errors="replace"))
+                told = early or self.log_end() or "its log is empty"
+                raise BackgroundProcessError(f"{self.title} {wrong}: {told}")
 
     def handed_over(self) -> Any:
         """Return this very process' configuration once it is known; None when the parent has gone.
@@ -169,71 +174,30 @@ class BackgroundProcess:
             return True
 
 
-class StartedProcess:
-    """A process that ``BackgroundProcess.spawn`` has started and that serves nothing yet."""
-
-    def __init__(
-        self,
-        background: BackgroundProcess,
-        process: subprocess.Popen[bytes],
-        channel: socket.socket,
-        said: IO[bytes],
-    ) -> None:
-        self._background = background
-        self._process = process
-        self._channel = channel
-        self._said = said
-
-    def hand_over(self, configuration: object, seconds: float) -> None:
-        """Tell the process what to do, and return when it serves.
-
-        It goes on without us then. Raises BackgroundProcessError when it ended, or did not serve
-        in time, with the end of its log.
-        """
-        try:
-            wrong = self._hand_over(json.dumps(configuration).encode() + b"\n", seconds)
-            if wrong:
-                told = self._log_end()
-                raise BackgroundProcessError(f"{self._background.title} {wrong}: {told}")
-        finally:
-            self.give_up()
-
-    def _hand_over(self, configuration: bytes, seconds: float) -> str:
-        """Return why it does not serve; empty when it does."""
-        process, deadline = self._process, time.monotonic() + seconds
-        try:
-            self._channel.settimeout(seconds)
-            self._channel.sendall(configuration)
-            if self._channel.recv(1):
-                # This process waits for it no more, and Popen need not complain.
-                process.returncode = 0
-                return ""
-        except TimeoutError:
-            kill_tree(process.pid)
-            return f"did not answer within {seconds:g} s"
-        except OSError:
-            pass  # It has ended, and cannot be told anything.
-        try:
-            return f"ended with {process.wait(max(0.0, deadline - time.monotonic()))}"
-        except subprocess.TimeoutExpired:
-            kill_tree(process.pid)
-            return f"did not end within {seconds:g} s, nor answer"
-
-    def give_up(self) -> None:
-        """End a process that has not been told what to do; harmless for one that has."""
-        if self._process.returncode is None:
-            self._process.kill()
-            self._process.wait()
-        self._close()
-
-    def _close(self) -> None:
-        self._channel.close()
-        self._said.close()
-
-    def _log_end(self) -> str:
-        self._said.seek(0)
-        early = _end(self._said.read().decode(errors="replace"))
-        return early or self._background.log_end() or "its log is empty"
+def _hand_over(
+    process: subprocess.Popen[bytes], channel: socket.socket, configuration: bytes, seconds: float
+) -> str:
+    """Tell a process what to do; return why it does not serve, empty when it does."""
+    deadline = time.monotonic() + seconds
+    try:
+        channel.settimeout(seconds)
+        channel.sendall(configuration)
+        if channel.recv(1):
+            # It outlives this process, and Popen need not complain.
+            process.returncode = 0
+            return ""
+    except TimeoutError:
+        kill_tree(process.pid)
+        process.wait()
+        return f"did not answer within {seconds:g} s"
+    except OSError:
+        pass  # It has ended before it read anything.
+    try:
+        return f"ended with {process.wait(max(0.0, deadline - time.monotonic()))}"
+    except subprocess.TimeoutExpired:
+        kill_tree(process.pid)
+        process.wait()
+        return f"did not end within {seconds:g} s, nor answer"
 
 
 def stop_requested() -> threading.Event:

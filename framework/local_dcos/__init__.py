@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         parse_template,
     )
     from local_dcos.cosmos.package_options import defaults, merge, violations
-    from local_dcos.cosmos.rendering import RenderError, app_of
+    from local_dcos.cosmos.rendering import RenderError, render_app
     from local_dcos.dcos import DcosConfig, LocalDcos
     from local_dcos.integration import Ask, Driver, Integration, Place
     from local_dcos.marathon.app_definition import App
@@ -35,7 +35,7 @@ _MODULES = {
     "cluster_calls": ("Login",),
     "cosmos.mustache": ("Section", "TemplateError", "Variable", "names_in", "parse_template"),
     "cosmos.package_options": ("defaults", "merge", "violations"),
-    "cosmos.rendering": ("RenderError", "app_of"),
+    "cosmos.rendering": ("RenderError", "render_app"),
     "background_dcos": ("DcosStatus", "down", "follow", "main", "status", "up"),
     "dcos": ("DcosConfig", "LocalDcos"),
     "integration": ("Ask", "Driver", "Integration", "Place"),
@@ -57,7 +57,6 @@ __all__ = [
     "Section",
     "TemplateError",
     "Variable",
-    "app_of",
     "defaults",
     "down",
     "follow",
@@ -65,6 +64,7 @@ __all__ = [
     "merge",
     "names_in",
     "parse_template",
+    "render_app",
     "status",
     "up",
     "violations",

@@ -69,7 +69,7 @@ def up(config: DcosConfig, program: str) -> DcosStatus:
             background.stop(running.pid, STOP_SECONDS)
         background.forget()
         write_json(folder / _CONFIG, _to_json(config))
-        background.spawn().hand_over({}, START_SECONDS)
+        background.start({}, START_SECONDS)
         started = status(folder)
     if started is None or not started.answering:
         raise BackgroundProcessError(f"the local DC/OS does not answer: {background.log_end()}")

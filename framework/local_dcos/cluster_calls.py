@@ -1,4 +1,4 @@
-"""The cluster's own endpoints: who it is, which version, who may come in, its names.
+"""The cluster's own endpoints: its identity, version, logins and names.
 
 ``application`` puts the table behind a server. ``dcos cluster setup`` asks most of them.
 """
@@ -98,7 +98,7 @@ class Guard:
 
 @dataclass(frozen=True)
 class Identity:
-    """Who the cluster is. ``variant`` is ``open`` or ``enterprise``."""
+    """The cluster's identity. ``variant`` is ``open`` or ``enterprise``."""
 
     cluster_id: str
     version: str

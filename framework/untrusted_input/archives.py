@@ -280,7 +280,7 @@ def _unzip(file: IO[bytes], target: _Folder) -> None:
 
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
-            # As unzip does, which Mesos calls: who made it on Unix has told its mode.
+            # As unzip does, which Mesos calls: an archiver on Unix has told its mode.
             mode = member.external_attr >> 16 if member.create_system == 3 else 0
             _unzip_member(archive, member, mode, target)
 

@@ -20,7 +20,7 @@ def read_json(text: str | bytes, *, most_levels: int | None = MOST_LEVELS, **hoo
     """Return the value of a JSON text; ``hooks`` are those of ``json.loads``. Raises ValueError.
 
     Without ``most_levels`` nothing is counted, which costs a large value about as much as to parse
-    it: for who takes known parts out of the value and never walks over it.
+    it: for code that takes known parts out of the value and never walks over it.
     """
     try:
         value = json.loads(text, **hooks)

@@ -25,8 +25,9 @@ def up(state_dir: Path, agents: Sequence[AgentConfig]) -> tuple[ClusterStatus, s
     """Start a cluster; return it, and where (``host:port``) its faults are ordered."""
     paths = [_TESTS, *filter(None, [os.environ.get("PYTHONPATH")])]
     with patch.dict(os.environ, {"PYTHONPATH": os.pathsep.join(paths)}):
-        begun = embedded_mesos.begin(state_dir, "cluster_faults")
-        status = embedded_mesos.up(state_dir, agents, page=PAGE, principal=PRINCIPAL, begun=begun)
+        status = embedded_mesos.up(
+            state_dir, agents, page=PAGE, principal=PRINCIPAL, program="cluster_faults"
+        )
     return status, _place(state_dir / "work").read_text()
 
 

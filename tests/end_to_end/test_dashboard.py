@@ -40,7 +40,7 @@ VIEWS = {
     "overview": "Steps per second",
     "tasks": "talk to 1 parameter server",
     "plans": "Force complete",
-    "why": "Offers that did not help",
+    "why": "Offers that were not used",
     "cluster": "strategy between_graph",
     "checkpoints": "model.ckpt",
     "logs": "worker-1",

@@ -118,7 +118,7 @@ MISTAKES = (
     ),
     Mistake(
         "a GPU where there is none",
-        ("does not fit on this machine", "1 gpu of 0", "--gpus"),
+        ("does not fit on this machine", "1 gpu (0 available)", "--gpus"),
         2,
         sections={"gpu_worker": {"count": 1, "gpus": 1, **SMALL}},
         flags=("--gpus", "0"),
@@ -210,7 +210,10 @@ MISTAKES = (
     ),
     Mistake(
         "a script that defines its training and does not call it",
-        ("has succeeded", "It told no step and left nothing: look whether the code that trains"),
+        (
+            "has succeeded",
+            "It reported no step and left no file: check that the code calls its training",
+        ),
         0,
         text="def train():\n    print('step 1')\n",
     ),

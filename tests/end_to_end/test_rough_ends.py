@@ -88,7 +88,7 @@ def test_a_killed_cluster_ends_the_run_with_a_message_and_the_job_starts_again(h
     (home.home / "finish").touch()
     again = home.ask("run", job, *ROOMY)
     assert again.code == 0, again.out
-    assert "is taken up again" in again.out
+    assert "this run takes it over" in again.out
 
 
 def test_a_killed_task_runner_takes_its_process_along_and_another_goes_on(home, job):

@@ -1,4 +1,4 @@
-"""The packages beside the product give other programs what they name."""
+"""Each package gives other programs what it names."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from types import ModuleType
 
 import pytest
 
+import dcos_tensorflow
 import embedded_mesos
 import local_dcos
 
-PACKAGES = pytest.mark.parametrize("package", [embedded_mesos, local_dcos])
+PACKAGES = pytest.mark.parametrize("package", [dcos_tensorflow, embedded_mesos, local_dcos])
 
 
 @PACKAGES

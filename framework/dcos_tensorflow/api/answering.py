@@ -1,4 +1,4 @@
-"""How a request becomes an answer: who may ask, what goes wrong on the way, what is written down.
+"""How a request becomes an answer: rights, what goes wrong on the way, what is written down.
 
 Used by ``api.app``, which says what is shown and ordered. ``Answering`` lets no caller past without
 the right; whatever is raised behind it is an answer too; every order is in the audit log before it
@@ -143,7 +143,7 @@ class Answering:
         return caller
 
     async def _admitted(self, request: Request, right: Right) -> Caller:
-        """Do the same in the event loop: who is refused costs no other thread anything."""
+        """Do the same in the event loop: a refused client costs no other thread anything."""
         if self._access.waits:
             return await run_in_threadpool(self.admit, request, right)
         return self.admit(request, right)

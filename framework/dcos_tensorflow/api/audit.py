@@ -1,4 +1,4 @@
-"""The audit log: who ordered what, from where, and what came of it. One line of JSON for each.
+"""The audit log: each order, its author, address and result. One line of JSON for each.
 
 Written by ``api.answering`` before an order is carried out, so that none goes unwritten; and for a
 token that was wrong. It is a file of its own (0600), which grows to a size and is then put aside.

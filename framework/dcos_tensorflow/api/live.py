@@ -30,7 +30,7 @@ LOOK_SECONDS = 0.5
 _MOST_WORK = 0.1
 #: A sign of life on a stream that has nothing to say, in seconds: proxies end silent ones.
 SIGN_OF_LIFE_SECONDS = 15.0
-#: So many streams at once; who comes then is told to come again.
+#: So many streams at once; a client that comes then is told to come again.
 MOST_VIEWERS = 100
 
 #: Proxies must neither keep nor collect what is said; ``X-Accel-Buffering`` is nginx's word for it.
@@ -49,11 +49,11 @@ class _Edition:
     number: int
     #: What is shown.
     document: Mapping[str, Any]
-    #: The event for who has seen the edition before.
+    #: The event for a viewer that has seen the edition before.
     patch: bytes
 
     def whole(self) -> bytes:
-        """Return the event for who has seen another one, or none."""
+        """Return the event for a viewer that has seen another one, or none."""
         return _event("whole", self.document)
 
 

@@ -560,7 +560,7 @@ class BackingOff(TypedDict):
 
 
 class Capacity(TypedDict):
-    """The machines that were bought. ``waits`` says of whom nothing is bought for why not."""
+    """The machines that were bought. ``waits`` gives the reason for each gang without any."""
 
     machines: list[BoughtMachine]
     ended: list[BoughtMachine]

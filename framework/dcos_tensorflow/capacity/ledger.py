@@ -68,7 +68,7 @@ class OwnedMachine:
     #: To be emptied since then, and why.
     leaving_since: float = 0.0
     why: str = ""
-    #: Who trains on it is to move, as from a machine that is taken back.
+    #: Its tasks are to move, as from a machine that is taken back.
     moves: bool = False
     #: The master is to offer it to no framework: by us, or by the machine's owner before us.
     is_closed: bool = False

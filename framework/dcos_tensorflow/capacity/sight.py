@@ -49,7 +49,7 @@ class Sight:
 
     #: Our clock, unix seconds.
     now: float
-    #: Who waits, the longest first.
+    #: The gangs that wait, the longest first.
     demands: tuple[GangDemand, ...] = ()
     #: What is free on agents that are there.
     offers: tuple[Offer, ...] = ()

@@ -28,7 +28,7 @@ COMMANDS: Mapping[str, str] = {
     "list": "Show all services of this machine, or of a ZooKeeper.",
     "local": "Run an embedded cluster on this machine.",
     "logs": "Show the output of single tasks, roles, or the whole job.",
-    "open": "Open the dashboard of a service, its TensorBoard, or the embedded cluster's page.",
+    "open": "Open a dashboard or a TensorBoard in the browser.",
     "options": "Show the options in force as JSON, without secrets.",
     "plan": "Show and control plans, such as deploy and recovery.",
     "plot": "Draw the curves of one or several runs, with their incidents.",

@@ -55,7 +55,7 @@ _NAMED_FILES = 6
 _RESUME = "--resume"
 #: So many files are looked at for what TensorBoard could show.
 _MOST_FILES = 20_000
-_IDLE = "It told no step and left nothing: look whether the code that trains is called."
+_IDLE = "It reported no step and left no file: check that the code calls its training."
 
 
 def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:

@@ -28,7 +28,7 @@ EXIT_PIPE = 141
 #: --follow`` and ``scheduler --exit-when-done`` also end with the code of a failed job's process.
 EXIT_CODES: Mapping[int, str] = {
     0: "done; of a job: it succeeded",
-    EXIT_FAILED: "it could not be done, or nothing changed; the message says why",
+    EXIT_FAILED: "the command failed, or nothing changed; the message gives the reason",
     EXIT_USAGE: "the options, flags or settings are wrong",
     EXIT_LOCKED: "another process has the service, or the state store fails",
     9: "the API that tasks fetch from could not be served",

@@ -45,6 +45,6 @@ def private_secret_in(path: str, origin: str) -> str:
     if mode & (stat.S_IROTH | stat.S_IWOTH):
         raise UsageError(
             f"{origin}: every user of this machine may read or write {path}, which holds a token:"
-            f" say chmod 600 {path}, and take another token where others may have read it."
+            f" run chmod 600 {path}, and take another token where others may have read it."
         )
     return secret_in(path, origin)

@@ -184,7 +184,7 @@ class Snapshot:
 
 def snapshot_of(state: ServiceState) -> Snapshot:
     """Return the documents that the API would answer now."""
-    # Only who serves has a state; who asks gets the documents, and need not know how they are made.
+    # Only the scheduler has a state; a client gets documents, and need not know how they are made.
     from dcos_tensorflow.api.redaction import redact, secret_values
     from dcos_tensorflow.api.views import job as job_view
 

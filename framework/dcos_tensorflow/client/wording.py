@@ -93,7 +93,7 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def untold(text: str, told: Iterable[str]) -> str:
-    """Return what of a sentence is new to who has been told the others already."""
+    """Return what of a sentence is new to a reader who has been told the others already."""
     for known in sorted(filter(None, told), key=len, reverse=True):
         text = text.replace(known, "")
     return re.sub(r"^[\s;:,]+|[\s;:,]+$", "", text).replace(": ;", ";").replace("()", "")

@@ -46,7 +46,7 @@ class ServiceDirectory:
         self.history = path / "history"
         #: The scheduler's log.
         self.log = path / "scheduler.log"
-        #: Who ordered what by the API, and who was refused.
+        #: Each order by the API with its author, and each refusal.
         self.audit_log = path / "audit.jsonl"
         #: The file by which a running scheduler is found.
         self.registration = path / "scheduler.json"

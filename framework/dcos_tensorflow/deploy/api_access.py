@@ -1,4 +1,4 @@
-"""Who may ask the API of a scheduler, and what it shows them first: its settings as its parts.
+"""Callers of a scheduler's API, and what it shows them first: its settings as its parts.
 
 Used by ``served_job`` at the first request.
 """

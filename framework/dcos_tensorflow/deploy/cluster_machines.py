@@ -206,7 +206,7 @@ def _master(
         who = embedded.Cluster.at(asked.work.local, status, own=False).credential
         masters, principal, secret = status.master, who.principal, who.secret
     if not masters:
-        raise UsageError("Which cluster? Name its masters with --master, or say --local.")
+        raise UsageError("Which cluster? Name its masters with --master, or use --local.")
     config = MesosConfig(
         masters=masters,
         principal=principal,

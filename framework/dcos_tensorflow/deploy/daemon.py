@@ -229,7 +229,7 @@ def _with_master(settings: Settings, work: WorkDirectory) -> tuple[Settings, Clu
     if not settings["master"]:
         raise UsageError(
             "Which cluster? Name its masters with --master (DCOS_TENSORFLOW_MASTER, master in the"
-            " --config file), or say --local."
+            " --config file), or use --local."
         )
     return settings, None
 

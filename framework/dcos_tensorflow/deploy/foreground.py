@@ -129,7 +129,7 @@ def _announce(deployed: Deployment, where: str, *, run: int) -> None:
     say(f"{spec.name}: run {run}, {what} on {where}", stream)
     kept = deployed.directory.checkpoints
     if not deployed.is_done:
-        say(f"The job of {spec.name} is still {deployed.phase}: it is taken up again.", stream)
+        say(f"The job of {spec.name} is still {deployed.phase}: this run takes it over.", stream)
     elif spec.job.checkpoint_dir == str(kept) and any(kept.iterdir()):
         say(f"Training goes on from the checkpoints in {kept}; --fresh removes them.", stream)
 
@@ -152,7 +152,7 @@ def _follow(
         follow(served, view, signals, manners)
     except Left as left:
         say(
-            f"The job goes on; the same command takes it up again ({left}).",
+            f"The job goes on; the same command takes it over ({left}).",
             request.stream,
         )
         return 128 + left.signal

@@ -37,12 +37,12 @@ _LEVELS = {
 PRETTY, JSON = "pretty", "json"
 _SECONDS = "%Y-%m-%dT%H:%M:%SZ"
 _OWN = "dcos_tensorflow"
-#: Loggers of what goes wrong with requests and connections: who makes them could fill the disk.
+#: Loggers of what goes wrong with requests and connections: clients could fill the disk.
 _DRIVEN_FROM_OUTSIDE = ("asyncio", "dcos_tensorflow.api")
 
 
 class _Pretty(logging.Formatter):
-    """Keeps a message to its line, and its controls from who looks at the log in a terminal.
+    """Keeps a message to its line, and its controls from a terminal that shows the log.
 
     With ``names`` it tells of each turn what came, what was written and what was called.
     """

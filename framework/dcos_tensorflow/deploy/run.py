@@ -182,7 +182,7 @@ def _remove_checkpoints(
         return
     if not request.yes:
         if not sys.stdin.isatty():
-            raise CliError(f"--fresh would remove {checkpoints}; say --yes to do so unasked.")
+            raise CliError(f"--fresh would remove {checkpoints}; confirm with --yes.")
         if not click.confirm(f"Remove the checkpoints in {checkpoints}?", err=True):
             raise CliError("Nothing was removed and nothing was started.")
     stored.remove_checkpoints(url, prepared.spec.name, checkpoints, request.work)

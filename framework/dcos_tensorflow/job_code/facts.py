@@ -20,6 +20,7 @@ from dcos_tensorflow.job_code.names import (
     ESTIMATOR,
     INDEPENDENT,
     MULTI_WORKER,
+    PARAMETER_SERVER,
     STRATEGIES,
     Names,
     names_in,
@@ -103,12 +104,18 @@ def read_facts(found: Found, sandbox: str) -> Facts:
     return facts
 
 
-def job_strategy(found: Found, facts: Facts) -> str:
+def job_strategy(found: Found, facts: Facts, *, has_servers: bool = False) -> str:
     """Return the strategy that the job recovers by; empty where it is not sure.
 
-    A function is given a server for sessions, whatever its code names.
+    A function is given a server for sessions, whatever its code names. Code that names several
+    strategies chooses by its cluster: in one that ``has_servers``, parameter servers and a chief,
+    it can use no other than that of parameter servers.
     """
-    return BETWEEN_GRAPH if found.contract == contract.CONTRACT_FUNCTION else facts.strategy
+    if found.contract == contract.CONTRACT_FUNCTION:
+        return BETWEEN_GRAPH
+    if not facts.strategy and has_servers and PARAMETER_SERVER in facts.strategies:
+        return PARAMETER_SERVER
+    return facts.strategy
 
 
 def judge(names: FrozenSet[str]) -> str:

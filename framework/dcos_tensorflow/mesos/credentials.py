@@ -1,4 +1,4 @@
-"""Who calls a Mesos master or agent: a value, which needs nothing of how they are called."""
+"""The caller of a Mesos master or agent: a value, which needs nothing of how they are called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who leads: the elected master as ZooKeeper tells it.
+"""The leading master, as ZooKeeper tells it.
 
 Used by the driver when masters are given as ``zk://...``. Mesos masters announce themselves as
 ephemeral nodes ``json.info_<sequence>`` holding a MasterInfo; the lowest sequence leads

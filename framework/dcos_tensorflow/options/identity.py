@@ -1,4 +1,4 @@
-"""Who a service is, as far as its options tell, whatever else is wrong with them.
+"""The identity of a service, as far as its options tell, whatever else is wrong with them.
 
 Asked where a service that exists must be found though its options cannot be read: to uninstall it,
 and to go on with the options of before. Pure.

@@ -15,6 +15,7 @@ from typing import Any
 from dcos_tensorflow.options import catalogue
 from dcos_tensorflow.options.document import COMMENT
 from dcos_tensorflow.options.reference import with_tables
+from dcos_tensorflow.options.sections.images import DEFAULT_TENSORFLOW
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -28,7 +29,7 @@ _UNIVERSE_REQUIRED = {
 }
 
 #: Where the package says more than the models: it brings images, so it can choose one of them.
-_UNIVERSE_DEFAULTS = {("service", "tensorflow_version"): "2.21.0"}
+_UNIVERSE_DEFAULTS = {("service", "tensorflow_version"): DEFAULT_TENSORFLOW}
 
 
 #: In each group, comments beside the options.

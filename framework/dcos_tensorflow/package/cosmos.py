@@ -12,7 +12,7 @@ from typing import Any
 
 from dcos_tensorflow.options import OptionProblem, OptionsError
 from dcos_tensorflow.package.definition import Package
-from local_dcos import RenderError, app_of, defaults, merge, violations
+from local_dcos import RenderError, defaults, merge, render_app, violations
 
 
 def marathon_app(
@@ -25,7 +25,7 @@ def marathon_app(
     """
     merged = effective_options(package, options)
     try:
-        app = app_of(package.template, merged, package.resource)
+        app = render_app(package.template, merged, package.resource)
     except RenderError as error:
         raise RenderError(error.kind, f"{package.name}: {error}") from error
     return {**app, "id": app_id} if app_id else app

@@ -204,7 +204,7 @@ def _follow(cluster: Cluster, given: argparse.Namespace, printer: _Printer) -> N
 
 
 def _waiting_for(away: NotNow, told: str, *, known: bool) -> str:
-    """Tell once who does not answer; return that. Raises NotNow for who never did."""
+    """Tell once which tasks do not answer; return that. Raises NotNow if none ever did."""
     if not known:
         raise away
     why = str(away)

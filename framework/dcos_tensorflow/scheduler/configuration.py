@@ -31,7 +31,7 @@ class ArtifactDelivery(StrEnum):
 
 @dataclass(frozen=True)
 class DcosUsers:
-    """Who may ask the API with a token of DC/OS (``api.callers.dcos_tokens``)."""
+    """Callers of the API with a token of DC/OS (``api.callers.dcos_tokens``)."""
 
     #: Where the cluster's keys are: ``https://...``, or a file.
     keys: str

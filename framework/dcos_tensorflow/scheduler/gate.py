@@ -349,7 +349,7 @@ class Gate:
         """Give why options may have no machines bought so.
 
         The program runs as this process, what is bought is on its operator's bill, and an endpoint
-        gets the operator's session token: who submits options is trusted with none of it.
+        gets the operator's session token: the author of options is trusted with none of it.
         """
         if spec is None or self._allowed.everything or ANYWHERE in self._allowed.machines:
             return

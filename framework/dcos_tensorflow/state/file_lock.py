@@ -46,7 +46,7 @@ class FileLock:
         return descriptor is not None and self._is_current(descriptor)
 
     def read_holder(self) -> Holder:
-        """Who holds the lock, as far as the file tells."""
+        """The holder of the lock, as far as the file tells."""
         try:
             return Holder.from_bytes(self.path.read_bytes())
         except OSError:

@@ -1,4 +1,4 @@
-"""Who leads a service, and until when.
+"""The leader of a service, and until when it leads.
 
 Both backends hand out a :class:`Leadership` and describe its owner by a :class:`Holder`, which
 others can read while they wait. It never decides who may lead; that is the backends' part.

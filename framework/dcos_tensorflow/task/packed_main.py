@@ -55,7 +55,7 @@ class Compiled:
         exec(marshal.loads(code), vars(module))
 
     def get_source(self, name: str) -> str:
-        """Return a module's source, for who copies it or tells of an error."""
+        """Return a module's source, for code that copies it or reports an error."""
         return self._get_data(self._source(name)).decode("utf-8")
 
     def _place(self, name: str) -> str:

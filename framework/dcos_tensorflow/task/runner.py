@@ -206,9 +206,10 @@ class Runner:
         guess = [self._found.guess] if self._found.guess else []
         for told in (*guess, *agreement.doubts(kind, facts, tasks)):
             self.log(told)
-        self._strategy = job_strategy(self._found, facts)
+        has_servers = bool(tasks.chiefs and tasks.servers)
+        self._strategy = job_strategy(self._found, facts, has_servers=has_servers)
         self._starts.tf_config_at = facts.tf_config.place if facts.tf_config else ""
-        coordinated = self._strategy == PARAMETER_SERVER and tasks.chiefs and tasks.servers
+        coordinated = self._strategy == PARAMETER_SERVER and has_servers
         if coordinated and self._spec.role in contract.WORKER_ROLES:
             # It serves: where only the code tells the strategy, the scheduler could not say so.
             grace = min(self._state.settings.grace_seconds, contract.NOTHING_TO_SAVE_SECONDS)
@@ -273,7 +274,7 @@ class Runner:
         for each in followers:
             self._feed(each)
         if not followers and not (isinstance(event, ENDS) and self._publishes_a_shard()):
-            # Only now: who reads "brings data" finds it begun, and who reads "failed" its file.
+            # Only now: a reader of "brings data" finds it begun, one of "failed" finds its file.
             self._show()
 
     def _publishes_a_shard(self) -> bool:

@@ -52,9 +52,9 @@ class S3Access:
 
 @dataclass(frozen=True)
 class Writer:
-    """Who publishes. ``lineage`` is the service (its framework id), ``generation`` the attempt of
-    its chief, ``owner`` that attempt's own name (its task id). A higher generation of the same
-    lineage wins.
+    """The publishing task. ``lineage`` is the service (its framework id), ``generation`` the
+    attempt of its chief, ``owner`` that attempt's own name (its task id). A higher generation of
+    the same lineage wins.
     """
 
     lineage: str

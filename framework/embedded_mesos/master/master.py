@@ -1,4 +1,4 @@
-"""The master's clock and its ear for agents: who of this room is called when time passes.
+"""The master's clock and its ear for agents: the parts that are called when time passes.
 
 ``cluster`` has one. It hands it what agents say and what time it is, hands ``desk`` to
 ``scheduler_calls`` and ``operator_calls`` with what is said over HTTP, and collects

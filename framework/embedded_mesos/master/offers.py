@@ -1,7 +1,7 @@
 """Offers: made in allocation cycles, shown to their framework, taken back, refused.
 
 Called by ``master`` in every cycle and by the other parts at the events after which Mesos allocates
-at once. Who gets what is decided by ``allocator``; an offer is used by ``accept``. Pure.
+at once. The ``allocator`` decides the shares; an offer is used by ``accept``. Pure.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def rendered(package: Package, options: Json | None, app_id: str | None = None) 
     schema = package.document.get("config")
     whole = package_options.resolved(schema, options)
     try:
-        app = app_of(_template(package), whole, package.document.get("resource", {}))
+        app = render_app(_template(package), whole, package.document.get("resource", {}))
     except RenderError as error:
         raise _cannot(error.kind, package, str(error)) from error
     labels = app.get("labels", {})
@@ -75,7 +75,7 @@ def rendered(package: Package, options: Json | None, app_id: str | None = None) 
     return Rendered(app, whole)
 
 
-def app_of(
+def render_app(
     template: str, options: Mapping[str, Any], resource: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the Marathon app of a template with its effective options. Raises RenderError."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_server import Source
 
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.callers.access import Access
@@ -19,6 +18,7 @@ from dcos_tensorflow.api.callers.trusted_addresses import TrustedAddresses
 from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.api.server import ApiServer
 from sample_states import running
+from state_source import Source
 
 ROUTER, OTHER = "127.0.0.2", "127.0.0.3"
 #: What an attacker says to be taken for the router, or for a user that it has let in.

@@ -153,9 +153,7 @@ def test_half_a_pair_changes_nothing_until_the_other_half_is_there(
     second, right_key = files.serial, files.key.read_bytes()
     files.key.write_bytes(key)
     with caplog.at_level(logging.ERROR):
-        assert eventually(
-            lambda: "is shown still" in caplog.text or shown(address, context) != first
-        )
+        assert eventually(lambda: "stays in use" in caplog.text or shown(address, context) != first)
     files.key.write_bytes(right_key)
     assert eventually(lambda: shown(address, context) == second)
 

@@ -138,7 +138,7 @@ def test_a_job_that_cannot_fit_is_refused_at_once(command_line, job):
     file = job("true", worker={"count": 3, "cpus": 2, "mem": 64, "disk": 10})
     ended = command_line.ask("run", file, *ROOMY)
     assert ended.code == 2
-    assert "6 cpus of 4" in ended.out
+    assert "6 cpus (4 available)" in ended.out
 
 
 def test_a_job_larger_than_the_machine_runs_and_says_what_is_overcommitted(command_line, job):
@@ -187,7 +187,7 @@ def test_a_run_that_was_killed_is_taken_up_again_with_its_tasks_alive(command_li
     assert other.code == 2
     assert "has other options" in other.out
     again = command_line.start("run", file, *ROOMY)
-    read_until(again, "is taken up again")
+    read_until(again, "this run takes it over")
     checkpoints = command_line.home / "services" / "job" / "checkpoints"
     (checkpoints / "finish").touch()
     out, _ = again.communicate(timeout=60)
@@ -209,7 +209,7 @@ def test_a_job_of_published_parameter_servers_keeps_them_when_its_run_is_repeate
     process.kill()
     process.communicate()
     again = command_line.start("run", file)
-    told = read_until(again, "is taken up again")
+    told = read_until(again, "this run takes it over")
     assert "tasks of parameter_server by the published default, and keeps them" in told
     (command_line.home / "services" / "job" / "checkpoints" / "finish").touch()
     out, _ = again.communicate(timeout=60)

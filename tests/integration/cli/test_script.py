@@ -42,7 +42,7 @@ def script(tmp_path: Path) -> Path:
 def test_gpus_are_those_of_the_workers(command_line: CommandLine, script: Path) -> None:
     ended = command_line.ask("run", script, "--gpus", "1000", *SMALL)
     assert ended.code == 2
-    assert "1000 gpus of " in ended.out
+    assert "1000 gpus (" in ended.out
 
 
 @pytest.fixture

@@ -141,6 +141,7 @@ def test_a_killed_agent_takes_its_tasks_along_and_another_comes_in_its_place(
     cluster = make_cluster(credentials=KNOWN, page=PAGE)
     with entered(cluster) as scheduler:
         started(scheduler)
+        eventually(lambda: file(cluster, "download", "/stdout")[1], what="the task's output")
         before = agents(cluster)[0]
         body = {"type": "MARK_AGENT_GONE", "mark_agent_gone": {"agent_id": {"value": before["id"]}}}
         assert asked(cluster, "/overview/agents/0/start", "POST")[0].status == 404

@@ -1,20 +1,17 @@
-"""A cluster's process that is started before it is known what it shall run."""
+"""A background process that does not come to serve."""
 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import embedded_mesos
-from embedded_mesos import AgentConfig
 from embedded_mesos.background_process import BackgroundProcess, BackgroundProcessError
-from waiting import eventually
 
 
 def processes(state_dir: Path) -> list[int]:
@@ -30,77 +27,11 @@ def processes(state_dir: Path) -> list[int]:
     return found
 
 
-@pytest.fixture
-def state_dir(tmp_path: Path) -> Iterator[Path]:
-    path = tmp_path / "state"
-    yield path
-    embedded_mesos.down(path)
-
-
-def test_process_that_is_told_late_serves(state_dir: Path) -> None:
-    begun = embedded_mesos.begin(state_dir)
-    assert not state_dir.exists()
-    (pid,) = eventually(lambda: processes(state_dir), what="the process")
-    found = embedded_mesos.up(state_dir, [AgentConfig()], begun=begun)
-    begun.give_up()
-    assert (found.pid, found.answering) == (pid, True)
-    assert embedded_mesos.down(state_dir)
-    assert processes(state_dir) == []
-
-
-def test_process_that_is_given_up_leaves_nothing(state_dir: Path) -> None:
-    begun = embedded_mesos.begin(state_dir)
-    begun.give_up()
-    begun.give_up()
-    assert processes(state_dir) == []
-    assert not state_dir.exists()
-
-
-def test_process_that_is_not_needed_is_ended(state_dir: Path) -> None:
-    first = embedded_mesos.up(state_dir, [AgentConfig()])
-    assert (
-        embedded_mesos.up(state_dir, [AgentConfig()], begun=embedded_mesos.begin(state_dir))
-        == first
-    )
-    assert processes(state_dir) == [first.pid]
-
-
-@pytest.mark.parametrize("moment", ["at once", "when it waits"])
-def test_process_ends_when_its_starter_is_killed_before_it_was_told(
-    state_dir: Path, moment: str
-) -> None:
-    program = (
-        "import sys, pathlib; from embedded_mesos import begin;"
-        "begun = begin(pathlib.Path(sys.argv[1])); print(flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, f"{state_dir}"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as starter:
-        assert starter.stdout is not None
-        starter.stdout.readline()
-        (pid,) = eventually(
-            lambda: [one for one in processes(state_dir) if one != starter.pid], what="the process"
-        )
-        if moment == "when it waits":
-            eventually(lambda: _waits_for_its_starter(pid), what="the process to wait")
-        starter.kill()
-    eventually(lambda: processes(state_dir) == [], what="the end of the process")
-    assert not state_dir.exists()
-
-
-def _waits_for_its_starter(pid: int) -> bool:
-    """Say whether the process reads from its standard input (read, descriptor 0)."""
-    return Path(f"/proc/{pid}/syscall").read_text().split()[:2] == ["0", "0x0"]
-
-
 def test_what_a_process_says_that_cannot_even_begin_is_told(tmp_path: Path) -> None:
     background = BackgroundProcess(tmp_path, "the cluster", "no_such_module", (), "a.json", "a.log")
-    started = background.spawn()
     began = time.monotonic()
     with pytest.raises(BackgroundProcessError, match=r"ended with 1: .*No module named"):
-        started.hand_over({}, seconds=60.0)
+        background.start({}, seconds=60.0)
     assert time.monotonic() - began < 50
 
 
@@ -110,7 +41,17 @@ def test_process_that_never_serves_is_ended(tmp_path: Path) -> None:
     background = BackgroundProcess(tmp_path, "it", "sleeper", (str(tmp_path),), "a.json", "a.log")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(tmp_path))
-        started = background.spawn()
-    with pytest.raises(BackgroundProcessError, match=r"it did not answer within 0\.5 s"):
-        started.hand_over({}, seconds=0.5)
+        with pytest.raises(BackgroundProcessError, match=r"it did not answer within 0\.5 s"):
+            background.start({}, seconds=0.5)
     assert processes(tmp_path) == []
+
+
+def test_a_process_whose_starter_is_gone_ends(tmp_path: Path) -> None:
+    """It has heard nothing of what it shall do, and no starter hears when it serves."""
+    ours, its = socket.socketpair()
+    with its:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "embedded_mesos", "serve", str(tmp_path)], stdin=its.fileno()
+        )
+    ours.close()
+    assert process.wait(60.0) == 0

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packages import package, repository
-from world import World
 
-from conftest import WHO, MakeWorld
 from embedded_mesos import EmbeddedCluster
 from local_dcos import Login
 from local_dcos.cosmos import rendering
 from mesos_scheduler import Scheduler
 from waiting import eventually, stays
+
+from .conftest import WHO, MakeWorld
+from .packages import package, repository
+from .world import World
 
 ARTIFACTS = "http://127.0.0.1:1/artifacts"
 

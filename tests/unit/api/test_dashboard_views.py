@@ -28,8 +28,8 @@ from dcos_tensorflow.history.record import record_of, with_points
 from dcos_tensorflow.mesos.agent_files import FilePart
 from dcos_tensorflow.scheduler.machines.ledger_records import changes_between
 from sample_states import TOKEN_KEY, a_state, changed, reporting, running
-from unit.api.test_secrets import CONTEXT_SECRET, SECRETS, SIGNATURE, URL_SECRET, telltale
-from unit.capacity.test_uses import HERE, NEW, WRITTEN, bought, heard, seen
+from telltale_state import CONTEXT_SECRET, SECRETS, SIGNATURE, URL_SECRET, telltale
+from unit.capacity.machine_lives import HERE, NEW, WRITTEN, bought, heard, seen
 
 pytestmark = [pytest.mark.soak]
 
@@ -37,12 +37,12 @@ pytestmark = [pytest.mark.soak]
 VIEWS = {
     "tasks": "All tasks",
     "plans": "Force complete",
-    "why": "Offers that did not help",
+    "why": "Offers that were not used",
     "cluster": "strategy",
-    "checkpoints": "output lies in",
+    "checkpoints": "output is in",
     "logs": "step 5",
     "options": "In force",
-    "runs": "No run is kept",
+    "runs": "There is no former run",
     "overview": "Estimated end",
 }
 

@@ -132,7 +132,7 @@ def a_large_batch(shards: int) -> ServiceState:
     ("state", "shown"),
     [
         (a_running_sweep(), "Leaderboard: maximize score"),
-        (a_sweep_with_ended_trials(), "Best so far"),
+        (a_sweep_with_ended_trials(), "Best value so far"),
         (with_units(BATCH, UnitKind.SHARD), "Shard 3: for"),
         (a_large_batch(10_000), "10,000 waiting"),
     ],

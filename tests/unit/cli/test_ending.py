@@ -46,7 +46,7 @@ def test_the_result_is_read_from_the_last_lines_of_the_deciding_task():
     assert "test accuracy  0.96" in text(succeeded(), tail)
 
 
-NOTE = "It told no step and left nothing: look whether the code that trains is called."
+NOTE = "It reported no step and left no file: check that the code calls its training."
 
 
 def lasted(seconds, **changes):

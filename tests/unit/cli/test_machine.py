@@ -97,7 +97,7 @@ def test_a_job_larger_than_the_machine_has_what_it_needs_and_it_is_said(tmp_path
     cluster, told = overcommitted(job, of_two_cores(tmp_path), ())
     check_fits(job, cluster)
     assert (cluster[0].cpus, cluster[0].mem) == (3, 180)
-    assert "the 3 tasks need 3 cpus of 2, 180 MB of memory of 100 MB that there are" in told
+    assert "the 3 tasks need 3 cpus (2 available), 180 MB of memory (100 MB available)" in told
 
 
 def test_nothing_is_said_of_a_job_that_fits(tmp_path):

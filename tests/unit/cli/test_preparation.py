@@ -15,6 +15,7 @@ from dcos_tensorflow.deploy.embedded import interpreters
 from dcos_tensorflow.deploy.job import preparation
 from dcos_tensorflow.deploy.job.preparation import archives_in_force, prepare, respecified
 from dcos_tensorflow.options import OptionsError, effective, load
+from dcos_tensorflow.options.sections.images import DEFAULT_TENSORFLOW
 
 
 @pytest.fixture
@@ -244,16 +245,17 @@ def test_a_job_anywhere_finds_what_make_has_put_beside_the_program_s_own_environ
     assert prepared.spec.roles[0].python == str(environment)
 
 
-def test_without_any_tensorflow_the_option_to_set_is_named(
+def test_where_there_is_no_tensorflow_the_newest_is_installed_for_the_tasks(
     options, directory, monkeypatch, function_job
 ):
-    monkeypatch.setattr(preparation, "find_tensorflow", lambda places, version: None)
-    with pytest.raises(UsageError, match=r"service\.python"):
-        prepare(options(**function_job, python=""), directory, {}, local=True)
+    monkeypatch.setattr(preparation, "find_tensorflow", lambda places, version="": None)
+    prepared = prepare(options(**function_job, python=""), directory, {}, local=True)
+    assert {role.packages.tensorflow for role in prepared.spec.roles} == {DEFAULT_TENSORFLOW}
+    assert any("make an environment" in note for note in prepared.notes)
 
 
 def test_a_command_needs_no_tensorflow(options, directory, monkeypatch):
-    monkeypatch.setattr(preparation, "find_tensorflow", lambda places, version: None)
+    monkeypatch.setattr(preparation, "find_tensorflow", lambda places, version="": None)
     prepared = prepare(options(job_cmd="true", python=""), directory, {}, local=True)
     assert prepared.spec.roles[0].python == sys.executable
 

@@ -113,7 +113,7 @@ def test_a_strategy_without_its_servers_is_refused_with_what_to_say(script: Path
     script.write_text(SERVERS)
     told = refusal(script)
     assert told == (
-        "train.py:2 names ParameterServerStrategy, which needs parameter servers: say --ps 1."
+        "train.py:2 names ParameterServerStrategy, which needs parameter servers: add --ps 1."
     )
 
 
@@ -162,7 +162,7 @@ def test_what_is_no_script_is_refused_with_what_to_type(script: Path, name: str,
     ("flags", "told"),
     [
         ({"workers": 2}, "--workers is for a script; with {} say --set worker.count=..."),
-        ({"arguments": ("x",)}, "What stands behind -- is for a script; {} has service.job_args"),
+        ({"arguments": ("x",)}, "Arguments after -- are for a script; {} has service.job_args"),
     ],
 )
 def test_what_is_for_a_script_is_not_taken_beside_options(

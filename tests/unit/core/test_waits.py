@@ -168,7 +168,7 @@ def test_a_standstill_that_may_be_wanted_is_told_of_and_left_alone(changes):
     scheduler = started(training(**asked))
     let_rest(scheduler)
     (wait,) = told(scheduler)
-    assert "nothing ends that by itself" in wait.ends
+    assert "this wait does not end by itself" in wait.ends
     scheduler.run(20 * IDLE_SECONDS, tick=8)
     assert scheduler.state.job.incidents == ()
 

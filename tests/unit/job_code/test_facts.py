@@ -29,6 +29,16 @@ def strategy_of(found_in, tmp_path):
     return of
 
 
+def test_code_that_chooses_by_its_cluster_uses_its_parameter_servers(found_in, tmp_path):
+    found = found_in(
+        "tf.distribute.ParameterServerStrategy(r)\ntf.distribute.MirroredStrategy()\n"
+        "tf.distribute.MultiWorkerMirroredStrategy()"
+    )
+    facts = read_facts(found, str(tmp_path))
+    assert job_strategy(found, facts) == ""
+    assert job_strategy(found, facts, has_servers=True) == "parameter_server"
+
+
 @pytest.mark.parametrize(
     ("source", "strategy"),
     [

@@ -1,1 +1,1 @@
-"""Who may ask the API for what."""
+"""The callers of the API and their rights."""

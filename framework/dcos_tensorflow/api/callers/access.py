@@ -1,4 +1,4 @@
-"""Who may ask for what: tokens, the rights that come with them, and which addresses may be bound.
+"""Callers and their rights: tokens, the rights that come with them, which addresses may be bound.
 
 Used by ``api.answering`` for each request and by the command line before the server is started. It
 reads who asks and says whether that is enough; it knows no path and shows nothing.
@@ -50,7 +50,7 @@ class Refusal:
     #: 401 for no token or a wrong one, 403 for one that may not do that, 429 for too many.
     status: int
     why: str
-    #: Who it was, where that is known.
+    #: The caller, where it is known.
     caller: str = ""
     #: Seconds until the next try; 0 where waiting changes nothing.
     wait_seconds: int = 0
@@ -67,7 +67,7 @@ class Refused(Exception):
 
 
 class Logins(Protocol):
-    """Who is let in beside those with a token of this service (``api.callers.dcos_tokens``)."""
+    """Callers beside those with a token of this service (``api.callers.dcos_tokens``)."""
 
     def caller(self, token: str) -> Caller | None:
         """Return whose token that is; None for an unknown one. It may wait."""
@@ -102,7 +102,7 @@ def check_binding(host: str, guarded: bool, allow_open: bool) -> None:
 
 
 class Access:
-    """Who is let in: ``token`` is the operator's, ``read_token`` one that may only read.
+    """The callers: ``token`` is the operator's, ``read_token`` one that may only read.
 
     Clients at ``trusted`` addresses need none of these. Without any of the four no token is
     required, and every client may do everything.

@@ -125,7 +125,7 @@ class KeyService:
 
 
 class DcosTokens:
-    """Who may ask with a token of DC/OS (``api.callers.access.Logins``)."""
+    """Callers with a token of DC/OS (``api.callers.access.Logins``)."""
 
     def __init__(
         self, keys: KeyFile | KeyService, operators: Iterable[str], readers: Iterable[str] = ()
@@ -137,7 +137,7 @@ class DcosTokens:
         }
 
     def caller(self, token: str) -> Caller | None:
-        """Return whose token it is; None for a forged or old one, or of who is not named."""
+        """Return whose token it is; None for a forged or old one, or an unlisted user's."""
         if len(token) > _MOST_CHARACTERS or token.count(".") != 2:
             return None
         claims = self._claims(token, self._keys.keys()) or self._claims(

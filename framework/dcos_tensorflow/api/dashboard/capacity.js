@@ -16,7 +16,7 @@ export function capacity(known, act) {
   const { total, lines, over_time } = body.bill;
   const facts = [
     ["Machines", number(body.machines.length)], ["An hour of them", number(body.price_per_hour)], ["Spent", total.paid],
-    ["Budget", body.budget == null ? "none" : number(body.budget)], ["On demand it had been", total.on_demand], ["Saved", total.saved],
+    ["Budget", body.budget == null ? "none" : number(body.budget)], ["On demand instead", total.on_demand], ["Saved", total.saved],
   ];
   return html`<dl class="facts">${facts.map(([title, value]) => html`<div key=${title}><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
     ${Object.entries(body.waits).map(([gang, why]) => html`<p class="bad" key=${gang}>Nothing is bought for ${gang}: ${why}</p>`)}

@@ -6,11 +6,11 @@ import { duration, number, size } from "./words.js";
 export function checkpoints(known) {
   const { job } = known.watched;
   const found = Object.entries(job.tasks).filter(([, task]) => task.report?.checkpoint || task.report?.storage?.checkpoints);
-  return html`<p>${job.output ? html`The job's output lies in <code>${job.output}</code>.` : "The job's output lies in the tasks' sandboxes."}</p>
+  return html`<p>${job.output ? html`The job's output is in <code>${job.output}</code>.` : "The job's output is in the tasks' sandboxes."}</p>
     ${found.length ? html`<div class="wide" tabindex="0" role="region" aria-label="Checkpoints"><table>
       <thead><tr>${["Task", "Step", "Size", "Age", "Checkpoint", "In S3", "Age there"].map((title) => html`<th scope="col" key=${title}>${title}</th>`)}</tr></thead>
       <tbody>${found.map(([name, task]) => row(name, task.report.checkpoint, task.report.storage?.checkpoints, known.now))}</tbody></table></div>`
-    : html`<p class="muted">No task tells of a checkpoint. Those of Keras (<code>.keras</code>) and of a URL are not read.</p>`}`;
+    : html`<p class="muted">No task reports a checkpoint. Those of Keras (<code>.keras</code>) and of a URL are not read.</p>`}`;
 }
 
 function row(name, checkpoint, kept, now) {

@@ -15,6 +15,6 @@ export function door({ title, label, problem, enter }) {
       <input id="token" name="token" type="password" autocomplete="off" required aria-describedby="problem" />
       <button>Show</button>
       <p id="problem" role="alert" class="bad">${problem}</p>
-      <p class="muted">It is kept in this page's memory alone, and asked for again when the page is loaded again.</p>
+      <p class="muted">The page keeps it in memory only: enter it again after you reload the page.</p>
     </form></main>`;
 }

@@ -12,8 +12,8 @@ export function options(known, act) {
   const others = (known.answers["v1/configurations"]?.body ?? []).slice(1);
   return html`<p>Configuration <code>${version}</code>.</p>
     ${body.refused && html`<p class="bad">Newer options were refused: ${body.refused.why}</p>`}
-    <section><h3>What has changed</h3>${others.length ? difference(known, act, body.spec, others)
-      : html`<p class="muted">There are no options of before.</p>`}</section>
+    <section><h3>Changes</h3>${others.length ? difference(known, act, body.spec, others)
+      : html`<p class="muted">There is no earlier configuration.</p>`}</section>
     <section><h3>In force</h3><pre tabindex="0">${JSON.stringify(body.options ?? body.spec, null, 2)}</pre></section>`;
 }
 

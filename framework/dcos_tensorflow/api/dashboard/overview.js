@@ -66,7 +66,7 @@ export function charts(known, act, found, title) {
   const metrics = metricsOf(found);
   const heading = html`<h3 id="curves">${title}</h3>`;
   if (!metrics.length) {
-    return html`<section>${heading}<p class="muted">The training has told no number yet.</p></section>`;
+    return html`<section>${heading}<p class="muted">The training has reported no metric yet.</p></section>`;
   }
   const has_steps = Object.values(found).some((points) => points.some((point) => point.step != null));
   const by = has_steps ? known.by : "time";

@@ -3,10 +3,10 @@ import { escaped } from "./address.js";
 import { html } from "./html.js";
 
 const VERBS = [
-  ["interrupt", "Pause", "What has not begun yet does not begin until the plan is resumed."],
-  ["continue", "Resume", "What was paused goes on; a canary is approved of."],
-  ["restart", "Restart", "All tasks of it are started again."],
-  ["forceComplete", "Force complete", "What it waits for is not waited for any more."],
+  ["interrupt", "Pause", "Steps that have not begun wait until the plan is resumed."],
+  ["continue", "Resume", "Paused steps go on; a canary is approved."],
+  ["restart", "Restart", "All of its tasks start again."],
+  ["forceComplete", "Force complete", "The step counts as complete; the plan no longer waits for it."],
 ];
 
 /** @param {any} known @param {any} act */
@@ -22,10 +22,10 @@ export function plans(known, act) {
       <ul class="steps">${phase.steps.map((step) => html`<li key=${step.id}><strong>${step.name}</strong>
         <span class=${`badge ${step.status}`}>${step.status}</span> ${step.message}</li>`)}</ul>
     </details>`)}
-    ${!plan.phases.length && html`<p class="muted">Nothing is to be done.</p>`}
+    ${!plan.phases.length && html`<p class="muted">There is nothing to do.</p>`}
   </section>`)}
   ${!job.verdict && html`<section><h3>The job</h3><p class="buttons"><button type="button"
-    onClick=${() => act.order("Stop the job", "Its tasks are ended and it does not go on by itself.", "v1/job/stop")}>Stop the job</button></p></section>`}`;
+    onClick=${() => act.order("Stop the job", "Its tasks end, and it does not go on by itself.", "v1/job/stop")}>Stop the job</button></p></section>`}`;
 }
 
 function buttons(act, what, path, query) {

@@ -16,11 +16,11 @@ export function runs(known, act) {
   const { body, problem } = known.answers[PATH] ?? {};
   if (problem) return html`<p class="bad">${problem}</p>`;
   if (!body) return html`<p role="status">Asking …</p>`;
-  if (!body.length) return html`<p class="muted">No run is kept.</p>`;
+  if (!body.length) return html`<p class="muted">There is no former run.</p>`;
   // The newest is this one; of a service of before the same number may be kept.
   const is_this = (run) => run === body[0] && run.run === job.run;
   const chosen = body.find((run) => run.id === known.argument && !is_this(run));
-  return html`${body.length > 1 && html`<p>Choose a run to see its curves over those of this one.</p>`}
+  return html`${body.length > 1 && html`<p>Choose a run to compare its curves with those of this run.</p>`}
     <div class="wide" tabindex="0" role="region" aria-label="Runs"><table>
       <thead><tr>${["Run", "Result", "Took", "Best", "Steps", "Begun", "Options"].map((title) => html`<th scope="col" key=${title}>${title}</th>`)}</tr></thead>
       <tbody>${body.map((run) => row(run, is_this(run) && job, run === chosen, known.now))}</tbody></table></div>

@@ -6,10 +6,10 @@ import { incidents } from "./overview.js";
 import { clock, duration, number } from "./words.js";
 
 const VERBS = [
-  ["restart", "Restart", "Its process is started again in its container, with the tasks that have to restart too."],
+  ["restart", "Restart", "Its process starts again in its container, with the tasks that have to restart too."],
   ["replace", "Replace", "It gets a new container, on another agent where there is one."],
-  ["pause", "Pause", "Its process is stopped, with the tasks that would have to restart too. Its container is kept."],
-  ["resume", "Resume", "Its process is started again."],
+  ["pause", "Pause", "Its process stops, with the tasks that would have to restart too. Its container stays."],
+  ["resume", "Resume", "Its process starts again."],
 ];
 
 /** So many tasks are listed at once. */
@@ -68,7 +68,7 @@ function one(known, act, name) {
     ["State", doing(task)], ["Agent", task.hostname && `${task.hostname} (${task.agent_id})`],
     ["Address", task.address && `${task.address}, ports ${(task.ports ?? []).join(", ")}`],
     ["Resources", needs], ["Attempt", task.attempt], ["Failures", task.failures],
-    ["ClusterSpec's epoch", task.epoch], ["Launched", task.launched_at && clock(task.launched_at)],
+    ["ClusterSpec's version", task.epoch], ["Launched", task.launched_at && clock(task.launched_at)],
     ["Mesos task", task.task_id], ["Reason", task.reason], ["Message", task.message],
     ["Why it was killed", task.kill_reason], ["Exit code", task.report?.exit_code], ["Hint", task.report?.hint],
     ["Waits for", task.report?.waiting_for?.join(", ")],

@@ -51,9 +51,9 @@ function ranking({ units: found, objective }) {
 }
 
 function sweep({ objective, ranked, names, valued, curves }) {
-  return html`${curves["best so far"].length > 1 && html`<section><h3>Best so far, by trials that have ended</h3>
+  return html`${curves["best so far"].length > 1 && html`<section><h3>Best value so far, by finished trials</h3>
       <${Chart} metric=${objective.metric} by="step" counted="trial" curves=${curves} tasks=${["best so far"]} incidents=${NONE} /></section>`}
-    ${valued.length > 1 && html`<section><h3>Parameters and what came of them</h3>${parallel(valued.slice(0, MOST_LINES), names, objective.metric)}
+    ${valued.length > 1 && html`<section><h3>Parameters and results</h3>${parallel(valued.slice(0, MOST_LINES), names, objective.metric)}
       ${valued.length > MOST_LINES && html`<p class="muted">The best ${MOST_LINES} of ${number(valued.length)} are drawn.</p>`}</section>`}
     <section><h3>Leaderboard: ${objective.goal} ${objective.metric}</h3>
     <div class="wide" tabindex="0" role="region" aria-label="Leaderboard"><table>

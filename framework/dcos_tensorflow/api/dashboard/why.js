@@ -21,7 +21,7 @@ export function why(known) {
     <section><h3>Offers in hand</h3>${held.length ? html`<ul>${held.map((one) => html`<li key=${one.offer_id}>${one.hostname}:
       ${number(one.resources.cpus)} cpus, ${number(one.resources.mem)} MB memory, ${number(one.resources.disk)} MB disk, ${number(one.resources.gpus ?? 0)} GPUs</li>`)}</ul>`
       : html`<p class="muted">None.</p>`}</section>
-    <section><h3>Offers that did not help</h3>${handed_back.length ? html`<ul>${handed_back.map((one) => html`<li key=${one.offer.id.value + one.timestamp}>
+    <section><h3>Offers that were not used</h3>${handed_back.length ? html`<ul>${handed_back.map((one) => html`<li key=${one.offer.id.value + one.timestamp}>
       ${clock(one.timestamp / 1000)}, ${one.offer.hostname}: ${one.explanation.join("; ")}</li>`)}</ul>`
       : html`<p class="muted">None.</p>`}</section>`;
 }

@@ -42,7 +42,7 @@ from dcos_tensorflow.capacity.providers.ec2_instances import (
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.spec.capacity_spec import Ec2Spec
 
-#: Refused for who we are or may not do: nothing changes before a person does something.
+#: Refused for our rights: nothing changes before an operator does something.
 _DENIALS = frozenset(
     {
         "AccessDenied",

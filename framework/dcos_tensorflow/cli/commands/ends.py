@@ -83,7 +83,7 @@ def _confirm(service: Service, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"Uninstalling {service.name} cannot be taken back: say --yes.")
+        raise UsageError(f"Uninstalling {service.name} cannot be undone: confirm with --yes.")
     click.confirm(
         f"End every task of {service.name}, and forget it? This cannot be taken back.", abort=True
     )

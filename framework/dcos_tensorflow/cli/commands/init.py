@@ -67,7 +67,7 @@ def init(
             file.write(text)
     except FileExistsError:
         raise UsageError(
-            f"{output} is there already: --force overwrites it, -o names another file."
+            f"{output} exists already: --force overwrites it, -o names another file."
         ) from None
     except OSError as error:
         raise CliError(f"{output} cannot be written: {error.strerror}.") from error

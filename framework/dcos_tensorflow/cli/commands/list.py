@@ -34,7 +34,7 @@ class _Listed:
     outcome: str
     #: In words, what else there is to say.
     why: str
-    #: Who serves it; empty when no scheduler does.
+    #: The scheduler that serves it; empty without one.
     scheduler: str
 
 

@@ -53,7 +53,7 @@ def up(
 
     given = any((dcos_port is not None, dcos_variant, dcos_login, dcos_core_cli))
     if given and not dcos:
-        raise UsageError("The flags --dcos-... say how the local DC/OS is wanted: add --dcos.")
+        raise UsageError("The flags --dcos-... describe the local DC/OS: add --dcos.")
     local_dcos = lasting.DcosWishes(
         dcos_port or 0, dcos_variant or "open", dcos_core_cli, dcos_login
     )

@@ -29,7 +29,7 @@ from dcos_tensorflow.records import dataclass
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What is to be shown of whose output. No tasks are all tasks."""
+    """The tasks whose output is shown, and what of it. No tasks are all tasks."""
 
     tasks: tuple[str, ...]
     file: str

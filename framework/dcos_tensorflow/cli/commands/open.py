@@ -24,7 +24,10 @@ from dcos_tensorflow.client.page import Page, shown
 def open(
     asked: Asked, *, is_board: bool, is_cluster: bool, with_token: bool, no_browser: bool
 ) -> int:
-    """Open the dashboard of a service, its TensorBoard, or the embedded cluster's page."""
+    """Open a dashboard or a TensorBoard in the browser.
+
+    Without a flag it opens the dashboard of the service.
+    """
     if is_board and is_cluster:
         raise UsageError("--tensorboard and --cluster exclude each other.")
     page = _board(asked) if is_board else _cluster(asked) if is_cluster else _dashboard(asked)

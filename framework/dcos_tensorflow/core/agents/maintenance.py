@@ -59,7 +59,7 @@ def notice(gang: GangDraft, record: TaskRecord, at: float) -> None:
 
 
 def advise(gang: GangDraft, record: TaskRecord) -> None:
-    """Take in that the machine of a task may be taken back: who is told to leaves it for that."""
+    """Take in that the machine of a task may be taken back: its tasks leave it if told to."""
     draft = gang.service
     before = draft.state.maintenance
     if not draft.state.spec.leave_on_rebalance or _is_advised(draft, record.agent_id):

@@ -72,7 +72,7 @@ def ended_servers(view: GangView) -> tuple[EndedServer, ...]:
 
 
 def finished_servers(view: GangView) -> tuple[str, ...]:
-    """Return the parameter servers that have ended with 0: who starts again needs them again."""
+    """Return the parameter servers that have ended with 0: restarted tasks need them again."""
     finished = view.tasks.having(Fact.FINISHED) & view.roster.members
     return tuple(n for n in finished if split_task_name(n)[0] is TaskRole.PS)
 

@@ -178,7 +178,7 @@ def _ran_silently(incident: Incident, seconds: float) -> bool:
 
 
 def _holds_for_all(limit: int) -> bool:
-    """Say whether an error of all members is not tried again: who wants more tries has said so."""
+    """Say whether an error of all members is not tried again: the options can ask for more."""
     return limit <= RetrySpec().same_failure_limit
 
 

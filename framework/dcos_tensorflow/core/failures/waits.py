@@ -1,4 +1,4 @@
-"""Who waits for whom while the job runs, since when, and what ends it. Pure.
+"""Tasks that wait for others while the job runs, since when, and what ends it. Pure.
 
 Shown by ``why`` and beside the progress of a job; ``core.failures.incidents`` asks for the
 standstill, which it ends. What keeps members from being placed or started is no part of this: the
@@ -94,7 +94,7 @@ def is_a_failure(view: GangView) -> bool:
 
 
 def waits(view: GangView, now: float) -> tuple[Wait, ...]:
-    """Return who waits for whom at ``now`` (unix seconds) for longer than a start takes."""
+    """Return the tasks that wait for others for longer than a start takes; ``now`` is unix time."""
     if view.job.is_over or view.job.phase not in _RUNS:
         return ()
     servers = [s for s in ended_servers(view) if now - s.record.changed_at >= _grace(view)]
@@ -168,7 +168,7 @@ def _idle(view: GangView, *, decided: bool) -> Iterator[Wait]:
         if is_a_failure(view):
             ends = f"after {limit:g} s of that (service.idle_seconds) all tasks start again"
         else:
-            ends = "nothing ends that by itself: the tasks' logs may say what they wait for"
+            ends = "this wait does not end by itself: the tasks' logs may show its reason"
         yield Wait(found.idle, (), found.since, found.summary, ends)
         return
     if strategy_of(view) is not Strategy.MULTI_WORKER or view.job.phase is not JobPhase.RUNNING:

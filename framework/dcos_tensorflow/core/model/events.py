@@ -276,7 +276,7 @@ class CapacityNoted:
 
     number: int
     changes: Mapping[str, CapacityRecord | None] = field(default_factory=dict)
-    #: Why nothing is bought, by who waits; for people.
+    #: Why nothing is bought, by the gang that waits; for people.
     told: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -164,7 +164,7 @@ class Restart:
     #: The members it concerns: none of them starts before all of them have stopped. Empty at a
     #: first start and at one of a gang that has lost every container: it concerns all.
     members: tuple[str, ...] = ()
-    #: Nothing failed: who saves may take the whole grace, the decider first, servers last.
+    #: Nothing failed: a task that saves may take the whole grace, the decider first, servers last.
     planned: bool = False
     #: Members whose containers are given up on purpose.
     replacing: tuple[str, ...] = ()

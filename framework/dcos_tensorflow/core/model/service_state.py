@@ -191,7 +191,7 @@ class Told:
     silent: tuple[SilentAgents, ...] = ()
     #: What there is for us; kept up where a share of it counts.
     room: Room = Room()
-    #: Why no machines are bought, by who waits for them.
+    #: Why no machines are bought, by the gang that waits for them.
     capacity: Mapping[str, str] = field(default_factory=dict)
     #: Why the newest wish for other options was refused; empty when it was not.
     refused_configuration: str = ""

@@ -86,7 +86,7 @@ def _turn(wanted: tuple[GangDraft, Wants]) -> tuple[object, ...]:
     """Return what puts gangs in the order in which they look at offers.
 
     First those that have waited too long, then those that have run before or hold places already,
-    then new ones; the oldest wait first. Who wants no members takes what is left.
+    then new ones; the oldest wait first. A gang that wants no members takes what is left.
     """
     gang, what = wanted
     late, new = _keeps_others_away(gang), _is_new(gang)
@@ -285,7 +285,7 @@ def _old_attempts_may_live(draft: Draft, reachable: frozenset[str]) -> Mapping[s
         doubt(draft, doubtful)
     owed = doubtful | (given_up.keys() & draft.state.reconciliation.waiting)
     for gang, mine in _by_gang(owed).items():
-        told = f"nothing is placed before the master says what became of {_named(mine)}"
+        told = f"nothing is placed before the master reports the state of {_named(mine)}"
         found.setdefault(gang, told)
     return found
 

@@ -131,7 +131,7 @@ def _enter(
         return
     told = who_must_know(gang.view, before, epoch.addresses)
     concerned = gang.roster.in_order({*gang.restart.members, *members, *told})
-    # Beside a gang that trains nothing has failed: who stops for those that join saves first.
+    # Beside a gang that trains nothing has failed: a task that stops for joining ones saves first.
     planned = gang.restart.planned or gang.job.phase is JobPhase.RUNNING
     gang.restart = replace(gang.restart, members=concerned, planned=planned)
     what = "its container is" if len(members) == 1 else "their containers are"

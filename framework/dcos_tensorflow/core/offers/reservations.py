@@ -1,4 +1,4 @@
-"""Reservations and the volumes on them: whose they are, and when all goes back.
+"""Reservations and the volumes on them: their owners, and when all goes back.
 
 Called by ``core.offers.desk`` first in each step, and where tasks are launched, replaced or removed
 (where they go is ``core.offers.volume_places``). A task with a volume goes back to the agent

@@ -109,9 +109,9 @@ def _given_up(state: ServiceState) -> tuple[str, ...]:
     left = [f"{r.name} on {r.hostname}" for r in state.live_tasks]
     left += [f"the volume of {r.task} on {r.hostname}" for r in reservations.left(state)]
     if state.seeks_former_life:
-        left.append("what Mesos may know of it, which no master has said")
+        left.append("an earlier framework of the service, which no master has confirmed or denied")
     if not state.removal.torn_down_at and state.framework_id:
-        left.append(f"the framework {state.framework_id}, which no master was told to remove")
+        left.append(f"the framework {state.framework_id}, maybe still registered with a master")
     return tuple(left)
 
 

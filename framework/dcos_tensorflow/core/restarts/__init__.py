@@ -1,1 +1,1 @@
-"""Who restarts when a member is lost or changed, and the way of a restart."""
+"""Tasks that restart when a member is lost or changed, and the way of a restart."""

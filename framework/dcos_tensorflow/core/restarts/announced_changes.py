@@ -1,4 +1,4 @@
-"""Who would restart if the options changed: told before it happens.
+"""Tasks that would restart if the options changed: told before it happens.
 
 Asked by the API for the answer to an update. Decides nothing: ``planned_changes`` does the same
 step by step, and what fails meanwhile may take more along. Pure.

@@ -42,9 +42,8 @@ def check_fits(spec: ServiceSpec, cluster: tuple[AgentConfig, ...]) -> None:
         flags = " and ".join(f"--{name}" for name in short)
         raise UsageError(
             f"The job {spec.name} does not fit on this machine: its {_tasks_need(spec)}"
-            f" {', '.join(short.values())} that there are. Ask for less in the options, or say"
-            f" with {flags} how much the embedded cluster shall claim to have: it counts, it does"
-            " not limit."
+            f" {', '.join(short.values())}. Ask for less in the options, or set with {flags} how"
+            " much the embedded cluster offers: it counts resources, but does not limit them."
         )
 
 
@@ -71,8 +70,8 @@ def overcommitted(
     sizes = {n: getattr(need, n) / count + (largest[n] if count > 1 else 0) for n in claimed}
     told = (
         f"This machine is overcommitted: the {_tasks_need(spec)}"
-        f" {', '.join(short[name] for name in claimed)} that there are, and share them; --strict"
-        " refuses such a job."
+        f" {', '.join(short[name] for name in claimed)}, and share the machine; --strict refuses"
+        " such a job."
     )
     return tuple(replace(agent, **sizes) for agent in cluster), told
 
@@ -90,10 +89,10 @@ def _shortfalls(spec: ServiceSpec, cluster: tuple[AgentConfig, ...]) -> dict[str
     if need.fits_in(there):
         return {}
     words = {
-        "cpus": f"{counted(need.cpus, 'cpu')} of {there.cpus:g}",
-        "mem": f"{megabytes(need.mem)} of memory of {megabytes(there.mem)}",
-        "disk": f"{megabytes(need.disk)} of disk of {megabytes(there.disk)}",
-        "gpus": f"{counted(need.gpus, 'gpu')} of {there.gpus}",
+        "cpus": f"{counted(need.cpus, 'cpu')} ({there.cpus:g} available)",
+        "mem": f"{megabytes(need.mem)} of memory ({megabytes(there.mem)} available)",
+        "disk": f"{megabytes(need.disk)} of disk ({megabytes(there.disk)} available)",
+        "gpus": f"{counted(need.gpus, 'gpu')} ({there.gpus} available)",
     }
     return {
         name: told for name, told in words.items() if getattr(need, name) > getattr(there, name)

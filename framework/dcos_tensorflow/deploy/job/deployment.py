@@ -75,7 +75,7 @@ class Deployment:
     #: Where that is stored.
     url: str
     prepared: PreparedJob
-    #: Whom the scheduler logs in as, if anybody.
+    #: The account that the scheduler logs in as, if any.
     account: ServiceAccount | None
     #: What of its log is written, and how.
     log: tuple[str, str]

@@ -187,7 +187,7 @@ def _checked(
 
 def _check_archive(source: Path) -> None:
     if source.suffix.lower() == ".zip" and not zipfile.is_zipfile(source):
-        raise UsageError(f"service.job_url: {source} is not a zip file, whatever its name says.")
+        raise UsageError(f"service.job_url: {source} is not a zip file, in spite of its name.")
     if source.stat().st_size == 0:
         raise UsageError(f"service.job_url: {source} is empty.")
 

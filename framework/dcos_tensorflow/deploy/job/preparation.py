@@ -52,7 +52,7 @@ from dcos_tensorflow.options import (
     task_environment,
     with_task_environment,
 )
-from dcos_tensorflow.options.sections.images import version_of_image
+from dcos_tensorflow.options.sections.images import DEFAULT_TENSORFLOW, version_of_image
 from dcos_tensorflow.options.sections.role_models import role_options
 from dcos_tensorflow.options.sections.section import GROUP_OF_ROLE
 from dcos_tensorflow.options.sections.service_models import Service
@@ -317,6 +317,8 @@ def _for_this_machine(
 ) -> tuple[ServiceSpec, list[str]]:
     """Return the service as it runs here, and what to say of it."""
     tensorflow = options.service.tensorflow_version or code.tensorflow
+    if not tensorflow and _needs_tensorflow(spec, options, code):
+        tensorflow = DEFAULT_TENSORFLOW
     if spec.addressing is Addressing.DNS:
         raise UsageError(
             "cluster_spec.addressing: dns needs the names that DC/OS gives to tasks, and the"
@@ -342,7 +344,7 @@ def _for_this_machine(
             "service.shm_size: the embedded cluster cannot give tasks a /dev/shm of their own;"
             " leave it out, here and in the roles."
         )
-    python, note = _python(spec, options, directory, code.contract, tensorflow)
+    python, note = _python(spec, options, directory, tensorflow)
     if note:
         told.append(note)
     roles = tuple(
@@ -386,7 +388,7 @@ def _packages_here(
 
 
 def _python(
-    spec: ServiceSpec, options: Options, directory: ServiceDirectory, found: str, version: str
+    spec: ServiceSpec, options: Options, directory: ServiceDirectory, version: str
 ) -> tuple[str, str]:
     """Return the Python of the roles that name none, and what to say about it.
 
@@ -394,8 +396,7 @@ def _python(
     """
     if all(role.python for role in spec.roles):
         return "", ""
-    places = [place for place in (options.base_directory, Path.cwd()) if place is not None]
-    python = find_tensorflow(places, version)
+    python = find_tensorflow(_places(options), version)
     if python is not None:
         return str(python), found_here(str(python))
     if version:
@@ -408,16 +409,20 @@ def _python(
                 " with it, once for this machine, which takes a minute or a few."
             )
         return str(this_interpreter()), told
-    if found == contract.CONTRACT_COMMAND:
-        own = this_interpreter()
-        return str(own), f"No TensorFlow was found; the command finds {own} as its python."
-    raise UsageError(
-        "No Python with TensorFlow was found: neither is TensorFlow installed with"
-        " dcos-tensorflow, nor is there a .venvs/tensorflow-* or .venv with it in the folder of the"
-        " options file, the current one, above these, or beside the environment of dcos-tensorflow."
-        " Name one in service.python, or a version in service.tensorflow_version: then it is"
-        " installed for the tasks."
-    )
+    own = this_interpreter()
+    return str(own), f"No TensorFlow was found; the command finds {own} as its python."
+
+
+def _needs_tensorflow(spec: ServiceSpec, options: Options, code: SeenCode) -> bool:
+    """Say whether there is no Python with TensorFlow here for the roles that name none."""
+    if all(role.python for role in spec.roles) or code.contract == contract.CONTRACT_COMMAND:
+        return False
+    return find_tensorflow(_places(options)) is None
+
+
+def _places(options: Options) -> list[Path]:
+    """Return where a Python with TensorFlow is looked for, beside our own."""
+    return [place for place in (options.base_directory, Path.cwd()) if place is not None]
 
 
 def _python_option(options: Options, role: RoleSpec) -> str:

@@ -165,7 +165,7 @@ def roles_of(script: Script, flags: ScriptFlags) -> tuple[dict[str, Any], tuple[
     workers, named = 1 if flags.workers is None else flags.workers, script.parameter_server
     if script.facts.strategy == PARAMETER_SERVER and named is not None and not flags.ps:
         raise UsageError(
-            f"{named.place} names {named.name}, which needs parameter servers: say --ps 1."
+            f"{named.place} names {named.name}, which needs parameter servers: add --ps 1."
         )
     found: dict[str, Any] = {}
     notes = []
@@ -185,7 +185,7 @@ def service_name(script: Path) -> str:
     """Return the name of a script's service. Raises UsageError where there is none in its name."""
     name = re.sub("[^a-z0-9]+", "-", script.stem.lower()).strip("-")[:63].strip("-")
     if not name:
-        raise UsageError(f"{script.name}: no service can be called so; say --name NAME.")
+        raise UsageError(f"{script.name}: this is no name for a service; give --name NAME.")
     return name
 
 
@@ -271,7 +271,7 @@ def _near(path: Path) -> str:
 
 def _not_beside_options(path: Path, said: str) -> str:
     if said == "arguments":
-        return f"What stands behind -- is for a script; {path} has service.job_args for that."
+        return f"Arguments after -- are for a script; {path} has service.job_args for that."
     options = {
         "workers": "worker.count",
         "ps": "parameter_server.count",

@@ -52,7 +52,8 @@ def look(spec: ServiceSpec, source: Path | None) -> SeenCode:
             raise UsageError(sentence(f"the job in {source} cannot run: {text}")) from error
     guess = (found.guess,) if found.guess else ()
     told = (*guess, *agreement.doubts(found.contract, facts, tasks))
-    return SeenCode(found.contract, job_strategy(found, facts), facts, told, named)
+    strategy = job_strategy(found, facts, has_servers=bool(tasks.chiefs and tasks.servers))
+    return SeenCode(found.contract, strategy, facts, told, named)
 
 
 def keras_notes(

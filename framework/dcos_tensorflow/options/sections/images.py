@@ -20,6 +20,9 @@ from dcos_tensorflow.options.errors import OptionProblem, OptionsError
 from dcos_tensorflow.options.sections.service_models import Service
 from dcos_tensorflow.records import dataclass
 
+#: What a job runs with where nothing else says: the newest version that is tested.
+DEFAULT_TENSORFLOW = "2.21.0"
+
 
 @dataclass(frozen=True)
 class TensorFlowImages:

@@ -186,8 +186,8 @@ class Capacity:
         pools = self._priced(state, spec, ledger, now) if needed else None
         agents = self._ask_agents() if needed else None
         self._agents = agents or ()
-        # Only now: who has got a place meanwhile must not be bought one for, because the agents are
-        # told of as they were before.
+        # Only now: a gang that has got a place meanwhile needs no machine; the agents were asked
+        # before that.
         state, now = self._state(), self._clock()
         demands = _demands(state, now)
         return Sight(

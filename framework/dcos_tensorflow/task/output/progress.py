@@ -15,6 +15,7 @@ from typing import Any, Dict, FrozenSet, List, Mapping, Optional
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task.output.error_texts import is_of_an_error
 
 #: Longer lines are data, not progress.
 MAX_LINE = 4000
@@ -174,6 +175,8 @@ def read_line(progress: Progress, line: str, now: float) -> Progress:
     if len(line) > MAX_LINE or not _WORTH_A_LOOK.search(line):
         return progress
     line = _TERMINAL_CODES.sub("", line)
+    if is_of_an_error(line):
+        return progress
     result = _RESULT.search(line)
     if result:
         return _with_result(progress, _json_object(result.group(1)), now)

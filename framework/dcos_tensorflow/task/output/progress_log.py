@@ -13,6 +13,7 @@ from typing import Callable, Iterable, List, Mapping, Optional
 
 from dcos_tensorflow.task.exits.exit_analysis import ANALYSED_LINES
 from dcos_tensorflow.task.output import progress
+from dcos_tensorflow.task.output.error_texts import ErrorTexts
 from dcos_tensorflow.task.output.event_files import Scalar
 from dcos_tensorflow.task.output.logs import ProgressFile, RecentLines
 from dcos_tensorflow.task.output.measured import Measured, Point
@@ -35,6 +36,7 @@ class ProgressLog:
         self._measured: Optional[Measured] = None
         #: How many lines the job has printed, over all its starts.
         self.count = 0
+        self._errors = ErrorTexts()
         #: How many lines may be looked at for numbers now.
         self._looks, self._looked_at = float(MOST_LOOKS), time.monotonic()
 
@@ -61,6 +63,7 @@ class ProgressLog:
         """Forget the lines of the start before; its numbers stay until there are others."""
         self._recent.clear()
         with self._lock:
+            self._errors = ErrorTexts()
             self._known = progress.begin_start(self._known)
 
     def begin_unit(
@@ -111,6 +114,7 @@ class ProgressLog:
         self._recent.add(block)
         with self._lock:
             self.count += block.count(b"\n")
+            block = self._errors.taken_out(block)
             now = time.monotonic()
             self._looks = min(MOST_LOOKS, self._looks + (now - self._looked_at) * LOOKS_A_SECOND)
             self._looked_at = now

@@ -31,7 +31,7 @@ _WRAPPED = re.compile(r"in user code:$|(?:^|: )Exception encountered when callin
 _GRAPH = "Graph execution error:"
 _LOCATION = re.compile(r"^$|Detected at node|File \"|<stack traces|\d+ root error")
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-#: Where in a graph an operation is, which says nothing to who wrote no graph.
+#: Where in a graph an operation is: nothing to an author who wrote no graph.
 _OF_THE_GRAPH = re.compile(r"\{\{\w+ [^{}]*\}\}(?:\[\[\{\{[^{}]*\}\}\]\])? |(?: name:) *$")
 _TENSORFLOW_ERRORS = "tensorflow.python.framework.errors_impl."
 #: Code that is not the user's: libraries, the interpreter's own, the task runner's wrapper, and

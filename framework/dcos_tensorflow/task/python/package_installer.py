@@ -208,7 +208,7 @@ def failure(what: str, lines: Sequence[str]) -> InstallFailed:
     python = ".".join(map(str, sys.version_info[:2]))
     hint = f"the job's tasks run Python {python}; correct the requirements"
     if what.startswith("TensorFlow"):
-        hint = f"name a version in service.tensorflow_version that there is for Python {python}"
+        hint = f"name a version in service.tensorflow_version that exists for Python {python}"
     elif _CONFLICT.search(text) or "tensorflow" in reason:
         hint = "the TensorFlow of the task stays as it is, service.tensorflow_version names another"
     return InstallFailed(f"{what} cannot be installed: {reason}", hint, lines=told)

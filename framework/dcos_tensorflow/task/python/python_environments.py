@@ -35,7 +35,7 @@ MAX_NUMBER = 24
 #: In an environment: it is whole.
 _WHOLE = ".whole"
 _REQUIREMENTS = "requirements.txt"
-#: Who has installed what is not installed here at all.
+#: The installer of packages that are not installed here at all.
 _STAND_IN = "stand-in"
 
 

@@ -95,7 +95,7 @@ class ApiServer(ThreadingHTTPServer):
                 self._answered.notify_all()
 
     def end(self) -> None:
-        """Listen no more. Who has asked for the end of the task still gets the answer."""
+        """Listen no more. A client that has asked for the task's end still gets the answer."""
         # Its loop looks up at once.
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)

@@ -93,7 +93,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Pointer:
-    """Who writes here, and the checkpoints that exist, newest first."""
+    """The writer, and the checkpoints that exist, newest first."""
 
     writer: Writer
     published: Tuple[Published, ...] = ()

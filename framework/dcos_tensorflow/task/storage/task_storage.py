@@ -263,7 +263,7 @@ class TaskStorage:
         }
 
     def _look(self, connection: Connection, place: Location) -> Tuple[Published, ...]:
-        """Return what is published, newest first; who publishes takes the place for itself."""
+        """Return what is published, newest first; a publishing task takes the place for itself."""
         store = connection.store(place.bucket)
         if self._checkpoints.writer is not None:
             try:

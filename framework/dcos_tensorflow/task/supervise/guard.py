@@ -124,7 +124,7 @@ def _received(runner: socket.socket) -> str:
 
 
 def _keep_alone(descriptor: int) -> None:
-    """Let go of all else that this process holds: who reads or removes it would wait for us."""
+    """Let go of all else that this process holds: its readers would wait for us."""
     os.chdir("/")
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
