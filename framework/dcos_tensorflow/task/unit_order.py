@@ -45,6 +45,8 @@ class Shard:
     end: Any = _whole()
     prefix: str = ""
     names: Texts = ()
+    #: Of each input, in their order, what changes when it does: of size and ETag (``Batch``).
+    stamps: str = ""
 
     @property
     def inputs(self) -> Tuple[str, ...]:

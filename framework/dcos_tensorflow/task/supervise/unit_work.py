@@ -206,9 +206,12 @@ class UnitWork:
         if not unit.payload.output:
             return
         from dcos_tensorflow.task.supervise.shard_output import ShardOutput
+        from dcos_tensorflow.task.supervise.shard_record import text_of
 
         owner = f"{unit.attempt}-{self._spec.task}-{self._spec.attempt}"
-        output = ShardOutput(unit.payload.output, self._task_where.sandbox, owner)
+        shard = unit.payload.shard
+        record = text_of(vars(shard)) if shard is not None else ""
+        output = ShardOutput(unit.payload.output, self._task_where.sandbox, owner, record)
         output.prepare()
         self._output = output
 
@@ -232,7 +235,7 @@ class UnitWork:
         told = {**unit.as_json(), "result": result}
         return told if seconds is None else {**told, "seconds": round(seconds, 3)}
 
-    def _put(self, path: str, uri: str) -> bool:
+    def _put(self, path: str, uri: str, record: str) -> bool:
         from dcos_tensorflow.task import bundle
 
         bundle.activate(self._task_where.sandbox)
@@ -243,7 +246,8 @@ class UnitWork:
 
         self._gate = Gate()
         settings = S3Settings.of(self._spec.storage.s3, self._task_where.sandbox)
-        return put_if_absent(Connection(settings, gate=self._gate, log=self._log), path, uri)
+        connection = Connection(settings, gate=self._gate, log=self._log)
+        return put_if_absent(connection, path, uri, record)
 
 
 def _nothing_written() -> ExitReport:
