@@ -601,6 +601,15 @@ def test_trials_that_never_tell_their_objective_end_a_sweep():
     assert verdict.summary == told
 
 
+@pytest.mark.parametrize("told", ["NaN", "Infinity", "-Infinity"])
+def test_trials_that_diverge_have_told_their_objective(told: str):
+    work = Work(9, Cluster(1), UnitKind.TRIAL, parallelism=1, objective="loss")
+    for _ in range(4):
+        work.finish("slot-0", result={"metrics": {"loss": told}, "result": {"loss": told}})
+        work.go(2)
+    assert work.scheduler.state.job.verdict is None
+
+
 def test_one_trial_that_tells_its_objective_is_enough_to_go_on():
     work = Work(6, Cluster(1), UnitKind.TRIAL, parallelism=1, objective="acc")
     for number in range(5):
