@@ -206,6 +206,7 @@ class Runner:
         for doubt in agreement.doubts(kind, facts, tasks):
             self.log(doubt)
         self._strategy = job_strategy(self._found, facts)
+        self._starts.parse(facts.options)
         coordinated = self._strategy == PARAMETER_SERVER and tasks.chiefs and tasks.servers
         if coordinated and self._spec.role in contract.WORKER_ROLES:
             # It serves: where only the code tells the strategy, the scheduler could not say so.

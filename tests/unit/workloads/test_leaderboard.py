@@ -89,6 +89,18 @@ def test_of_trials_that_have_all_diverged_none_is_the_best() -> None:
     assert "2 trials ended with NaN or infinity" in picture(board, "diverged")
 
 
+@pytest.mark.parametrize(
+    ("values", "doubts"), [((0.9,) * 3, True), ((0.9, 0.9, 0.8), False), ((0.9,) * 2, False)]
+)
+def test_of_trials_that_all_tell_the_same_a_doubt_is_told(
+    values: tuple[float, ...], doubts: bool
+) -> None:
+    board = board_of(a_document(*(a_trial(n, value=v) for n, v in enumerate(values))))
+    told = "all 3 trials told the same acc 0.9: the code may not read its parameters"
+    assert any(told in line for line in board_lines(board, None)) is doubts
+    assert board.doubt.startswith(told) is doubts
+
+
 def test_the_best_so_far_follows_the_numbers_of_the_trials() -> None:
     assert board_of(a_document(*UNITS)).best_so_far() == [(0, 0.5), (2, 0.9), (7, 0.9)]
 

@@ -127,6 +127,11 @@ class UnitWork:
             return ""
         return os.path.join(directory, PROGRESS_NAME)
 
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the parameters of a trial; none where the start is for none."""
+        return self._unit.payload.context if self._unit is not None else {}
+
     def shard(self) -> Optional[Dict[str, Any]]:
         """Return what ``main(shard, context)`` is called with; None where there is no shard."""
         shard = self._unit.payload.shard if self._unit else None

@@ -20,6 +20,8 @@ from dcos_tensorflow.workloads.sweep.trial import worth
 
 Document = Mapping[str, Any]
 
+#: Fewer trials may well tell the same by chance.
+_FEW = 3
 #: The order of those without a rank; of the stopped ones the best comes first.
 _WORDS = ("finished", "stopped", "running", "waiting", "no value", "failed")
 
@@ -69,6 +71,18 @@ class Board:
     def names(self) -> tuple[str, ...]:
         """Return the names of the parameters."""
         return tuple(dict.fromkeys(name for row in self.rows for name in row.parameters))
+
+    @property
+    def doubt(self) -> str:
+        """Return what is to be said of trials that have all told the same; empty for nothing."""
+        values = {row.value for row in self.finished}
+        if len(self.finished) < _FEW or len(values) > 1:
+            return ""
+        value = f"{self.metric} {self.finished[0].value:.4g}"
+        return (
+            f"all {len(self.finished)} trials told the same {value}: the code may not read its"
+            " parameters (context, JOB_CONTEXT, PARAM_<NAME>, or arguments)"
+        )
 
     def best_so_far(self) -> list[tuple[int, float]]:
         """Return for each finished trial, by its number, the best value up to it.
