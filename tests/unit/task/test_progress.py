@@ -272,3 +272,13 @@ def test_what_a_job_prints_slowly_is_all_looked_at() -> None:
         log.read_block(b"m%d_auc: 0.5, step %d\n" % (number % 20, number))
     assert len(log.known.metrics) == 20
     assert log.known.start_steps == progress_log.MOST_LOOKS // 2
+
+
+def test_the_code_that_a_traceback_quotes_tells_nothing():
+    traceback = b"""step 3
+Traceback (most recent call last):
+  File "train.py", line 2, in <module>
+    print("step 9 loss", float(os.environ["LR"]))
+KeyError: 'step 7'
+"""
+    assert telling_lines(traceback, 100) == ["step 3", "KeyError: 'step 7'"]

@@ -48,6 +48,8 @@ _TELLING = (
     *(b"step", b"loss", b"acc", b"epoch", b"result", b"val_", b"auc", b"score", b"error"),
     *(b"mae", b"mse", b"metric", b"reward", b"perplexity"),
 )
+#: Stands in a traceback above a line of code.
+_PLACE = re.compile(rb' +File "[^"\n]*", line \d+')
 _WORTH_A_LOOK = re.compile(b"|".join(_TELLING).decode(), re.IGNORECASE)
 #: Of more lines than may be looked at, so many that have each word.
 _NEWEST = 2
@@ -172,7 +174,8 @@ def telling_lines(block: bytes, most: int) -> List[str]:
     """Return the lines of a block that may tell something, oldest first.
 
     Of more than ``most`` the newest, so that the newest of each kind of number is among them. A
-    block's lines all end with a line break; those without such a word cost next to nothing.
+    block's lines all end with a line break; those without such a word cost next to nothing. The
+    code that a traceback quotes tells nothing: ``print("step 1")`` has not been reached.
     """
     small = block.lower()
     counts = {word: number for word in _TELLING if (number := small.count(word))}
@@ -189,6 +192,7 @@ def telling_lines(block: bytes, most: int) -> List[str]:
     return [
         block[begin : block.index(b"\n", begin)].decode("utf-8", "replace")
         for begin in sorted(begins)
+        if not _PLACE.match(block, block.rfind(b"\n", 0, max(begin - 1, 0)) + 1, begin)
     ]
 
 
