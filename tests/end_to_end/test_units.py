@@ -148,7 +148,7 @@ def batch(folder: Path, shards: int) -> Program:
 
 
 def check_shards(work: Program, shards: int) -> None:
-    found = sorted((work.folder / "out").iterdir())
+    found = sorted((work.folder / "out").glob("[!.]*"))
     assert [file.name for file in found] == [f"part-{n:03}" for n in range(shards)]
     numbers = [int(line) for file in found for line in file.read_text().split()]
     assert numbers == list(range(5 * shards - 2))

@@ -380,10 +380,10 @@ class Curve(TypedDict):
 
 
 class Range(TypedDict):
-    """Of one metric of a run."""
+    """Of one metric of a run; ``least`` and ``most`` are those of its finite values."""
 
-    least: float
-    most: float
+    least: float | None
+    most: float | None
     newest: float
 
 

@@ -61,6 +61,8 @@ def board_lines(board: Board, most: int | None) -> Iterator[str]:
     counts = ((UNIT_WORDS.get(state, state), count) for state, count in board.counts.items())
     told = ", ".join(f"{count} {state}" for state, count in counts if count)
     yield f"{counted(board.total, 'trial')}: {told or 'none yet'}."
+    if board.doubt:
+        yield f"Note: {board.doubt}."
     if not board.rows:
         return
     shown = board.rows[:most]

@@ -230,6 +230,8 @@ def _units(units: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if best:
         given = ", ".join(f"{name} {value_text(v)}" for name, v in best["parameters"].items())
         yield "best", f"{kind} {best['number']}: {best['metric']} {short(best['value'])} ({given})"
+    if units.get("doubt"):
+        yield "note", units["doubt"]
     for failure in units["failures"]:
         label = "failed" if failure["state"] == "failed" else "no value"
         yield label, f"{kind} {failure['number']}: {failure['why']}"

@@ -14,6 +14,7 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskState
 from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, TaskRole
+from dcos_tensorflow.core.told_numbers import as_number
 from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
@@ -172,13 +173,17 @@ class Snapshot:
             doing=doing,
             detail=detail,
             step=progress.get("step"),
-            loss=_number(progress.get("loss")),
-            accuracy=_number(progress.get("accuracy")),
+            loss=as_number(progress.get("loss")),
+            accuracy=as_number(progress.get("accuracy")),
             epoch=progress.get("epoch"),
             epochs=progress.get("epochs"),
             attempt=task.get("attempt", 0),
             failed=state in (TaskState.FAILED, TaskState.LOST),
-            metrics=dict(progress.get("metrics") or {}),
+            metrics={
+                name: value
+                for name, told in (progress.get("metrics") or {}).items()
+                if (value := as_number(told)) is not None
+            },
         )
 
 
@@ -237,7 +242,3 @@ def _standing(
         return "ended", str(task["kill_reason"])
     evidence = task.get("evidence") or {}
     return str(state), str(evidence.get("summary") or task.get("message") or task.get("reason"))
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None

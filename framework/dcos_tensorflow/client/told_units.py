@@ -37,7 +37,8 @@ def told_units(asked: Asked, kind: str, state: str = "") -> dict[str, Any]:
 def came_of(state: ServiceState) -> dict[str, Any]:
     """Return what came of a service's units, for the end of its job; nothing where it has none.
 
-    ``best`` is the best trial of a sweep, None where there is none or it is a batch. ``failures``
+    ``best`` is the best trial of a sweep, None where there is none or it is a batch; ``doubt`` is
+    what is to be said of what all trials told, empty for nothing. ``failures``
     are the first of those that failed or, of a sweep, told no objective; each has its ``number``,
     that of a shard being its index, its ``state`` and ``why``; ``failed`` is how many they are.
     """
@@ -48,11 +49,12 @@ def came_of(state: ServiceState) -> dict[str, Any]:
     if counts is None:
         return {}
     document = redact(units.Units().shown(state), secret_values(state))
-    best, bad = None, [unit for unit in document["units"] if _is_bad(unit)]
+    best, doubt, bad = None, "", [unit for unit in document["units"] if _is_bad(unit)]
     if document["objective"]:
         from dcos_tensorflow.workloads.sweep.leaderboard import board_of
 
-        row, metric = board_of(document).best, document["objective"]["metric"]
+        board = board_of(document)
+        row, metric, doubt = board.best, board.metric, board.doubt
         if row is not None:
             told = {"metric": metric, "value": row.value, "parameters": dict(row.parameters)}
             best = {"number": row.number, **told}
@@ -60,7 +62,7 @@ def came_of(state: ServiceState) -> dict[str, Any]:
         {"number": unit.get("index", unit["number"]), "state": unit["state"], "why": unit["why"]}
         for unit in bad[:_FAILURES]
     ]
-    return {**counts, "best": best, "failures": failures, "failed": len(bad)}
+    return {**counts, "best": best, "failures": failures, "failed": len(bad), "doubt": doubt}
 
 
 def _is_bad(unit: Mapping[str, Any]) -> bool:

@@ -17,6 +17,9 @@ RUNNER_SECRETS_DIRECTORY_VARIABLE = "TASK_RUNNER_SECRETS_DIR"
 RUNNER_ADDRESSES_VARIABLE = "TASK_RUNNER_ADDRESSES"
 RUNNER_SPEC_VERSION = 2
 
+#: What JSON has no numbers for is written as these texts, which ``float`` reads.
+NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+
 #: No process can be passed a variable of more bytes, its name, ``=`` and the final zero included:
 #: MAX_ARG_STRLEN of Linux, with pages of 4 KiB.
 VARIABLE_BYTES = 131_072

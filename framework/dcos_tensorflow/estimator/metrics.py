@@ -10,14 +10,11 @@ import importlib.util
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dcos_tensorflow.task.output.progress import Progress, read_line
+from dcos_tensorflow.task.output.progress import Progress, numbers_of, read_line
 from untrusted_input.json_text import read_json
 
 #: A row holds the task's name, the step, and whatever else was told by name.
 Row = dict[str, Any]
-
-#: What of a progress is no number that the job told.
-_NO_NUMBERS = ("at",)
 
 
 def rows_of(task: str, printed: Iterable[str], records: Iterable[str]) -> list[Row]:
@@ -56,9 +53,8 @@ def _of_lines(task: str, lines: Iterable[str]) -> Iterator[Row]:
 
 def _numbers(progress: Progress) -> Row:
     """Return the numbers by name, those among ``metrics`` beside the others."""
-    told = dict(progress.as_json())
-    told.update(told.pop("metrics", None) or {})
-    return {k: v for k, v in told.items() if k not in _NO_NUMBERS and _is_number(v)}
+    counts = {"step": progress.step, "epoch": progress.epoch, "epochs": progress.epochs}
+    return {k: v for k, v in (counts | numbers_of(progress)).items() if v is not None}
 
 
 def _is_number(value: object) -> bool:

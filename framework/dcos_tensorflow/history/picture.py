@@ -45,6 +45,7 @@ class _Line:
     name: str
     run: int
     corners: Sequence[_Corner]
+    newest: float
 
     @property
     def places(self) -> list[tuple[float, float]]:
@@ -126,8 +127,8 @@ def _lines(run: Drawn, number: int, metric: str, *, over_time: bool) -> Iterator
             value = point.metrics[metric]
             place = point.at - began if over_time else float(point.step or 0)
             corners.append((place, value) if math.isfinite(value) else None)
-        if any(corner is not None for corner in corners):
-            yield _Line(f"{run.name} {task}", number, corners)
+        if told:
+            yield _Line(f"{run.name} {task}", number, corners, told[-1].metrics[metric])
 
 
 def _frame(places: Sequence[tuple[float, float]]) -> _Frame:
@@ -165,7 +166,9 @@ def _drawn(frame: _Frame, lines: Sequence[_Line], *, by_run: bool) -> Iterator[s
         y = _UNDER + _ROW * number
         yield f'<path d="M{_LEFT} {y - 4}h24" {look} stroke-width="3"/>'
         values = [value for _, value in line.places]
-        told = f"{line.name}: {values[-1]:.4g}, between {min(values):.4g} and {max(values):.4g}"
+        told = f"{line.name}: {line.newest:.4g}"
+        if values:
+            told += f", between {min(values):.4g} and {max(values):.4g}"
         yield words(_LEFT + 34, y, told, "start")
 
 

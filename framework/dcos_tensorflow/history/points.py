@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dcos_tensorflow.core.contract import METRIC_NAME_LENGTH, MOST_METRICS, MOST_STEPS
+from dcos_tensorflow.core.told_numbers import as_json
 from dcos_tensorflow.records import dataclass
 from untrusted_input.json_text import read_json
 
@@ -71,7 +72,7 @@ def thinned(points: Sequence[Point]) -> list[Point]:
 
 def line_of(task: str, point: Point, clean: Clean) -> str:
     """Return a point as a line."""
-    metrics = {name: _written(value) for name, value in point.metrics.items()}
+    metrics = {name: as_json(value) for name, value in point.metrics.items()}
     told = {"task": task, "at": point.at, "step": point.step, "metrics": metrics}
     return json.dumps(clean(told), allow_nan=False, separators=(",", ":")) + "\n"
 
@@ -115,11 +116,6 @@ def points_in(lines: Iterable[str]) -> dict[str, list[Point]]:
             break
         found.setdefault(task, []).append(point)
     return found
-
-
-def _written(value: float) -> float | str:
-    """Return a number as JSON can hold it: a loss may be NaN."""
-    return value if math.isfinite(value) else str(value)
 
 
 def _number(value: Any) -> float | None:

@@ -11,10 +11,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dcos_tensorflow.core.contract import MOST_STEPS
+from dcos_tensorflow.core.contract import MOST_STEPS, NOT_FINITE
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import Incident, JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.told_numbers import as_json
 from dcos_tensorflow.history.points import Point
 
 #: The newest incidents of a run that are kept.
@@ -86,10 +87,12 @@ def with_points(record: Record, points: Iterable[Point]) -> dict[str, Any]:
         if point.step is not None:
             step = point.step if step is None else max(step, point.step)
         for name, value in point.metrics.items():
+            known = metrics.get(name) or {"least": None, "most": None}
+            least, most = known["least"], known["most"]
             if math.isfinite(value):
-                known = metrics.get(name) or {"least": value, "most": value}
-                least, most = min(known["least"], value), max(known["most"], value)
-                metrics[name] = {"least": least, "most": most, "newest": value}
+                least = value if least is None else min(least, value)
+                most = value if most is None else max(most, value)
+            metrics[name] = {"least": least, "most": most, "newest": as_json(value)}
     return {**record, "step": step, "metrics": metrics}
 
 
@@ -98,8 +101,11 @@ def joined(record: Record, other: Record) -> dict[str, Any]:
     metrics = dict(other.get("metrics") or {})
     for name, mine in (record.get("metrics") or {}).items():
         its = metrics.get(name, mine)
-        least, most = min(mine["least"], its["least"]), max(mine["most"], its["most"])
-        metrics[name] = {**mine, "least": least, "most": most}
+        ends = [
+            min((end for end in (mine["least"], its["least"]) if end is not None), default=None),
+            max((end for end in (mine["most"], its["most"]) if end is not None), default=None),
+        ]
+        metrics[name] = {**mine, "least": ends[0], "most": ends[1]}
     steps = [each for each in (record.get("step"), other.get("step")) if each is not None]
     incidents = {
         (each["at"], each["task"]): each
@@ -124,7 +130,8 @@ def best(record: Record, metric: str = "") -> tuple[str, float] | None:
         return trial["metric"], trial["value"]
     metrics = record.get("metrics") or {}
     names = [metric] if metric else [*_USUAL, *metrics]
-    name = next((name for name in names if name in metrics), None)
+    finite = (name for name in names if name in metrics and metrics[name]["least"] is not None)
+    name = next(finite, None)
     if name is None:
         return None
     more = any(word in name.lower() for word in _MORE_IS_BETTER)
@@ -162,8 +169,15 @@ def _is_text(value: Any) -> bool:
 def _are_metrics(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    ranges = (told if isinstance(told, dict) else {} for told in value.values())
-    return all(_is_number(told.get(n)) for told in ranges for n in ("least", "most", "newest"))
+    return all(isinstance(told, dict) and _is_range(told) for told in value.values())
+
+
+def _is_range(told: dict[str, Any]) -> bool:
+    """Say so of the values of a metric: without a finite one there is no least and no most."""
+    ends = [told.get("least", ""), told.get("most", "")]
+    newest = told.get("newest")
+    known = ends == [None, None] or all(map(_is_number, ends))
+    return known and (_is_number(newest) or newest in NOT_FINITE)
 
 
 def _are_incidents(value: Any) -> bool:

@@ -8,8 +8,8 @@ is not sure is not said.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from typing import Dict, FrozenSet, List, Optional, Tuple
+from dataclasses import field, replace
+from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.command_line import read_command
@@ -55,8 +55,10 @@ class Facts:
     is told. ``tf_config``: where it assigns TF_CONFIG without having asked for it. ``evaluator``:
     by what it knows of an evaluator. ``keras_fit``: where Keras' ``fit`` is called;
     ``legacy_keras``: it asks for Keras 2 itself. ``variables``: of the environment, which it asks
-    for and which may differ from task to task. ``paths``: texts that may be a path. ``hidden``:
-    what may do more than can be read; empty where all of the code was read.
+    for and which may differ from task to task. ``paths``: texts that may be a path.
+    ``parameters``: names by which it reads parameters, JOB_CONTEXT and PARAM_*; ``options``: the
+    arguments that it parses (``arguments``). ``hidden``: what may do more than can be read; empty
+    where all of the code was read.
     """
 
     code: str = ""
@@ -71,6 +73,8 @@ class Facts:
     legacy_keras: bool = False
     variables: FrozenSet[str] = frozenset()
     paths: Tuple[Named, ...] = ()
+    parameters: FrozenSet[str] = frozenset()
+    options: Mapping[str, str] = field(default_factory=dict)
     hidden: str = "nothing was read"
 
     @property
@@ -145,6 +149,8 @@ class _Gathered:
         self._evaluator: Dict[str, Named] = {}
         self._variables: Dict[str, Named] = {}
         self._paths: Dict[str, Named] = {}
+        self._parameters: Dict[str, Named] = {}
+        self._options: Dict[str, str] = {}
         self._fit: Optional[Named] = None
         self._keras = False
         self._legacy_keras = False
@@ -175,6 +181,7 @@ class _Gathered:
             (self._evaluator, names.evaluator),
             (self._variables, names.variables),
             (self._paths, names.paths),
+            (self._parameters, names.parameters),
         ):
             for name, line in found.items():
                 into.setdefault(name, Named(name, file, line))
@@ -182,6 +189,7 @@ class _Gathered:
             self.hidden.append(f"{Named(name, file, line).place} has {name}")
         if names.fit is not None and self._fit is None:
             self._fit = Named("fit", file, names.fit)
+        self._options.update(names.options)
         self._keras |= names.keras
         self._legacy_keras |= names.legacy_keras
         self._own_cluster |= names.own_cluster
@@ -205,6 +213,8 @@ class _Gathered:
             legacy_keras=self._legacy_keras,
             variables=frozenset(self._variables),
             paths=tuple(self._paths.values()),
+            parameters=frozenset(self._parameters),
+            options=dict(self._options),
             hidden=self.hidden[0] if self.hidden else "",
         )
 

@@ -12,6 +12,7 @@ from dataclasses import field
 from typing import Dict, List, Optional, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.arguments import options_in
 from dcos_tensorflow.records import dataclass
 
 PARAMETER_SERVER = "parameter_server"
@@ -78,6 +79,8 @@ _ALIKE = frozenset(
         *("HOME", "USER", "PATH", "PYTHONPATH", "PWD", "TMPDIR", "LANG"),
     )
 )
+#: A part of such a name is one, too: others are made of it.
+_PARAMETERS = re.compile(rf"\b(?:{contract.JOB_CONTEXT}|PARAM_\w*)")
 LEGACY_KERAS_VARIABLE = "TF_USE_LEGACY_KERAS"
 _FIT_ARGUMENTS = frozenset(
     {"epochs", "validation_data", "steps_per_epoch", "callbacks", "batch_size", "initial_epoch"}
@@ -117,6 +120,9 @@ class Names:
     assigns: Optional[int] = None
     reads: Optional[int] = None
     paths: Dict[str, int] = field(default_factory=dict)
+    #: By which parameters reach the code: JOB_CONTEXT, variables of parameters, arguments.
+    parameters: Dict[str, int] = field(default_factory=dict)
+    options: Dict[str, str] = field(default_factory=dict)
     imports: List[ast.stmt] = field(default_factory=list)
 
 
@@ -205,6 +211,8 @@ class _Reader(ast.NodeVisitor):
             assigned = [_text_of(name) for name in node.args[:1]]
             if assigned == [contract.TF_CONFIG]:
                 self.assigned(node.lineno)
+        for option, kind in options_in(node):
+            self.names.options.setdefault(option, kind)
         if isinstance(function, ast.Attribute) and function.attr == "fit":
             self._fit(node, function)
         if isinstance(function, ast.Name) and function.id == "getattr":
@@ -235,6 +243,8 @@ class _Reader(ast.NodeVisitor):
             _add(self.names.cluster, found.group(1) or found.group(2), line)
         if text == "evaluator":
             _add(self.names.evaluator, text, line)
+        for found in _PARAMETERS.finditer(text):
+            _add(self.names.parameters, found.group(), line)
         if LEGACY_KERAS_VARIABLE in text:
             self.names.legacy_keras = True
         if _PATH.fullmatch(text) and len(self.names.paths) < _MOST_PATHS:

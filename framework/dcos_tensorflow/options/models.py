@@ -154,8 +154,8 @@ class Retry(Section):
         description="Number of failures with the same exception at the same line of the job's "
         "code, without a step of progress in between, that end the job, because a restart "
         "cannot repair them. Up to 2, an exception in all tasks before the first step ends the "
-        "job at once. A batch ends when its first failed shards, one more than this number, "
-        "fail in this way and no shard has succeeded.",
+        "job at once. A batch or a sweep ends when its first failed shards or trials, one more "
+        "than this number, fail in this way and none has succeeded.",
     )
 
 

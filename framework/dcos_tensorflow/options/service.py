@@ -355,6 +355,7 @@ def _job_spec(options: Options) -> JobSpec:
         checkpoint_dir=shared_directory(options),
         extra_uris=tuple(_extra_uris(options)),
         arguments=tuple(service.job_args),
+        parameters_as_arguments=service.parameters_as_arguments,
         links=linked_data(options),
         sha256=service.job_sha256,
     )

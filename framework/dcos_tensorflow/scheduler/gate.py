@@ -106,6 +106,12 @@ DOORS = (
         "everywhere but in the kernel's folders",
     ),
     Door(
+        "which inputs an output of the batch was made of",
+        "`batch.output`",
+        "the scheduler's user",
+        "files in folders that are called `.shards`",
+    ),
+    Door(
         "a program that makes machines",
         "`capacity.command.cmd`",
         "the scheduler's user and environment",
@@ -140,6 +146,8 @@ _OWN_VARIABLES = ("DCOS_TENSORFLOW_", "DCOS_SERVICE_ACCOUNT_CREDENTIAL")
 _KERNEL_FOLDERS = tuple(map(Path, ("/proc", "/sys", "/dev")))
 #: As much as DC/OS keeps in a secret; a file that is larger is none.
 _MOST_SECRET_BYTES = 1_000_000
+#: A record of a shard is shorter: a unit's payload is.
+_MOST_RECORD_BYTES = 65_536
 _S3 = "s3://"
 _PORTS = {"http": 80, "https": 443}
 #: The credentials' owner asks again later, and says meanwhile what is waited for.
@@ -304,6 +312,28 @@ class Gate:
             for path in glob.iglob(looked_for, include_hidden=True)
             if os.path.lexists(path) and not kernels(Path(path))
         }
+
+    def shard_record(self, path: Path) -> bytes | None:
+        """Return what is kept of the inputs of an output; None where there is no such record."""
+        if kernels(path) or not _is_plain(path):
+            return None
+        try:
+            return _read(path, _MOST_RECORD_BYTES)
+        except GateError:
+            return None
+
+    def input_file(self, path: Path) -> tuple[int, int] | None:
+        """Return the size of a file that a manifest names, and when it was changed.
+
+        None where there is none, and where the options' author may not learn of it.
+        """
+        if not self._allowed.everything:
+            return None
+        try:
+            found = path.stat()
+        except (OSError, ValueError):
+            return None
+        return found.st_size, found.st_mtime_ns
 
     # S3, and machines.
 

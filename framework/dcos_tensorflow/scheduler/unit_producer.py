@@ -145,6 +145,8 @@ class Units:
                 kept_units(state.units),
                 inputs=inputs.listed,
                 existing=inputs.existing,
+                stamps=inputs.stamps,
+                records=inputs.records,
                 last=last,
             )
             self._workload = workload

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dcos_tensorflow.task.package_work import PackageWork
     from dcos_tensorflow.task.supervise.notices import Notice, NoticeWatch
 
+
 #: How often deadlines and the progress file are looked at.
 TICK_SECONDS = 0.25
 #: What the end of a process, or of a unit of work, is told by.
@@ -209,6 +210,7 @@ class Runner:
         has_servers = bool(tasks.chiefs and tasks.servers)
         self._strategy = job_strategy(self._found, facts, has_servers=has_servers)
         self._starts.tf_config_at = facts.tf_config.place if facts.tf_config else ""
+        self._starts.parse(facts.options)
         coordinated = self._strategy == PARAMETER_SERVER and has_servers
         if coordinated and self._spec.role in contract.WORKER_ROLES:
             # It serves: where only the code tells the strategy, the scheduler could not say so.

@@ -101,6 +101,7 @@ class Job:
     command: str = ""
     context: str = ""
     arguments: Texts = ()
+    parameters_as_arguments: str = "auto"
     tf1_compat: bool = False
     legacy_keras: bool = False
 

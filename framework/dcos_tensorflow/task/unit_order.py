@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.output.progress import Progress, numbers_of
+from dcos_tensorflow.task.output.progress import Progress, number, numbers_of, plain
 from dcos_tensorflow.task.spec_fields import Texts, checked, read
 from dcos_tensorflow.task.storage_spec import Storage, is_below_the_sandbox
 
@@ -45,6 +45,8 @@ class Shard:
     end: Any = _whole()
     prefix: str = ""
     names: Texts = ()
+    #: Of each input, in their order, what changes when it does: of size and ETag (``Batch``).
+    stamps: str = ""
 
     @property
     def inputs(self) -> Tuple[str, ...]:
@@ -150,15 +152,15 @@ def result_of(
     Of one that would be longer the job's own result is left out as far as it is not numbers, then
     all of it, and then the metrics; but for the metric ``needed``, which decides about the unit.
     """
-    metrics = numbers_of(known)
+    metrics = plain(numbers_of(known))
     measured: List[Any] = [list(points[span]) for span in sorted(points)]
     document: Dict[str, Any] = {} if seconds is None else {"seconds": round(seconds, 3)}
     if measured:
-        document["measured"] = measured
+        document["measured"] = plain(measured)
     own = dict(known.result or {})
-    plain = {k: v for k, v in own.items() if type(v) in (int, float)}
-    least, one = ({k: v for k, v in d.items() if k == needed} for d in (plain, metrics))
-    for result, values in ((own, metrics), (plain, metrics), (least, metrics), (least, one)):
+    numbers = {k: v for k, v in own.items() if number(v) is not None}
+    least, one = ({k: v for k, v in d.items() if k == needed} for d in (numbers, metrics))
+    for result, values in ((own, metrics), (numbers, metrics), (least, metrics), (least, one)):
         whole = {**document, "result": result, "metrics": values}
         if len(json.dumps(whole).encode()) <= contract.UNIT_RESULT_BYTES:
             return whole

@@ -8,7 +8,9 @@ imports Optuna, and nothing there before a sweep needs it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from dcos_tensorflow.core.spec.workload_spec import SweepSpec, WorkloadSpec
 from dcos_tensorflow.workloads.producer import KeptUnit, Producer
@@ -20,12 +22,15 @@ def producer_of(
     *,
     inputs: Sequence[str] = (),
     existing: Collection[str] = (),
+    stamps: Sequence[str] = (),
+    records: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     last: bool = False,
 ) -> Producer:
     """Return the producer of a service's units; ``kept`` are those that the state has.
 
-    ``inputs`` is what a batch finds listed at its ``listing``, ``existing`` its outputs that are
-    there. With ``last`` all units are kept, and neither matters. Raises WorkloadError.
+    ``inputs`` is what a batch finds listed at its ``listing``, ``stamps`` what changes when one of
+    them does, ``existing`` its outputs that are there, and ``records`` what each was made of.
+    With ``last`` all units are kept, and none of it matters. Raises WorkloadError.
     """
     if isinstance(spec, SweepSpec):
         from dcos_tensorflow.workloads.sweep.sweep import Sweep
@@ -33,4 +38,4 @@ def producer_of(
         return Sweep(spec, kept)
     from dcos_tensorflow.workloads.batch.batch import Batch
 
-    return Batch(spec, kept, inputs, existing, last=last)
+    return Batch(spec, kept, inputs, existing, stamps=stamps, records=records, last=last)

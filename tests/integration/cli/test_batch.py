@@ -116,6 +116,34 @@ def test_there_may_be_nothing_missing(batch: Batch) -> None:
     assert batch.worked() == worked
 
 
+def test_inputs_that_have_come_meanwhile_are_worked_on_with_those_that_failed(
+    command_line: CommandLine, tmp_path: Path
+) -> None:
+    manifest = tmp_path / "inputs.txt"
+    manifest.write_text("\n".join("abcdef"))
+    options = write_options(
+        tmp_path,
+        service={
+            "name": "named",
+            "job_cmd": f'test -e {tmp_path}/good -o "$SHARD_INDEX" != 2 || exit 3;'
+            ' cat "$SHARD_INPUTS" > "$SHARD_OUTPUT"',
+        },
+        worker={"count": 1},
+        batch={
+            "inputs": {"manifest": str(manifest), "per_shard": 2},
+            "output": str(tmp_path / "out" / "part-{index}"),
+            "max_retries": 0,
+        },
+    )
+    assert command_line("run", options, "--yes").code == 1
+    manifest.write_text("\n".join("xyabcdef"))
+    (tmp_path / "good").touch()
+    ended = command_line("run", options, "--yes", "--resume")
+    assert ended.code == 0, ended.out
+    worked = "".join(path.read_text() for path in tmp_path.glob("out/part-*"))
+    assert sorted(worked.split()) == sorted("xyabcdef")
+
+
 def test_a_script_resumes_by_itself(command_line: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('hi')\n")
     refused = command_line.ask("run", tmp_path / "train.py", "--resume")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import webbrowser
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -25,7 +26,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.options import effective, load
-from sample_states import a_record, a_spec, a_state, gang
+from sample_states import a_record, a_spec, a_state, an_incident, gang, with_job
 
 OPTIONS = {
     "service": {"name": "tensorflow", "job_cmd": "train --password=hunter2"},
@@ -90,6 +91,20 @@ class TestEndpoints:
 
     def test_an_unknown_one_is_told(self, service: Service, capsys: Any) -> None:
         assert "There is no endpoint nosuch" in said(capsys, "endpoints", "nosuch", code=1)
+
+
+class TestStatus:
+    def test_a_job_that_runs_tells_its_restarts_and_its_newest_incident(
+        self, service: Service, capsys: Any
+    ) -> None:
+        found = an_incident(task="worker-1", summary="its machine was lost")
+        service.current = with_job(service.current, incidents=(found,), restarts=2)
+        told = said(capsys, "status")
+        assert re.search(r"restarts +2$", told, re.MULTILINE)
+        assert re.search(r"last incident .* worker-1: its machine was lost$", told, re.MULTILINE)
+
+    def test_a_job_without_incidents_tells_of_none(self, service: Service, capsys: Any) -> None:
+        assert "incident" not in said(capsys, "status")
 
 
 class TestDashboard:

@@ -116,6 +116,6 @@ def test_what_the_page_of_batches_says_can_be_typed(tmp_path: Path) -> None:
         }
     )
     assert said["dcos-tensorflow batch NAME"].startswith("3 shards: 3 done (100 %)")
-    assert [file.name for file in sorted(output.parent.iterdir())] == [
+    assert [file.name for file in sorted(output.parent.glob("[!.]*"))] == [
         output.name.format(index=index) for index in range(3)
     ]

@@ -52,6 +52,11 @@ def payload(index: int, output: Path | None = None, **more) -> dict:
     return {"env": {"SHARD_INDEX": str(index)}, "shard": shard, **where, **more}
 
 
+def outputs(folder: Path) -> list[str]:
+    """Return what is in a folder of outputs, without the records of what they were made of."""
+    return sorted(name for name in os.listdir(folder) if name != ".shards")
+
+
 def give(task: Task, start: int, what: dict, attempt: int = 1) -> None:
     unit = {"number": what["shard"]["index"], "attempt": attempt, "payload": what}
     code, answer = task.order(start, epoch=1, unit=unit)
@@ -136,7 +141,7 @@ def test_the_output_is_found_under_its_name_once_it_is_whole(start, tmp_path):
     (task.sandbox / "go-5").write_text("0")
     assert done(task, 1)["published"] is True
     assert (tmp_path / "out/part-5").read_text() == "half\n"
-    assert os.listdir(tmp_path / "out") == ["part-5"]
+    assert outputs(tmp_path / "out") == ["part-5"]
 
 
 def test_of_two_attempts_the_first_that_is_whole_stays(start, tmp_path):
@@ -153,7 +158,7 @@ def test_of_two_attempts_the_first_that_is_whole_stays(start, tmp_path):
     # What it had written was removed by the winner.
     assert status["state"] == "failed" or status["unit"]["published"] is False
     assert (tmp_path / "out/part-5").stat().st_ino == found
-    assert os.listdir(tmp_path / "out") == ["part-5"]
+    assert outputs(tmp_path / "out") == ["part-5"]
 
 
 @pytest.mark.parametrize("code", ["1", "137"])
@@ -166,6 +171,18 @@ def test_what_a_failed_attempt_has_written_is_removed(start, tmp_path, code):
     assert os.listdir(tmp_path / "out") == []
 
 
+@pytest.mark.parametrize("names", [[], ["a", "b c"]])
+def test_beside_an_output_is_kept_which_inputs_it_was_made_of(start, tmp_path, names):
+    task = slot(start, "echo > $SHARD_OUTPUT")
+    what = payload(5, tmp_path / "out")
+    what["shard"].update({"prefix": "s3://b/", "names": names, "stamps": "01234567--------"})
+    give(task, 1, what)
+    done(task, 1)
+    record = json.loads((tmp_path / "out/.shards/part-5.json").read_text())
+    inputs = {"inputs": ["s3://b/a", "s3://b/b c"]} if names else {}
+    assert record == {"begin": 50, "end": 60, "stamps": "01234567--------", **inputs}
+
+
 def test_an_attempt_that_is_stopped_for_another_unit_leaves_nothing(start, tmp_path):
     task = slot(start, WAITS)
     give(task, 1, payload(5, tmp_path / "out"))
@@ -174,7 +191,7 @@ def test_an_attempt_that_is_stopped_for_another_unit_leaves_nothing(start, tmp_p
     give(task, 2, payload(6, tmp_path / "out"))
     assert done(task, 2)["number"] == 6
     assert not alive(pid)
-    assert os.listdir(tmp_path / "out") == ["part-6"]
+    assert outputs(tmp_path / "out") == ["part-6"]
 
 
 def test_a_shard_that_leaves_no_output_has_failed(start, tmp_path):

@@ -473,3 +473,40 @@ def test_the_keras_of_the_tensorflow_that_is_found_here_counts(
     prepared = prepare(asked, directory, {}, local=True)
     assert set(prepared.tensorflow.values()) == {"2.21.0"}
     assert any("tf_keras==2.21.*" in note for note in prepared.notes)
+
+
+PARSES = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--lr')\np.parse_args()\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "context", "notes"),
+    [
+        (
+            PARSES,
+            {"lr": 1},
+            ["lr goes to train.py as --lr (service.parameters_as_arguments: auto)"],
+        ),
+        (
+            PARSES,
+            {"lr": 1, "epochs": 7},
+            [
+                "lr goes to train.py as --lr",
+                "train.py is not seen to read epochs: neither JOB_CONTEXT nor PARAM_EPOCHS",
+            ],
+        ),
+        ("print('acc', 0.9)\n", {"lr": 1}, ["train.py is not seen to read lr"]),
+        ("import os\nprint(os.environ['PARAM_LR'])\n", {"lr": 1}, []),
+        ("import os\nprint(os.environ['PARAM_' + 'lr'.upper()])\n", {"lr": 1}, []),
+        ("import json, os\nprint(json.loads(os.environ['JOB_CONTEXT']))\n", {"lr": 1}, []),
+        ("import something\nsomething.train()\n", {"lr": 1}, []),
+        ("def main(server, log_dir, context):\n    print(context)\n", {"lr": 1}, []),
+    ],
+)
+def test_how_parameters_reach_the_code_is_told_and_which_it_does_not_read(
+    options, tmp_path, source, context, notes
+):
+    given = options(**script(tmp_path, source), job_context=json.dumps(context))
+    directory = WorkDirectory(tmp_path / "work").service("mnist")
+    told = [n for n in prepare(given, directory, {}, local=True).notes if "job_context" in n]
+    assert len(told) == len(notes)
+    assert all(note in one for note, one in zip(notes, told, strict=True))

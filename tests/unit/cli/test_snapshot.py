@@ -7,6 +7,7 @@ import json
 import pytest
 
 from dcos_tensorflow.client.snapshot import snapshot_of
+from dcos_tensorflow.client.wording import numbers
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
 from sample_states import TOKEN_KEY, a_record, a_state, failed, gang, running
@@ -56,10 +57,10 @@ def test_progress_is_what_the_runner_told():
     assert found.has_progress
 
 
-def test_a_loss_that_is_no_number_is_left_out():
-    progress = {"step": 12, "loss": float("nan")}
-    state = reported(running(), "worker-0", state="running", progress=progress)
-    assert line(state, "worker-0").loss is None
+def test_a_loss_that_is_not_finite_is_shown_by_its_name():
+    progress = {"step": 12, "loss": "NaN", "metrics": {"auc": "Infinity", "word": "x"}}
+    found = line(reported(running(), "worker-0", state="running", progress=progress), "worker-0")
+    assert numbers(found) == "step 12, loss nan, auc inf"
 
 
 def test_a_task_that_was_ended_says_why():

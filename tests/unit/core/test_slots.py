@@ -35,6 +35,7 @@ from dcos_tensorflow.core.spec.service_spec import (
     TaskRole,
     UnitKind,
 )
+from dcos_tensorflow.core.spec.workload_spec import Goal, Parameter, ParameterKind, SweepSpec
 from dcos_tensorflow.core.work.slots import SHARDS_AHEAD
 from simulated_mesos import Cluster
 from simulated_runner import Runner
@@ -408,7 +409,8 @@ def test_a_batch_whose_first_shards_all_fail_alike_has_failed(machines: int):
     (UnitKind.SHARD, lambda number: number, {}),
     (UnitKind.SHARD, lambda _: 7, {"retry": RetrySpec(same_failure_limit=20)}),
     (UnitKind.SHARD, lambda _: 7, {"are_the_rest": True}),
-    (UnitKind.TRIAL, lambda _: 7, {}),
+    (UnitKind.TRIAL, lambda number: number, {}),
+    (UnitKind.TRIAL, lambda _: 7, {"retry": RetrySpec(same_failure_limit=20)}),
 ])  # fmt: skip
 def test_units_go_on_that_fail_otherwise_or_are_the_rest_or_are_asked_to(
     kind: UnitKind, line: Callable[[int], int], changes: dict[str, Any]
@@ -416,6 +418,52 @@ def test_units_go_on_that_fail_otherwise_or_are_the_rest_or_are_asked_to(
     work = Work(100, room_for_one_each(2), kind, **changes)
     fail_all(work, 10, line)
     assert work.scheduler.state.job.verdict is None
+
+
+@pytest.mark.parametrize("machines", [1, 2])
+def test_a_sweep_whose_first_trials_all_fail_alike_before_a_step_tries_none_twice(machines: int):
+    work = Work(100, room_for_one_each(machines), UnitKind.TRIAL)
+    fail_all(work, 10)
+    work.go(3)
+    verdict = work.scheduler.state.job.verdict
+    assert verdict is not None
+    assert (verdict.outcome, verdict.exit_code) == (Outcome.FAILED, 1)
+    told = "3 trials failed alike before their first step and none has succeeded: "
+    assert verdict.summary.startswith(told)
+    assert [len(work.unit(number).failures) for number in range(4)] == [1, 1, 1, 0]
+
+
+def test_trials_go_on_that_fail_alike_after_a_step():
+    work = Work(100, room_for_one_each(1), UnitKind.TRIAL)
+    for _ in range(6):
+        while not work.runs:
+            work.go(1)
+        work.cluster.runner("slot-0-worker-0").step = 5
+        work.fail("slot-0")
+        work.go(1)
+    assert work.scheduler.state.job.verdict is None
+
+
+class Sweep(Work):
+    """Trials of which the first ones have the same optimizer."""
+
+    def payload(self, number: int) -> dict[str, object]:
+        return {"context": {"optimizer": "bad", "rate": number / 100}}
+
+
+@pytest.mark.parametrize(("choices", "ends"), [(("bad", "good"), False), (("bad",), True)])
+def test_trials_go_on_that_share_a_value_which_others_may_not_have(
+    choices: tuple[str, ...], ends: bool
+):
+    parameters = (
+        Parameter("optimizer", ParameterKind.CHOICE, choices=choices),
+        Parameter("rate", ParameterKind.FLOAT, 0, 1),
+    )
+    sweep = SweepSpec(parameters, "acc", Goal.MAXIMIZE, trials=100)
+    work = Sweep(100, room_for_one_each(1), UnitKind.TRIAL, workload=sweep)
+    fail_all(work, 5)
+    work.go(3)
+    assert (work.scheduler.state.job.verdict is not None) is ends
 
 
 def test_a_batch_goes_on_as_long_as_another_machine_or_a_longer_start_may_do_better():
@@ -599,6 +647,15 @@ def test_trials_that_never_tell_their_objective_end_a_sweep():
     assert (verdict.outcome, verdict.exit_code) == (Outcome.FAILED, 1)
     told = "3 trials have ended without the objective's metric acc, and told acc, loss"
     assert verdict.summary == told
+
+
+@pytest.mark.parametrize("told", ["NaN", "Infinity", "-Infinity"])
+def test_trials_that_diverge_have_told_their_objective(told: str):
+    work = Work(9, Cluster(1), UnitKind.TRIAL, parallelism=1, objective="loss")
+    for _ in range(4):
+        work.finish("slot-0", result={"metrics": {"loss": told}, "result": {"loss": told}})
+        work.go(2)
+    assert work.scheduler.state.job.verdict is None
 
 
 def test_one_trial_that_tells_its_objective_is_enough_to_go_on():

@@ -77,6 +77,12 @@ def test_a_value_that_is_no_number_breaks_the_line() -> None:
     assert "nan" not in line
 
 
+def test_a_task_whose_values_are_not_finite_is_named_with_the_newest() -> None:
+    points = [Point(float(n), n, {"loss": math.nan}) for n in range(3)]
+    svg = picture([Drawn("a@1", {}, {"worker-0": points})], "loss")
+    assert "a@1 worker-0: nan" in texts(svg)
+
+
 def test_what_a_job_tells_cannot_break_the_picture() -> None:
     summary = "<script>&amp;" * 50
     svg = picture([run(0, 1, name="<a>@1", incidents=(incident(100.5, 0, summary),))], "loss")

@@ -58,6 +58,14 @@ def test_what_is_no_number_is_no_best_value() -> None:
     assert best(with_points({}, points(0.5, math.nan)), "loss") == ("loss", 0.5)
 
 
+def test_a_metric_that_was_never_finite_is_kept_by_the_name_of_its_newest_value() -> None:
+    record = with_points({}, points(math.inf, math.nan))
+    assert record["metrics"]["loss"] == {"least": None, "most": None, "newest": "NaN"}
+    assert best(record) is None
+    again = with_points(record, points(0.5))
+    assert again["metrics"]["loss"] == {"least": 0.5, "most": 0.5, "newest": 0.5}
+
+
 @pytest.mark.parametrize(
     ("metric", "value"),
     [("val_accuracy", 9.0), ("roc_auc", 9.0), ("val_loss", 1.0), ("mae", 1.0), ("perplexity", 1.0)],

@@ -195,6 +195,18 @@ def test_parallelism_is_a_number_or_auto_also_as_text() -> None:
             "batch.output: is one name for all shards: it needs {index}; did you mean "
             "out/part-{index}.jsonl?",
         ),
+        (
+            batching("s3://bucket/in/out-{index}", s3_prefix="s3://bucket/in"),
+            "batch.output: lies below s3://bucket/in/, and the next time each output would be",
+        ),
+        (
+            batching("s3://bucket/{index}/out", s3_prefix="s3://bucket/3"),
+            "batch.output: lies below s3://bucket/3/, and the next time each output would be",
+        ),
+        (
+            batching("s3://bucket/{index}.txt", manifest="s3://bucket/7.txt"),
+            "batch.inputs.manifest: is also where an output is written: s3://bucket/{index}.txt",
+        ),
         (batching("out/{shard}-{index}"), "has other braces than {index}"),
         (batching(""), "batch.output: is needed: where the shards' output is written"),
         (
@@ -295,3 +307,15 @@ def test_the_service_has_the_roles_of_the_largest_trial() -> None:
 def test_a_size_that_no_trial_can_have_is_an_error(parameters: Any, told: str) -> None:
     (problem,) = problems({**sweeping(parameters), "worker": {"count": 1}})
     assert told in problem
+
+
+@pytest.mark.parametrize(
+    ("output", "prefix"),
+    [
+        ("s3://bucket/in-{index}", "s3://bucket/in"),
+        ("s3://bucket/out/", "s3://bucket/out/a"),
+        ("s3://other/in/", "s3://bucket"),
+    ],
+)
+def test_an_output_beside_its_inputs_is_none_of_them(output: str, prefix: str) -> None:
+    assert workload_of(batching(output, s3_prefix=prefix)) is not None

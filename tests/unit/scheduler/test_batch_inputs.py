@@ -70,3 +70,43 @@ def test_outputs_that_are_there_are_found(tmp_path: Path, output: str, there: st
 
 def test_of_a_folder_that_is_not_there_yet_no_output_is_found(tmp_path: Path) -> None:
     assert not look(a_batch(tmp_path / "new"), {}, ANYTHING).existing
+
+
+def resumed(service: ServiceSpec) -> ServiceSpec:
+    assert isinstance(service.workload, BatchSpec)
+    return replace(service, workload=replace(service.workload, resume=True))
+
+
+def test_the_records_of_outputs_are_read_when_a_batch_goes_on(tmp_path: Path) -> None:
+    for name, record in [("part-01.txt", '{"begin": 2, "end": 4}'), ("part-02.txt", "half {")]:
+        (tmp_path / name).touch()
+        (tmp_path / ".shards").mkdir(exist_ok=True)
+        (tmp_path / ".shards" / f"{name}.json").write_text(record)
+    (tmp_path / "part-03.txt").touch()
+    found = look(resumed(a_batch(tmp_path)), {}, ANYTHING)
+    assert found.records == {str(tmp_path / "part-01.txt"): {"begin": 2, "end": 4}}
+
+
+def stamps(folder: Path, gate: Gate = ANYTHING) -> list[str]:
+    return list(look(a_batch(folder, str(folder / "inputs.txt")), {}, gate).stamps)
+
+
+def test_a_file_that_a_manifest_names_has_another_stamp_when_it_has_changed(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("1")
+    (tmp_path / "inputs.txt").write_text(f"{tmp_path}/a\n{tmp_path}/b\nrelative\n/nowhere\n")
+    before = stamps(tmp_path)
+    (tmp_path / "b").write_text("12")
+    after = stamps(tmp_path)
+    assert [len(stamp) for stamp in before] == [8] * 4
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True, False] + [
+        True
+    ] * 2
+    assert before[2:] == ["--------"] * 2
+
+
+def test_files_of_a_machine_whose_files_the_author_may_not_see_have_no_stamp(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "inputs.txt").write_text(f"{tmp_path}/inputs.txt\n")
+    assert stamps(tmp_path, Gate(Allowed(folder=tmp_path))) == ["--------"]

@@ -21,7 +21,13 @@ def started(file: str, contract: str = "script", **job: object) -> tuple[list[st
     spec = RunnerSpec("mnist", "worker-0", cluster, Job(arguments=ARGUMENTS, **job))
     found = Found(contract, ("/sandbox",), Module("train", file, "/sandbox"))
     command, variables = user_command(
-        spec, found, cluster, where=HERE, python="python3", wrapper_command=["wrapper"]
+        spec,
+        found,
+        cluster,
+        where=HERE,
+        python="python3",
+        wrapper_command=["wrapper"],
+        arguments=ARGUMENTS,
     )
     call = variables.get(wrapper.VARIABLE)
     return command, wrapper.Call.of_text(call).arguments if call else []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dcos_tensorflow.task.exits.exit_analysis import Ending, Verdict, analyse
+from dcos_tensorflow.task.exits.exit_analysis import Ending, OwnError, Verdict, analyse
 from dcos_tensorflow.task.exits.exit_class import ExitClass
 
 TRACEBACK = ["Traceback (most recent call last):", '  File "job.py", line 3, in <module>']
@@ -434,3 +434,38 @@ def test_what_the_watchdog_has_killed_is_told_by_its_verdict():
 def test_an_estimator_that_cannot_run_is_told_with_what_it_needs(line, hint):
     report = verdict(1, *TRACEBACK, line)
     assert (report.exit_class, report.hint) == (ExitClass.JOB_UNUSABLE, hint)
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "told"),
+    [
+        (
+            2,
+            ["usage: arg.py [-h] [--lr LR]", "arg.py: error: unrecognized arguments: --rate 0.1"],
+            "unrecognized arguments: --rate 0.1",
+        ),
+        (
+            2,
+            ["Usage: cli.py [OPTIONS]", "Try 'cli.py --help'.", "", "Error: No such option: --x"],
+            "No such option: --x",
+        ),
+        (
+            1,
+            ["FATAL Flags parsing error:", "  Unknown command line flag 'rate'", "Pass --help"],
+            "Unknown command line flag 'rate'",
+        ),
+    ],
+)
+def test_arguments_that_a_script_refuses_are_an_error_of_its_own(code, lines, told):
+    report = analyse(Ending(code), lines)
+    assert report.exit_class is ExitClass.USER_ERROR
+    assert report.summary == f"The script refuses its arguments: {told}"
+    assert report.error == OwnError("SystemExit", "", 0, None)
+
+
+@pytest.mark.parametrize(
+    ("code", "lines"),
+    [(2, ["worker: error: no more data"]), (3, ["usage: a.py", "a.py: error: no more data"])],
+)
+def test_an_error_that_is_printed_without_usage_is_no_refusal_of_arguments(code, lines):
+    assert analyse(Ending(code), lines).error is None

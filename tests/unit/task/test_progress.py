@@ -1,6 +1,7 @@
 """How far a job is, out of what jobs print."""
 
 import json
+import math
 import time
 
 import pytest
@@ -50,7 +51,10 @@ def numbers(*lines):
         ("10/45 [==>...] - ETA: 0s - loss: 0.5 - sparse_categorical_accuracy: 0.9", (10, 0.5, 0.9)),
         ("45/45 - 0s - loss: 0.5 - val_loss: 9 - val_accuracy: 0.1", (45, 0.5, None)),
         ('{"step": 3, "loss": 0.1}', (3, 0.1, None)),
-        ("step 5 loss nan", (5, None, None)),
+        ("step 5 loss inf", (5, math.inf, None)),
+        ("loss: -Infinity", (None, -math.inf, None)),
+        ("loss information of step 5", (5, None, None)),
+        ("loss inf-like, loss nano", (None, None, None)),
         ("a step further 12", (None, None, None)),
         ("timestep 12 footsteps 13", (None, None, None)),
         (
@@ -115,7 +119,7 @@ def test_a_result_record_is_kept_beside_the_numbers():
 
 
 @pytest.mark.parametrize(
-    "line", ["", "{", "[1]", '{"step": "x"}', '{"loss": NaN}', '{"step": null}']
+    "line", ["", "{", "[1]", '{"step": "x"}', '{"loss": "x"}', '{"step": null}', '{"step": NaN}']
 )
 def test_records_that_tell_nothing_change_nothing(line):
     assert read_record(Progress(step=1, at=2.0), line, 3.0) == Progress(step=1, at=2.0)
@@ -141,8 +145,21 @@ def test_a_record_that_cannot_be_passed_on_is_passed_over(record):
     assert read_record(Progress(), record, 1.0) == Progress()
 
 
-def test_a_number_that_json_cannot_carry_is_none_in_a_result():
-    assert read_record(Progress(), '{"result": {"a": 1e999}}', 1.0).result == {"a": None}
+def test_a_number_that_json_cannot_carry_is_told_in_a_result_by_its_name():
+    told = read_record(Progress(), '{"result": {"a": 1e999, "b": [NaN], "c": -1e999}}', 1.0)
+    assert told.result == {"a": "Infinity", "b": ["NaN"], "c": "-Infinity"}
+
+
+@pytest.mark.parametrize("line", ["step 5 loss nan auc NaN", "step 5, loss: NaN, auc: nan"])
+def test_a_value_that_is_not_finite_is_told_by_its_name(line):
+    told = after("step 4 loss 0.5 auc 0.7", line).as_json()
+    assert (told["step"], told["loss"], told["metrics"]) == (5, "NaN", {"auc": "NaN"})
+
+
+def test_a_record_may_tell_a_value_that_is_not_finite_by_its_name():
+    told = read_record(Progress(), '{"loss": "NaN", "auc": "Infinity", "word": "nan"}', 1.0)
+    assert told.as_json()["loss"] == "NaN"
+    assert told.metrics == {"auc": math.inf}
 
 
 def test_different_steps_of_one_start_are_counted():
@@ -179,7 +196,7 @@ def test_the_same_step_of_event_files_again_is_no_news():
 def test_other_numbers_of_a_record_are_metrics_by_their_names():
     told = read_record(Progress(), '{"step": 1, "loss": 2, "val_auc": 0.5, "name": "x"}', 1.0)
     told = read_record(told, '{"step": 2, "val_auc": NaN, "f1": 0.25}', 2.0)
-    assert told.as_json()["metrics"] == {"val_auc": 0.5, "f1": 0.25}
+    assert told.as_json()["metrics"] == {"val_auc": "NaN", "f1": 0.25}
 
 
 def test_so_many_metrics_are_kept_and_no_more():
@@ -192,9 +209,9 @@ def test_so_many_metrics_are_kept_and_no_more():
 
 def test_a_scalar_of_the_event_files_counts_unless_the_job_tells_it_itself():
     progress = after("step 3 auc 0.5")
-    for name, value in (("auc", 0.9), ("val_auc", 0.25), ("loss", 0.125), ("bad", float("nan"))):
+    for name, value in (("auc", 0.9), ("val_auc", 0.25), ("loss", 0.125), ("bad", math.inf)):
         progress = read_scalar(progress, name, value, 9.0)
-    assert numbers_of(progress) == {"auc": 0.5, "val_auc": 0.25, "loss": 0.125}
+    assert numbers_of(progress) == {"auc": 0.5, "val_auc": 0.25, "loss": 0.125, "bad": math.inf}
 
 
 def test_scalars_without_end_are_as_many_as_other_metrics():

@@ -62,9 +62,13 @@ def test_each_call_is_a_record(told):
 
 
 def test_the_runner_reads_what_is_told(told):
-    report(7, loss=0.5, val_auc=0.75, broken=float("nan"))
+    report(7, loss=0.5, val_auc=0.75, broken=float("inf"))
     progress = read_record(Progress(), json.dumps(told()[0]), 1.0)
-    assert (progress.step, progress.loss, progress.metrics) == (7, 0.5, {"val_auc": 0.75})
+    assert (progress.step, progress.loss, progress.metrics) == (
+        7,
+        0.5,
+        {"val_auc": 0.75, "broken": float("inf")},
+    )
 
 
 @pytest.mark.parametrize("value", ["0.5", None, [1], {}])

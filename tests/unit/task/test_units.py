@@ -1,6 +1,7 @@
 """What an order says of a unit of work, and what is told of it."""
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -174,6 +175,20 @@ def test_what_an_attempt_tells_takes_the_place_of_what_was_told_before(tmp_path)
     assert numbers_of(attempt(path=path).before) == {"loss": 2.0, "auc": 0.7}
 
 
+def test_a_value_that_is_not_finite_is_kept_as_json_can_hold_it(tmp_path):
+    path = tmp_path / "measured.json"
+    attempt("step 1 loss inf auc nan", 'result: {"auc": NaN}', path=str(path))
+    kept = json.loads(path.read_text(), parse_constant=pytest.fail)
+    assert kept == {
+        "measured": [[1, "NaN"]],
+        "metrics": {"loss": "Infinity", "auc": "NaN"},
+        "result": {"auc": "NaN"},
+    }
+    again = attempt(path=str(path))
+    assert again.before.loss == math.inf
+    assert math.isnan(again.points[0][1])
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -182,7 +197,7 @@ def test_what_an_attempt_tells_takes_the_place_of_what_was_told_before(tmp_path)
         '{"a": 1}',
         '{"measured": [1]}',
         '{"measured": 7, "metrics": [], "result": 1}',
-        '{"measured": [[NaN, 1]], "metrics": {"auc": "x", "loss": NaN}}',
+        '{"measured": [[NaN, 1]], "metrics": {"auc": "x", "loss": "nan"}}',
     ],
 )
 def test_a_damaged_file_is_none(tmp_path, text):

@@ -72,6 +72,35 @@ def test_less_is_better_where_the_goal_says_so() -> None:
     assert board.best_so_far() == [(0, 0.5), (2, 0.5), (7, 0.5)]
 
 
+@pytest.mark.parametrize("goal", ["maximize", "minimize"])
+def test_what_is_not_finite_is_the_worst_and_shown_by_its_name(goal: str) -> None:
+    units = [a_trial(0, value="NaN"), a_trial(1, value=0.5), a_trial(2, value="Infinity")]
+    board = board_of(a_document(*units, goal=goal))
+    assert [(row.rank, row.number) for row in board.rows] == [(1, 1), (2, 0), (3, 2)]
+    assert board.best_so_far()[1:] == [(1, 0.5), (2, 0.5)]
+    rows = [line.split() for line in board_lines(board, None)]
+    assert [row[2] for row in rows[2:]] == ["0.5", "nan", "inf"]
+    assert "2 trials ended with NaN or infinity" in picture(board, "diverging")
+
+
+def test_of_trials_that_have_all_diverged_none_is_the_best() -> None:
+    board = board_of(a_document(a_trial(0, value="NaN"), a_trial(1, value="Infinity")))
+    assert board.best is None
+    assert "2 trials ended with NaN or infinity" in picture(board, "diverged")
+
+
+@pytest.mark.parametrize(
+    ("values", "doubts"), [((0.9,) * 3, True), ((0.9, 0.9, 0.8), False), ((0.9,) * 2, False)]
+)
+def test_of_trials_that_all_tell_the_same_a_doubt_is_told(
+    values: tuple[float, ...], doubts: bool
+) -> None:
+    board = board_of(a_document(*(a_trial(n, value=v) for n, v in enumerate(values))))
+    told = "all 3 trials told the same acc 0.9: the code may not read its parameters"
+    assert any(told in line for line in board_lines(board, None)) is doubts
+    assert board.doubt.startswith(told) is doubts
+
+
 def test_the_best_so_far_follows_the_numbers_of_the_trials() -> None:
     assert board_of(a_document(*UNITS)).best_so_far() == [(0, 0.5), (2, 0.9), (7, 0.9)]
 

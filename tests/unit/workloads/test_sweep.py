@@ -6,6 +6,7 @@ import functools
 import math
 import subprocess
 import sys
+from typing import Any
 
 import optuna
 import pytest
@@ -203,7 +204,7 @@ def test_a_grid_has_each_combination_once() -> None:
     [
         ({"metrics": {"score": 2.0}}, 2.0),
         ({"metrics": {"score": 2.0}, "result": {"score": 3}}, 3.0),
-        ({"metrics": {"score": math.nan}}, None),
+        ({"metrics": {"score": "x"}}, None),
         ({"metrics": {"score": True}}, None),
         ({"metrics": None, "result": [1]}, None),
         ({}, None),
@@ -216,6 +217,48 @@ def test_the_objective_is_the_result_or_else_the_last_value(
     sweep.next(0, 1)
     sweep.ended(0, Outcome.SUCCEEDED, result)
     assert sweep.shown(0)["value"] == value
+
+
+@pytest.mark.parametrize("told", [math.nan, "NaN", math.inf, "-Infinity"])
+def test_an_objective_that_is_not_finite_is_a_value(told: float | str) -> None:
+    sweep = producer_of(a_sweep(2))
+    sweep.next(0, 1)
+    sweep.ended(0, Outcome.SUCCEEDED, {"result": {"score": told}, "metrics": {"score": 1.0}})
+    shown = sweep.shown(0)
+    assert str(shown["value"]) == str(float(told))
+    assert not shown["why"]
+
+
+@pytest.mark.parametrize("goal", list(Goal))
+@pytest.mark.parametrize("told", ["NaN", "Infinity", "-Infinity"])
+def test_a_value_that_is_not_finite_is_the_worst_to_the_search(goal: Goal, told: str) -> None:
+    """TPE keeps away from where trials have diverged, as from where they were very bad."""
+    bad = 1e30 if goal is Goal.MINIMIZE else -1e30
+
+    def suggestions(value: float | str) -> list[Any]:
+        sweep = producer_of(a_sweep(40, lag=1, goal=goal))
+        for number in range(30):
+            sweep.next(number, 1)
+            diverges = number % 3 == 0
+            score = value if diverges else number
+            sweep.ended(number, Outcome.SUCCEEDED, {"metrics": {"score": score}})
+        return [unit.payload["context"] for unit in sweep.next(30, 1).units]
+
+    assert suggestions(told) == suggestions(bad)
+
+
+@pytest.mark.parametrize("rule", [EarlyStopping.ASHA, EarlyStopping.MEDIAN])
+def test_a_trial_that_diverges_is_stopped_among_others_that_do_not(rule: EarlyStopping) -> None:
+    sweep = producer_of(a_sweep(20, lag=1, early_stopping=rule))
+    for number in range(6):
+        sweep.next(number, 1)
+        told = {"measured": [[1, 1.0]], "metrics": {"score": 1.0}}
+        sweep.ended(number, Outcome.SUCCEEDED, told)
+    sweep.next(6, 1)
+    stop = sweep.measured(6, [[1, "NaN"]])
+    assert stop is not None
+    assert stop.why.startswith("score nan at step 1 is")
+    assert stop.result == {"measured": [[1, "NaN"]]}
 
 
 def test_a_trial_whose_metric_never_came_says_what_it_told_instead() -> None:

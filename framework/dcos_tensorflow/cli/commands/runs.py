@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +85,16 @@ def _lines(shown: Sequence[KeptRun], metric: str) -> Iterator[str]:
     return columns(cells)
 
 
+def _range(told: Mapping[str, Any]) -> str:
+    newest = short(float(told["newest"]))
+    if told["least"] is None:
+        return newest
+    return f"{newest}, between {short(told['least'])} and {short(told['most'])}"
+
+
 def _whole(run: KeptRun) -> list[str]:
     record, took = run.record, run.seconds
-    metrics = [
-        (name, f"{short(told['newest'])}, between {short(told['least'])} and {short(told['most'])}")
-        for name, told in record["metrics"].items()
-    ]
+    metrics = [(name, _range(told)) for name, told in record["metrics"].items()]
     incidents = [(f"{each['task']}", str(each["summary"])) for each in record["incidents"]]
     result = [(words(name), value_text(value)) for name, value in record["result"].items()]
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -116,10 +117,21 @@ def _lines(snapshot: Snapshot, client: SchedulerClient) -> list[str]:
     return [
         f"{snapshot.service} is {phase}: {why}",
         *table(rows),
-        *table([*units, ("run", str(snapshot.run)), *output]),
+        *table([*units, ("run", str(snapshot.run)), *_incidents(snapshot), *output]),
         *table([(problem.task, problem.text) for problem in snapshot.storage_problems]),
         f"  scheduler {here}API {client.api.url}",
     ]
+
+
+def _incidents(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """Return how often the job has restarted, and its newest incident; nothing for neither."""
+    rows = []
+    if restarts := snapshot.job.get("restarts"):
+        rows.append(("restarts", str(restarts)))
+    for incident in (snapshot.job.get("incidents") or [])[-1:]:
+        at = datetime.fromtimestamp(incident["at"]).strftime("%H:%M:%S")
+        rows.append(("last incident", f"{at} {incident['task']}: {incident['summary']}"))
+    return rows
 
 
 @click.command()

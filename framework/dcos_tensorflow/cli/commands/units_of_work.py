@@ -80,9 +80,12 @@ def sweep_best(asked: Asked, again: bool, overrides: tuple[str, ...], **flags: A
     if said and not again:
         option = next(one for one in context.command.params if one.name == said[0])
         raise UsageError(f"{'/'.join([*option.opts, *option.secondary_opts])} is for --run.")
-    best = board_of(told_units(asked, "trial")).best
+    board = board_of(told_units(asked, "trial"))
+    best = board.best
     if best is None:
-        raise CliError("No trial has finished yet.")
+        ended = counted(len(board.finished), "trial")
+        diverged = f"{ended} ended, and none with a finite {board.metric}: NaN or infinity is none."
+        raise CliError(diverged if board.finished else "No trial has finished yet.")
     if again:
         service = asked.service()
         from dcos_tensorflow.deploy.job.best_trial import given_options, master_of

@@ -23,7 +23,7 @@ from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.task import TaskRecord
-from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec, TaskRole, Uri
+from dcos_tensorflow.core.spec.service_spec import JobSpec, RoleSpec, ServiceSpec, TaskRole, Uri
 
 #: How long a process waits for those that must start before it; then it starts all the same.
 WAIT_SECONDS = 300
@@ -65,6 +65,11 @@ def launch_command(python: str, sandbox_env: Mapping[str, str] | None = None) ->
     )
 
 
+def _parameters_as_arguments(job: JobSpec) -> dict[str, str]:
+    mode = job.parameters_as_arguments
+    return {} if mode == JobSpec().parameters_as_arguments else {"parameters_as_arguments": mode}
+
+
 def _job_contract(spec: ServiceSpec, role: TaskRole) -> str:
     return contract.CONTRACT_TENSORBOARD if role is TaskRole.TENSORBOARD else spec.job.contract
 
@@ -99,6 +104,8 @@ def runner_spec(
                 "arguments": job.arguments,
                 "tf1_compat": job.tf1_compat,
                 "legacy_keras": job.legacy_keras,
+                # Only then: what others are launched with stays as it is.
+                **_parameters_as_arguments(job),
             },
             **_brought(spec, role),
             **storage_sections.directories(spec, record.role),

@@ -7,8 +7,8 @@ leads to is under way: what a sandbox tells, and what other members fail of, com
   progress between;
 * an exception that all members have which run the user's code, before the first step of the job.
 
-So is that of a batch where the first shards to fail have failed alike and none has succeeded:
-``core.work.slots`` asks before it goes on with the others.
+So is that of a batch or a sweep where the first units to fail have failed alike and none has
+succeeded: ``core.work.slots`` asks before it goes on with the others.
 
 Decided by data alone (``core.model.own_error``). Errors of the job that are none of these have
 their limits in ``incidents``.
@@ -16,6 +16,7 @@ their limits in ``incidents``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import islice
 
@@ -23,9 +24,10 @@ from dcos_tensorflow.core.failures import causes
 from dcos_tensorflow.core.model.job import Incident, JobState
 from dcos_tensorflow.core.model.service_state import GangView, ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord
-from dcos_tensorflow.core.model.units import UnitState
+from dcos_tensorflow.core.model.units import Unit, UnitState
 from dcos_tensorflow.core.restarts.gang_queries import known_step
 from dcos_tensorflow.core.spec.service_spec import RetrySpec, TaskRole, UnitKind, split_task_name
+from dcos_tensorflow.core.spec.workload_spec import SweepSpec
 from dcos_tensorflow.core.work import assignment as units
 
 #: Where a job tells no steps, an error that comes later is none before its first step: importing
@@ -35,6 +37,9 @@ START_SECONDS = 120.0
 SILENT_SECONDS = 600.0
 #: A shard that has run for so many times as long as others took to fail may do better.
 DOES_BETTER_AFTER = 2.0
+
+#: So many trials that have failed are compared, the first ones.
+_COMPARED = 16
 
 _OWN = "the code's own, not tried again (retry.same_failure_limit)"
 
@@ -56,25 +61,35 @@ def why_not_again(view: GangView) -> str:
     return ""
 
 
-def why_no_more_shards(state: ServiceState, now: float) -> str:
-    """Return why the other shards of a batch would fail, too; empty when they may do better.
+def why_no_more_units(state: ServiceState, now: float) -> str:
+    """Return why the other units would fail, too; empty when they may do better.
 
     The first that failed have failed alike, on two machines where slots are on two, and none has
-    succeeded. Of a sweep it is asked in vain: parameters that the first trials share may be what
-    fails; and of a batch that does what is missing: the others have succeeded before.
+    succeeded. Trials must have failed before their first step, and share no parameter: a value that
+    the first ones share may be what fails. Of a batch that does what is missing it is asked in
+    vain: the others have succeeded before.
     """
     spec, table = state.spec, state.units
-    if spec.units is None or spec.units.kind is not UnitKind.SHARD or spec.units.are_the_rest:
+    if spec.units is None or spec.units.are_the_rest:
         return ""
-    if table.count(UnitState.SUCCEEDED) or table.newest_failure is None:
+    stopped = table.count(UnitState.PRUNED)
+    if table.count(UnitState.SUCCEEDED) or stopped or table.newest_failure is None:
         return ""
     number = spec.retry.same_failure_limit + 1
-    first = tuple(islice((unit.failures for unit in table if unit.failures), number))
+    most = number if spec.units.kind is UnitKind.SHARD else max(number, _COMPARED)
+    failed = tuple(islice((unit for unit in table if unit.failures), most))
+    first = tuple(unit.failures for unit in failed)
     newest = first[0][-1]
     if len(first) < number or newest.error is None:
         return ""
     if not all(failure.is_like(newest) for failures in first for failure in failures):
         return ""
+    where = ""
+    if spec.units.kind is UnitKind.TRIAL:
+        steps = [f.error.step for failures in first for f in failures if f.error is not None]
+        if any(step is not None for step in steps) or _share_a_value(state, failed):
+            return ""
+        where = " before their first step"
     machines = {failure.agent_id for failures in first for failure in failures}
     if len(machines) < 2 and units.is_elsewhere(state, machines):
         return ""
@@ -82,7 +97,17 @@ def why_no_more_shards(state: ServiceState, now: float) -> str:
     runs = (gang.unit for gang in state.gangs.values())
     if any(run is not None and now - run.begun_at > DOES_BETTER_AFTER * took for run in runs):
         return ""
-    return f"{number} shards failed alike and none has succeeded: {newest.summary}: {_OWN}"
+    told = f"{len(first)} {spec.units.kind}s failed alike{where} and none has succeeded"
+    return f"{told}: {newest.summary}: {_OWN}"
+
+
+def _share_a_value(state: ServiceState, failed: Sequence[Unit]) -> bool:
+    """Say whether trials have a value in common of a parameter that may have others."""
+    work = state.spec.workload
+    contexts = [state.units.payload(unit.number).get("context") or {} for unit in failed]
+    parameters = work.parameters if isinstance(work, SweepSpec) else ()
+    names = [parameter.name for parameter in parameters if parameter.count() != 1]
+    return any(len({json.dumps(told.get(name)) for told in contexts}) == 1 for name in names)
 
 
 def may_be_of_all(view: GangView, now: float) -> bool:

@@ -10,7 +10,6 @@ Which unit runs where is said by the gangs (``Gang.unit``), and held here as an 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, fields, replace
 from enum import StrEnum
@@ -18,6 +17,7 @@ from typing import Any
 
 from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.spec.service_spec import Shape, TaskRole
+from dcos_tensorflow.core.told_numbers import as_number
 from dcos_tensorflow.records import dataclass
 
 #: So many units are one value of the store, which is written whole when one of them changes.
@@ -64,16 +64,16 @@ class UnitFailure:
 
 
 def number_told(result: Mapping[str, Any], name: str) -> float | None:
-    """Return a number of a unit's result; None where there is none of the name.
+    """Return a number of a unit's result, NaN included; None where there is none of the name.
 
     What the job calls its result goes before the last value on the way.
     """
     for part in ("result", "metrics"):
         told = result.get(part)
         value = told.get(name) if isinstance(told, Mapping) else None
-        plain = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and plain and math.isfinite(value):
-            return float(value)
+        number = as_number(value)
+        if number is not None:
+            return number
     return None
 
 

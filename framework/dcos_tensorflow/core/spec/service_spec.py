@@ -311,6 +311,8 @@ class JobSpec:
     checkpoint_dir: str = ""
     extra_uris: tuple[Uri, ...] = ()
     arguments: tuple[str, ...] = ()
+    #: Whether what is in ``context`` reaches a script as arguments: auto, true or false.
+    parameters_as_arguments: str = "auto"
     links: tuple[LinkedData, ...] = ()
     sha256: str = ""
 

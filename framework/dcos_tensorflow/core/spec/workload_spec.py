@@ -7,6 +7,7 @@ with the other options and never looks into it: to it a unit is a number and wha
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import StrEnum
 
 from dcos_tensorflow.records import dataclass
@@ -130,7 +131,7 @@ class BatchSpec:
     The input is ``begin`` to ``end`` (``end`` not within) where ``listing`` is empty, else what is
     listed there: an S3 prefix that ends in ``/``, or a manifest, which is a file of one input a
     line. A shard is ``per_shard`` of them, the last one what is left. ``output`` is where shard
-    ``{index}`` is written. With ``resume`` a shard whose output is there is not worked on again.
+    ``{index}`` is written. With ``resume`` inputs of which output is there are not worked on again.
     """
 
     output: str
@@ -144,6 +145,31 @@ class BatchSpec:
 def output_of(spec: BatchSpec, index: int) -> str:
     """Return where the output of a shard is written."""
     return OUTPUT_INDEX.sub(lambda found: f"{index:0{found[1] or 1}d}", spec.output)
+
+
+def index_of(spec: BatchSpec) -> Callable[[str], int | None]:
+    """Return what says of which shard a name is the output; None for another name."""
+    fixed = OUTPUT_INDEX.split(spec.output)[::2]
+    pattern = re.compile("([0-9]+)".join(map(re.escape, fixed)))
+
+    def index(name: str) -> int | None:
+        found = pattern.fullmatch(name)
+        number = int(found[1]) if found else None
+        return number if number is not None and output_of(spec, number) == name else None
+
+    return index
+
+
+def writes_below(output: str, prefix: str) -> bool:
+    """Say whether an output may lie below ``prefix``, which ends in ``/``: it would be an input."""
+    above = prefix.rstrip("/").split("/")
+    parts = output.split("/")
+    if len(parts) <= len(above):
+        return False
+    patterns = (
+        "[0-9]+".join(map(re.escape, OUTPUT_INDEX.split(part)[::2])) for part in parts[: len(above)]
+    )
+    return all(re.fullmatch(pattern, part) for pattern, part in zip(patterns, above, strict=True))
 
 
 WorkloadSpec = SweepSpec | BatchSpec

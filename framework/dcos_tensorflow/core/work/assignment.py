@@ -25,7 +25,7 @@ from dcos_tensorflow.core.model.service_state import GangView, ServiceState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.model.units import Unit, UnitFailure, UnitRun, UnitState
 from dcos_tensorflow.core.restarts.outcome import deciders_of
-from dcos_tensorflow.core.spec.service_spec import Shape
+from dcos_tensorflow.core.spec.service_spec import Shape, UnitKind
 from dcos_tensorflow.core.work import shares
 
 #: So many of those that wait are looked through for one that has not failed on the same machine.
@@ -108,14 +108,17 @@ def run(gang: GangDraft, number: int) -> None:
 def _next(gang: GangDraft) -> int | None:
     """Return the unit of its shape that waits longest; rather one that failed on no machine here.
 
-    The last attempt of one that has failed here alone is left to a slot elsewhere.
+    The last attempt of one that has failed here alone is left to a slot elsewhere. While no trial
+    has got anywhere, one that has failed comes after all that have not been tried: where they fail
+    alike, none is tried twice (``own_errors.why_no_more_units``).
     """
     table, first = gang.service.state.units, None
+    untried_first = not table.count(UnitState.SUCCEEDED) and _are_trials(gang)
     agents = {record.agent_id for record in gang.tasks.values() if not record.terminal}
     mine = (n for n in table.numbers_waiting() if table.shape(n) == gang.job.shape)
     for number in islice(mine, _LOOKED_THROUGH):
         failed_on = [failure.agent_id for failure in table[number].failures]
-        if agents.isdisjoint(failed_on):
+        if agents.isdisjoint(failed_on) and not (untried_first and failed_on):
             return number
         times = len(failed_on) + table[number].more_failures
         last = times + 1 >= _most_attempts(gang) and agents.issuperset(failed_on)
@@ -140,6 +143,10 @@ def is_elsewhere(state: ServiceState, agents: Collection[str], shape: Shape = ()
         for view in state.views()
         if is_slot(view) and view.job.phase not in ENDED_PHASES and view.job.shape == shape
     )
+
+
+def _are_trials(gang: GangDraft) -> bool:
+    return gang.spec.units is not None and gang.spec.units.kind is UnitKind.TRIAL
 
 
 def _most_attempts(gang: GangDraft) -> int:

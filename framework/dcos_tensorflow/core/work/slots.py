@@ -180,7 +180,7 @@ def lead(draft: Draft) -> None:
         if gang.job.phase not in ENDED_PHASES:
             end(gang, "fewer slots are allowed now")
     table = draft.state.units
-    if hopeless := _silence(spec, table) or own_errors.why_no_more_shards(draft.state, draft.now):
+    if hopeless := _silence(spec, table) or own_errors.why_no_more_units(draft.state, draft.now):
         conclude(main, Verdict(Outcome.FAILED, 1, hopeless))
         lead(draft)
         return

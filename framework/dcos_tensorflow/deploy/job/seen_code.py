@@ -6,6 +6,7 @@ same rules (``job_code.agreement``), and what those rules doubt is told.
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -14,13 +15,18 @@ from pathlib import Path
 
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.wording import sentence
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.counted import listed, they
+from dcos_tensorflow.core.job_parameters import PREFIX, option_of_role, variable
 from dcos_tensorflow.core.spec.service_spec import TRAINING_ROLES, ServiceSpec, Strategy, TaskRole
+from dcos_tensorflow.core.spec.workload_spec import SweepSpec
 from dcos_tensorflow.deploy.job.deployment import SeenCode
 from dcos_tensorflow.deploy.job.job_archive import unpack
 from dcos_tensorflow.deploy.job.requirements import named_tensorflow
 from dcos_tensorflow.job_code import agreement
 from dcos_tensorflow.job_code.agreement import Tasks
-from dcos_tensorflow.job_code.facts import job_strategy, read_facts
+from dcos_tensorflow.job_code.arguments import ALWAYS, NEVER, option_of
+from dcos_tensorflow.job_code.facts import Facts, job_strategy, read_facts
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE
 from dcos_tensorflow.task.python.contracts import find_contract
@@ -52,8 +58,62 @@ def look(spec: ServiceSpec, source: Path | None) -> SeenCode:
             raise UsageError(sentence(f"the job in {source} cannot run: {text}")) from error
     guess = (found.guess,) if found.guess else ()
     told = (*guess, *agreement.doubts(found.contract, facts, tasks))
+    told += tuple(parameter_notes(spec, found.contract, facts))
     strategy = job_strategy(found, facts, has_servers=bool(tasks.chiefs and tasks.servers))
     return SeenCode(found.contract, strategy, facts, told, named)
+
+
+def parameter_notes(spec: ServiceSpec, kind: str, facts: Facts) -> Iterator[str]:
+    """Yield which parameters reach a script as arguments, and which the code is not seen to read.
+
+    ``kind`` is how it is called. A function is called with all of them; of code that does more than
+    can be read nothing is said.
+    """
+    if kind in (contract.CONTRACT_FUNCTION, contract.CONTRACT_SHARDS):
+        return
+    mode = spec.job.parameters_as_arguments if kind == contract.CONTRACT_SCRIPT else NEVER
+    for option, names in _parameters(spec):
+        passed = {name: argument for name in names if (argument := _argument(name, facts, mode))}
+        if passed:
+            arguments = ", ".join(passed.values())
+            yield (
+                f"{option}: {they(passed, 'go')} to {facts.code} as {arguments}"
+                f" (service.parameters_as_arguments: {mode})."
+            )
+        unread = [name for name in names if name not in passed and not _reads(facts, name)]
+        if unread and not facts.hidden:
+            variables = [variable(name) for name in unread]
+            yield (
+                f"{option}: {facts.code} is not seen to read {listed(unread)}: neither"
+                f" JOB_CONTEXT nor {listed(variables)}, and it parses no such argument."
+            )
+
+
+def _parameters(spec: ServiceSpec) -> Iterator[tuple[str, list[str]]]:
+    """Yield the options that name parameters for the code, and the parameters of each."""
+    work = spec.workload
+    if isinstance(work, SweepSpec):
+        names = [p.name for p in work.parameters if option_of_role(p.name) is None]
+        yield "sweep.parameters", names
+    try:
+        context = json.loads(spec.job.context)
+    except ValueError:
+        return
+    yield "service.job_context", list(context) if isinstance(context, dict) else []
+
+
+def _argument(name: str, facts: Facts, mode: str) -> str:
+    """Return the argument that a parameter reaches a script as; empty for none."""
+    if mode == NEVER:
+        return ""
+    return option_of(name, facts.options) or (f"--{name}" if mode == ALWAYS else "")
+
+
+def _reads(facts: Facts, name: str) -> bool:
+    """Say whether the code may read a parameter: by its variable, or all parameters at once."""
+    return any(
+        found in (contract.JOB_CONTEXT, PREFIX, variable(name)) for found in facts.parameters
+    )
 
 
 def keras_notes(

@@ -16,6 +16,7 @@ from dcos_tensorflow.options.sections.containers import (
 from dcos_tensorflow.options.sections.section import Section, group
 from dcos_tensorflow.options.sections.values import (
     Allowed,
+    AutoOrBoolean,
     Checksum,
     Command,
     Environment,
@@ -200,6 +201,13 @@ class Service(Section):
         default=[],
         title="Job Arguments",
         description="Arguments of the module of job_name, in sys.argv: a list of texts.",
+    )
+    parameters_as_arguments: AutoOrBoolean = Field(
+        "auto",
+        title="Parameters as arguments",
+        description="Whether a script gets the parameters of a trial, hyperparameters and the "
+        "values of job_context as arguments, each as --name value: auto passes those on that "
+        "the code is seen to parse (argparse, click, absl), true all, false none.",
     )
     job_contract: Literal["auto", "function", "script", "command"] = Field(
         "auto",

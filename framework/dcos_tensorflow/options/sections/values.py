@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -67,6 +67,11 @@ def shaped(pattern: str, message: str, suggestion: str = "", *, or_empty: bool =
         return value
 
     return AfterValidator(check)
+
+
+def auto_or_boolean(value: object) -> object:
+    """Take true and false for the texts, which are all that a package can pass."""
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def whole(value: object) -> object:
@@ -405,4 +410,9 @@ Environment = Annotated[
     BeforeValidator(object_from_text),
     Field(json_schema_extra=text_schema, repr=False),
     Allowed("an object of texts, or JSON text of one"),
+]
+AutoOrBoolean = Annotated[
+    Literal["auto", "true", "false"],
+    BeforeValidator(auto_or_boolean),
+    Allowed("auto, true or false"),
 ]

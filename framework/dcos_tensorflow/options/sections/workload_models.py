@@ -462,7 +462,8 @@ class Batch(Section):
     resume: bool = Field(
         False,
         title="Resume",
-        description="Run only the shards without output. Off: existing output is an error.",
+        description="Work only on the inputs without output, those that have come since included. "
+        "Off: existing output is an error.",
     )
 
 

@@ -30,6 +30,8 @@ from dcos_tensorflow.core.spec.workload_spec import (
     SearchMethod,
     SweepSpec,
     WorkloadSpec,
+    index_of,
+    writes_below,
 )
 from dcos_tensorflow.options import catalogue, document
 from dcos_tensorflow.options.errors import Finding
@@ -229,6 +231,18 @@ def _batch_findings(options: Options) -> Iterator[Finding]:
     if len(kinds) > 1:
         told = f"batch.inputs.{kinds[0]} is set, too, and a batch has one kind of input"
         yield Finding(f"batch.inputs.{kinds[1]}", told, "one of them", _INPUT_PATHS)
+    prefix = f"{options.batch.inputs.s3_prefix.rstrip('/')}/"
+    if prefix != "/" and writes_below(_output(options), prefix):
+        told = f"lies below {prefix}, and the next time each output would be an input"
+        allowed = "a place beside batch.inputs.s3_prefix"
+        yield Finding("batch.output", told, allowed, ("batch.output", "batch.inputs.s3_prefix"))
+    manifest = options.batch.inputs.manifest
+    if manifest and options.batch.output:
+        work = _batch(options)
+        if index_of(work)(manifest) is not None:
+            told = f"is also where an output is written: {work.output}"
+            path = "batch.inputs.manifest"
+            yield Finding(path, told, "a file beside the outputs", (path, "batch.output"))
     if not options.batch.output:
         told = "is needed: where the shards' output is written"
         yield Finding("batch.output", told, "such as output/part-{index}", ("batch.output",))
@@ -336,12 +350,17 @@ def _sweep(options: Options) -> SweepSpec:
     )
 
 
+def _output(options: Options) -> str:
+    output = options.batch.output
+    return f"{output}part-{{index}}" if output.endswith("/") else output
+
+
 def _batch(options: Options) -> BatchSpec:
-    inputs, output = options.batch.inputs, options.batch.output
+    inputs = options.batch.inputs
     begin, end, per_shard = inputs.range or (0, 0, inputs.per_shard)
     prefix = f"{inputs.s3_prefix.rstrip('/')}/" if inputs.s3_prefix else ""
     return BatchSpec(
-        output=f"{output}part-{{index}}" if output.endswith("/") else output,
+        output=_output(options),
         per_shard=per_shard,
         begin=begin,
         end=end,

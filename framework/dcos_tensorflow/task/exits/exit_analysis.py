@@ -133,6 +133,8 @@ _MAY_PASS = (
 _LEAVE_TF_CONFIG = "leave TF_CONFIG as you find it: it has the task's own port"
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 _REMOTE = re.compile(r"remote target /job:(\w+)/replica:\d+/task:(\d+)")
+#: What a parser of arguments says last; absl says what is wrong in the next line.
+_REFUSES = re.compile(r"^(?:[^\s:]+: error: |Error: |FATAL Flags parsing error:)\s*(.*)$")
 _IMPORTING = re.compile(r"^task-runner: importing (\S+) failed$")
 
 
@@ -236,12 +238,31 @@ def _own_error(ending: Ending, known: Optional[Raised], lines: Sequence[str]) ->
     """Return the exception as data; None for one that tells of others, or did not end the process.
 
     Python ends with 1 of an exception. With another code it may have been printed and passed.
+    Arguments that a script refuses are the exception that ends it then, whose place is not told.
     """
+    if _refused_arguments(ending, lines):
+        return OwnError("SystemExit", "", 0, ending.step)
     if known is None or ending.return_code != 1 or not known.exception:
         return None
     if is_of_another(known.exception) or _may_pass(known, lines):
         return None
     return OwnError(known.exception[:200], known.file, known.line, ending.step)
+
+
+def _refused_arguments(ending: Ending, lines: Sequence[str]) -> str:
+    """Return what a parser of arguments has said as it ended the process; empty for none.
+
+    As argparse, click and absl end it, with the usage above what is wrong.
+    """
+    if ending.return_code not in (1, 2):
+        return ""
+    found = [(at, m) for at, line in enumerate(lines) if (m := _REFUSES.match(line))]
+    if not found:
+        return ""
+    at, match = found[-1]
+    told = match.group(1) or (lines[at + 1] if at + 1 < len(lines) else "")
+    has_usage = any(line.lower().startswith("usage:") for line in lines[:at])
+    return told.strip() if has_usage or "Flags parsing" in match.group(0) else ""
 
 
 def _reported(lines: Sequence[str]) -> Tuple[str, ...]:
@@ -329,6 +350,13 @@ def _unknown_failure(
         return ExitClass.INTERRUPTED, "The process was ended from outside by a signal", ""
     if code < 0:
         return ExitClass.USER_ERROR, f"The process crashed with {_signal_name(-code)}", ""
+    refused = _refused_arguments(ending, lines)
+    if refused:
+        return (
+            ExitClass.USER_ERROR,
+            f"The script refuses its arguments: {refused[:MAX_ERROR]}",
+            "it gets those of service.job_args, of a sweep the trial's parameters, too",
+        )
     importing = next((m for m in map(_IMPORTING.match, reversed(lines)) if m), None)
     if importing and known:
         return ExitClass.USER_ERROR, f"{importing.group(1)} cannot be imported: {known.told}", ""

@@ -26,7 +26,9 @@ MAX_COUNT = 2**63 - 1
 MAX_METRICS = contract.MOST_METRICS
 MAX_NAME = contract.METRIC_NAME_LENGTH
 
-_NUMBER = r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf))"
+#: "loss inf" is a number, and "loss information" is none.
+_NOT_FINITE = r"(?i:nan|inf(?:inity)?)\b(?![\w-])"
+_NUMBER = rf"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|{_NOT_FINITE}))"
 _IS = r"""["']?\s*[:=]?\s*"""
 #: "Step 5 cancelled" is TensorFlow's own, and none of the training (``contract.MOST_STEPS``).
 _STEP = re.compile(
@@ -93,13 +95,34 @@ class Progress:
         """Return what ``GET /v1/status`` shows under ``progress``."""
         return {
             "step": self.step,
-            "loss": self.loss,
-            "accuracy": self.accuracy,
+            "loss": plain(self.loss),
+            "accuracy": plain(self.accuracy),
             "epoch": self.epoch,
             "epochs": self.epochs,
-            "metrics": dict(self.metrics),
+            "metrics": plain(self.metrics),
             "at": self.at,
         }
+
+
+def plain(value: Any) -> Any:
+    """Return a value of JSON where a float that is not finite is its name (``NOT_FINITE``)."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    return [plain(part) for part in value] if isinstance(value, list) else value
+
+
+def number(value: object) -> Optional[float]:
+    """Return what was told as a number, which may be the name of one; None for what is none."""
+    if isinstance(value, str):
+        return float(value) if value in contract.NOT_FINITE else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def begin_start(progress: Progress) -> Progress:
@@ -110,7 +133,7 @@ def begin_start(progress: Progress) -> Progress:
 def told_before(metrics: object, result: object) -> Progress:
     """Return the progress as another attempt begins of what has told these; none is passed over."""
     told = metrics if isinstance(metrics, dict) else {}
-    numbers = {name: value for name, given in told.items() if (value := _finite(given)) is not None}
+    numbers = {name: value for name, given in told.items() if (value := number(given)) is not None}
     known = Progress(
         loss=numbers.pop("loss", None), accuracy=numbers.pop("accuracy", None), metrics=numbers
     )
@@ -134,16 +157,16 @@ def read_event_step(progress: Progress, step: Optional[int], now: float) -> Prog
 
 def read_scalar(progress: Progress, name: str, value: float, now: float) -> Progress:
     """Return the progress after a scalar of the event files."""
-    number, known = _finite(value), progress.metrics
-    if number is None or name in progress.named or len(name) > MAX_NAME:
+    known = progress.metrics
+    if name in progress.named or len(name) > MAX_NAME:
         return progress
     if name == "loss":
-        return replace(progress, loss=number, at=now)
+        return replace(progress, loss=value, at=now)
     if name == "accuracy":
-        return replace(progress, accuracy=number, at=now)
+        return replace(progress, accuracy=value, at=now)
     if name not in known and len(known) >= MAX_METRICS:
         return progress
-    return replace(progress, metrics={**known, name: number}, at=now)
+    return replace(progress, metrics={**known, name: value}, at=now)
 
 
 def telling_lines(block: bytes, most: int) -> List[str]:
@@ -204,8 +227,8 @@ def read_record(progress: Progress, line: str, now: float) -> Progress:
         return progress
     found = {
         "step": _steps(record.get("step", record.get("global_step"))),
-        "loss": _finite(record.get("loss")),
-        "accuracy": _finite(record.get("accuracy")),
+        "loss": number(record.get("loss")),
+        "accuracy": number(record.get("accuracy")),
         "epoch": _whole(record.get("epoch")),
         "epochs": _whole(record.get("epochs")),
     }
@@ -228,7 +251,7 @@ def _with_metrics(
     now: float,
 ) -> Progress:
     """Add what ``record`` names beside ``found``, which has a place of its own."""
-    numbers = {k: _finite(v) for k, v in record.items() if k not in _NAMED and len(k) <= MAX_NAME}
+    numbers = {k: number(v) for k, v in record.items() if k not in _NAMED and len(k) <= MAX_NAME}
     told = {name: value for name, value in numbers.items() if value is not None}
     newest = {k: v for k in ("loss", "accuracy") if (v := found.get(k)) is not None}
     newest.update(told)
@@ -245,10 +268,10 @@ def _with_metrics(
 def _pairs(line: str) -> Dict[str, float]:
     """Return the numbers that a line names, one by one."""
     line = line.strip()
-    plain = _PLAIN_PAIR.findall(line)
-    if len(plain) < 2 or _PLAIN_PAIR.sub("", line).strip():
-        plain = _PAIR.findall(line)
-    return {name: float(number) for name, number in plain}
+    pairs = _PLAIN_PAIR.findall(line)
+    if len(pairs) < 2 or _PLAIN_PAIR.sub("", line).strip():
+        pairs = _PAIR.findall(line)
+    return {name: float(value) for name, value in pairs}
 
 
 def _with_step(progress: Progress, step: int) -> Progress:
@@ -261,7 +284,7 @@ def _with_result(
 ) -> Progress:
     if result is None or not _is_shallow(result, MAX_DEPTH):
         return progress
-    return replace(progress, result=result, at=now)
+    return replace(progress, result=plain(result), at=now)
 
 
 def _is_shallow(value: object, depth: int) -> bool:
@@ -282,12 +305,12 @@ def _step(progress: Progress, line: str) -> Optional[int]:
 
 
 def _steps(value: object) -> Optional[int]:
-    number = _whole(value)
-    return None if number is None or abs(number) > contract.MOST_STEPS else number
+    count = _whole(value)
+    return None if count is None or abs(count) > contract.MOST_STEPS else count
 
 
 def _number(match: "Optional[re.Match[str]]") -> Optional[float]:
-    return _finite(float(match.group(1))) if match else None
+    return float(match.group(1)) if match else None
 
 
 def _share(match: "Optional[re.Match[str]]") -> Optional[float]:
@@ -297,28 +320,14 @@ def _share(match: "Optional[re.Match[str]]") -> Optional[float]:
     return value / 100 if match.group(2) else value
 
 
-def _finite(value: object) -> Optional[float]:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None
-
-
 def _whole(value: object) -> Optional[int]:
-    number = _finite(value)
-    return None if number is None or abs(number) > MAX_COUNT else int(number)
-
-
-def _json_float(text: str) -> Optional[float]:
-    # 1e999 is JSON, but what it becomes would not be.
-    return _finite(float(text))
+    told = number(value)
+    return int(told) if told is not None and abs(told) <= MAX_COUNT else None
 
 
 def _json_object(text: str) -> Optional[Mapping[str, Any]]:
     try:
-        document = json.loads(text, parse_constant=lambda _: None, parse_float=_json_float)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None

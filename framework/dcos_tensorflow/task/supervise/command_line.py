@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.found import Found
@@ -21,10 +21,12 @@ def user_command(
     where: Directories,
     python: str,
     wrapper_command: List[str],
+    arguments: Sequence[str] = (),
 ) -> Tuple[List[str], Dict[str, str]]:
     """Return the command line of the user's process, and the variables that its wrapper reads.
 
     ``python`` is the interpreter that runs the task; ``wrapper_command`` starts our wrapper.
+    ``arguments`` are those of the module.
     """
     unbuffered = [python, "-u"]
     if found.contract == contract.CONTRACT_COMMAND:
@@ -35,7 +37,7 @@ def user_command(
     if as_script and not spec.job.tf1_compat:
         package = found.module.is_package
         started = ["-m", found.module.name] if package else [found.module.file]
-        return [*unbuffered, *started, *spec.job.arguments], {}
+        return [*unbuffered, *started, *arguments], {}
     # Only here: most of what it imports is for the process that it is part of.
     from dcos_tensorflow.task.python import wrapper
 
@@ -45,7 +47,7 @@ def user_command(
         file=found.module.file,
         root=found.module.root,
         as_script=as_script,
-        arguments=list(spec.job.arguments),
+        arguments=list(arguments),
         log_dir=where.job_log_dir,
         cluster={k: list(v) for k, v in server.cluster.items()} if server else None,
         job_name=server.job_name if server else "",

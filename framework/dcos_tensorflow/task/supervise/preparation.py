@@ -7,11 +7,14 @@ directory, and changes nothing.
 from __future__ import annotations
 
 import errno
+import json
 import os
-from dataclasses import replace
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from dataclasses import field, replace
+from types import MappingProxyType
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.arguments import arguments_of
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import checkpoints
@@ -47,13 +50,19 @@ class Preparation:
     wrapper_command: Tuple[str, ...]
     mark: str
     base: Base
+    #: The arguments that the code parses (``job_code.arguments``).
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def command(
-        self, cluster: Cluster, where: Directories, own: Mapping[str, str]
+        self,
+        cluster: Cluster,
+        where: Directories,
+        own: Mapping[str, str],
+        parameters: Mapping[str, Any] = MappingProxyType({}),
     ) -> Tuple[List[str], Dict[str, str], List[str]]:
         """Return command line and environment of a start that works in ``where``; log lines, too.
 
-        ``own`` are the variables of its unit of work.
+        ``own`` are the variables of its unit of work, ``parameters`` those of a trial.
         """
         variables, notes = environment.user_environment(
             self.spec,
@@ -73,8 +82,25 @@ class Preparation:
             where=where,
             python=self.base.python,
             wrapper_command=[self.base.python, *self.wrapper_command],
+            arguments=self._arguments(parameters),
         )
         return command, {**variables, **more}, notes
+
+    def _arguments(self, parameters: Mapping[str, Any]) -> List[str]:
+        """Return the module's arguments: a trial's parameters, of its own job's what is not given.
+
+        Of an argument that comes twice a parser takes the last.
+        """
+        given = list(self.spec.job.arguments)
+        if self.found.contract != contract.CONTRACT_SCRIPT:
+            return given
+        mode = self.spec.job.parameters_as_arguments
+        known = {k: v for k, v in _object(self.spec.job.context).items() if k not in parameters}
+        return [
+            *arguments_of(known, self.options, mode, given),
+            *given,
+            *arguments_of(parameters, self.options, mode),
+        ]
 
     def checkpoint(self) -> Optional[checkpoints.Checkpoint]:
         """Return what a start would restore now; None where there is nothing, or only a URL."""
@@ -126,3 +152,12 @@ class Preparation:
             tensorflow=self.base.tensorflow()[1] if ending.return_code else "",
         )
         return analyse(known, lines)
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    """Return the object that JSON text is; an empty one for other text."""
+    try:
+        found = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -12,8 +12,9 @@ import errno
 import os
 from typing import Callable, Optional
 
-from dcos_tensorflow.task.job_files import open_regular
+from dcos_tensorflow.task.job_files import create, open_regular
 from dcos_tensorflow.task.supervise.environment import is_url
+from dcos_tensorflow.task.supervise.shard_record import path_of
 
 #: Beside the final outputs: here each attempt has a folder of its own. So that no final name is
 #: ever half written, it must be on the file system of the final names.
@@ -33,11 +34,13 @@ class NothingWritten(Exception):
 class ShardOutput:
     """One attempt's output. ``final`` is a path, or a place in S3; ``owner`` names the attempt.
 
+    ``record`` says which inputs it is of, and is kept beside it (``shard_record``); empty for none.
     ``path`` is where the process writes, SHARD_OUTPUT. Its last part is that of ``final``, so that
     code which goes by a file's ending finds it.
     """
 
-    def __init__(self, final: str, sandbox: str, owner: str) -> None:
+    def __init__(self, final: str, sandbox: str, owner: str, record: str = "") -> None:
+        self._record = record
         self.is_in_s3 = is_url(final)
         self.final = final if self.is_in_s3 else os.path.join(sandbox, final)
         folder, self._name = os.path.split(self.final)
@@ -59,22 +62,34 @@ class ShardOutput:
             else:
                 return
 
-    def publish(self, put: Optional[Callable[[str, str], bool]] = None) -> bool:
+    def publish(self, put: Optional[Callable[[str, str, str], bool]] = None) -> bool:
         """Let the output be found under its final name; False where another one is found there.
 
-        ``put`` does so in S3, for a file and a place. Raises OSError, NothingWritten, and what
-        ``put`` raises.
+        ``put`` does so in S3, for a file, a place and a record. Raises OSError, NothingWritten, and
+        what ``put`` raises.
         """
         if not (os.path.isfile(self.path) or os.path.isdir(self.path)):
             raise NothingWritten(self.path)
         if put is not None:
-            published = put(self.path, self.final)
-        elif os.path.isdir(self.path):
-            published = _publish_folder(self.path, self.final)
+            published = put(self.path, self.final, self._record)
         else:
-            published = _publish_file(self.path, self.final)
+            self._keep_record()
+            publish = _publish_folder if os.path.isdir(self.path) else _publish_file
+            published = publish(self.path, self.final)
         self._tidy_up()
         return published
+
+    def _keep_record(self) -> None:
+        """Write the record, before the output that it is of is found."""
+        if self._record and not os.path.lexists(self.final):
+            path = path_of(self.final)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            beside = f"{path}~{os.path.basename(self._own).rpartition('~')[2]}"
+            with create(beside) as file:
+                file.write(self._record.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, path)
 
     def discard(self) -> None:
         """Remove what was not published."""

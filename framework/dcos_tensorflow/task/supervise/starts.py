@@ -178,6 +178,10 @@ class Starts:
         inherited = {**known.inherited, "PATH": path, **variables}
         self.preparation = replace(known, base=base, inherited=inherited)
 
+    def parse(self, options: Mapping[str, str]) -> None:
+        """Let the starts to come get the parameters that their code parses as arguments."""
+        self.preparation = replace(self.preparation, options=options)
+
     def _outside(self) -> Dict[str, str]:
         return {
             name: value
@@ -195,7 +199,7 @@ class Starts:
             return refusal
         number, cluster = action.process, action.order.cluster
         command, variables, notes = self.preparation.command(
-            cluster, self.unit.where, self.unit.variables()
+            cluster, self.unit.where, self.unit.variables(), self.unit.parameters
         )
         for note in notes:
             self._log(note)

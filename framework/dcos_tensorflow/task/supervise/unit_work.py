@@ -127,6 +127,11 @@ class UnitWork:
             return ""
         return os.path.join(directory, PROGRESS_NAME)
 
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the parameters of a trial; none where the start is for none."""
+        return self._unit.payload.context if self._unit is not None else {}
+
     def shard(self) -> Optional[Dict[str, Any]]:
         """Return what ``main(shard, context)`` is called with; None where there is no shard."""
         shard = self._unit.payload.shard if self._unit else None
@@ -206,9 +211,12 @@ class UnitWork:
         if not unit.payload.output:
             return
         from dcos_tensorflow.task.supervise.shard_output import ShardOutput
+        from dcos_tensorflow.task.supervise.shard_record import text_of
 
         owner = f"{unit.attempt}-{self._spec.task}-{self._spec.attempt}"
-        output = ShardOutput(unit.payload.output, self._task_where.sandbox, owner)
+        shard = unit.payload.shard
+        record = text_of(vars(shard)) if shard is not None else ""
+        output = ShardOutput(unit.payload.output, self._task_where.sandbox, owner, record)
         output.prepare()
         self._output = output
 
@@ -232,7 +240,7 @@ class UnitWork:
         told = {**unit.as_json(), "result": result}
         return told if seconds is None else {**told, "seconds": round(seconds, 3)}
 
-    def _put(self, path: str, uri: str) -> bool:
+    def _put(self, path: str, uri: str, record: str) -> bool:
         from dcos_tensorflow.task import bundle
 
         bundle.activate(self._task_where.sandbox)
@@ -243,7 +251,8 @@ class UnitWork:
 
         self._gate = Gate()
         settings = S3Settings.of(self._spec.storage.s3, self._task_where.sandbox)
-        return put_if_absent(Connection(settings, gate=self._gate, log=self._log), path, uri)
+        connection = Connection(settings, gate=self._gate, log=self._log)
+        return put_if_absent(connection, path, uri, record)
 
 
 def _nothing_written() -> ExitReport:

@@ -7,15 +7,21 @@ by state and ``objective`` (metric and goal), and lists ``units``. Each has what
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
 from dcos_tensorflow.core.spec.workload_spec import Goal, ParameterValue
+from dcos_tensorflow.core.told_numbers import as_number
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.workloads.sweep.trial import worth
 
 Document = Mapping[str, Any]
 
+#: Fewer trials may well tell the same by chance.
+_FEW = 3
 #: The order of those without a rank; of the stopped ones the best comes first.
 _WORDS = ("finished", "stopped", "running", "waiting", "no value", "failed")
 
@@ -57,22 +63,37 @@ class Board:
 
     @property
     def best(self) -> Row | None:
-        """Return the best trial; None while none has finished."""
-        return next(iter(self.finished), None)
+        """Return the best trial; None while none has finished with a finite value."""
+        finished = (row for row in self.finished if math.isfinite(row.value or 0.0))
+        return next(finished, None)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the parameters."""
         return tuple(dict.fromkeys(name for row in self.rows for name in row.parameters))
 
+    @property
+    def doubt(self) -> str:
+        """Return what is to be said of trials that have all told the same; empty for nothing."""
+        values = {row.value for row in self.finished}
+        if len(self.finished) < _FEW or len(values) > 1:
+            return ""
+        value = f"{self.metric} {self.finished[0].value:.4g}"
+        return (
+            f"all {len(self.finished)} trials told the same {value}: the code may not read its"
+            " parameters (context, JOB_CONTEXT, PARAM_<NAME>, or arguments)"
+        )
+
     def best_so_far(self) -> list[tuple[int, float]]:
-        """Return for each finished trial, by its number, the best value up to it."""
+        """Return for each finished trial, by its number, the best value up to it.
+
+        It is not finite until one is.
+        """
         found: list[tuple[int, float]] = []
         for row in sorted(self.finished, key=lambda row: row.number):
             value = row.value or 0.0
             if found:
-                better = max if self.goal is Goal.MAXIMIZE else min
-                value = better(value, found[-1][1])
+                value = min(found[-1][1], value, key=functools.partial(worth, self.goal))
             found.append((row.number, value))
         return found
 
@@ -80,11 +101,10 @@ class Board:
 def board_of(document: Document) -> Board:
     """Return the board that a document tells of."""
     goal = Goal(document["objective"]["goal"])
-    sign = -1 if goal is Goal.MAXIMIZE else 1
 
     def place(row: Row) -> tuple[int, float, int]:
-        worth = sign * row.value if row.value is not None and row.state != "running" else 0.0
-        return _WORDS.index(row.state), worth, row.number
+        counts = row.value is not None and row.state != "running"
+        return _WORDS.index(row.state), worth(goal, row.value or 0.0) if counts else 0.0, row.number
 
     rows = sorted((_row(unit) for unit in document["units"]), key=place)
     ranks = (rank for rank, _ in enumerate(rows, 1))
@@ -103,13 +123,13 @@ def board_of(document: Document) -> Board:
 
 def _row(unit: Mapping[str, Any]) -> Row:
     measured = unit.get("measured") or {}
-    value = unit.get("value")
+    value = as_number(unit.get("value"))
     began, ended = unit.get("begun_at") or 0.0, unit.get("ended_at") or 0.0
     return Row(
         number=unit["number"],
         state=_word(unit),
         parameters=unit["parameters"],
-        value=measured.get("value") if value is None else value,
+        value=as_number(measured.get("value")) if value is None else value,
         step=measured.get("step") if value is None else None,
         seconds=ended - began if ended and began else None,
         tries=unit.get("tries", 0),

@@ -9,6 +9,7 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.spec.workload_spec import ParameterValue
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.svg import BLUE, ORANGE, framed, words
@@ -37,11 +38,15 @@ def _curve(board: Board) -> Iterator[str]:
     title = f"{board.metric}: each finished trial, and the best so far"
     yield words(_LEFT, top - 10, title, "start")
     yield f'<path class="axis" d="M{_LEFT} {top}V{bottom}H{_WIDTH - _RIGHT}" fill="none"/>'
-    if not board.finished:
+    rows = [row for row in board.finished if math.isfinite(row.value or 0.0)]
+    if len(rows) < len(board.finished):
+        told = f"{counted(len(board.finished) - len(rows), 'trial')} ended with NaN or infinity"
+        yield words(_WIDTH - _RIGHT, top - 10, told, "end")
+    if not rows:
         return
-    values = [row.value or 0.0 for row in board.finished]
+    values = [row.value or 0.0 for row in rows]
     low, high = min(values), max(values)
-    last = max(row.number for row in board.finished)
+    last = max(row.number for row in rows)
 
     def x(number: int) -> float:
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (number / last if last else 0.5)
@@ -49,11 +54,13 @@ def _curve(board: Board) -> Iterator[str]:
     def y(value: float) -> float:
         return bottom - (bottom - top) * ((value - low) / (high - low) if high > low else 0.5)
 
-    for row in board.finished:
+    for row in rows:
         place = f'cx="{x(row.number):.1f}" cy="{y(row.value or 0.0):.1f}"'
         yield f'<circle {place} r="3" fill="{_PLAIN}" fill-opacity=".6"/>'
     path = ""
     for number, value in board.best_so_far():
+        if not math.isfinite(value):
+            continue
         path += f"H{x(number):.1f}V{y(value):.1f}" if path else f"M{x(number):.1f} {y(value):.1f}"
     yield f'<path d="{path}" fill="none" stroke="{_BEST}" stroke-width="2.5"/>'
     for value in sorted({low, high}):
@@ -109,7 +116,8 @@ def _coordinates(board: Board) -> Iterator[str]:
         return
     # Under other options trials may have had other parameters.
     names = tuple(board.best.parameters)
-    alike = [row for row in board.finished if row.parameters.keys() == set(names)]
+    finite = (row for row in board.finished if math.isfinite(row.value or 0.0))
+    alike = [row for row in finite if row.parameters.keys() == set(names)]
     rows = alike[:_MOST_LINES]
     axes = [_Axis(name, [row.parameters[name] for row in rows]) for name in names]
     axes.append(_Axis(board.metric, [row.value or 0.0 for row in rows]))

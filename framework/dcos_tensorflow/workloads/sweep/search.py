@@ -7,6 +7,7 @@ and draws from a seed of its own. So it depends on no order of events, and on no
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 import optuna
@@ -27,7 +28,7 @@ from dcos_tensorflow.core.spec.workload_spec import (
     SweepSpec,
 )
 from dcos_tensorflow.workloads.sweep.grid import seed_of
-from dcos_tensorflow.workloads.sweep.trial import FACTOR, Trial
+from dcos_tensorflow.workloads.sweep.trial import FACTOR, Trial, worth
 
 #: A suggestion looks at so many trials, the best and the newest, of all that it may know: what it
 #: costs does not grow with the sweep. TPE tells at most 25 good ones from the rest.
@@ -62,15 +63,16 @@ def suggested(
 def _looked_at(spec: SweepSpec, known: Sequence[Trial]) -> list[Trial]:
     """Return the best and the newest, in the order of their numbers."""
     older, newest = known[:-NEWEST], known[-NEWEST:]
-    sign = -1 if spec.goal is Goal.MAXIMIZE else 1
-    valued = [(sign * trial.value, trial.number) for trial in older if trial.value is not None]
+    valued = [
+        (worth(spec.goal, trial.value), trial.number) for trial in older if trial.value is not None
+    ]
     best = {number for _, number in heapq.nsmallest(BEST, valued)}
     return [*(trial for trial in older if trial.number in best), *newest]
 
 
 def finished(spec: SweepSpec, trial: Trial) -> FrozenTrial:
     """Return a trial that has ended as Optuna sees it."""
-    points = {FACTOR**turn: point.value for turn, point in enumerate(trial.in_order)}
+    points = {FACTOR**turn: _seen(spec, p.value) for turn, p in enumerate(trial.in_order)}
     if trial.stopped_at is not None:
         state = TrialState.PRUNED
     elif trial.value is not None:
@@ -79,11 +81,17 @@ def finished(spec: SweepSpec, trial: Trial) -> FrozenTrial:
         state = TrialState.FAIL
     return create_trial(
         state=state,
-        value=trial.value if state is TrialState.COMPLETE else None,
+        value=_seen(spec, trial.value or 0.0) if state is TrialState.COMPLETE else None,
         params=dict(trial.parameters),
         distributions=_space(spec),
         intermediate_values=points,
     )
+
+
+def _seen(spec: SweepSpec, value: float) -> float:
+    """Return a value as Optuna may see it: it knows infinity, and takes NaN for none."""
+    infinity = -math.inf if spec.goal is Goal.MAXIMIZE else math.inf
+    return value if math.isfinite(value) else infinity
 
 
 def _if_possible(

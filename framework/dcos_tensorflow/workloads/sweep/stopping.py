@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from dcos_tensorflow.core.spec.workload_spec import EarlyStopping, Goal, SweepSpec
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.workloads.sweep.trial import FACTOR, Point, Trial
+from dcos_tensorflow.workloads.sweep.trial import FACTOR, Point, Trial, worth
 
 #: A median of fewer trials says nothing (Optuna: MedianPruner, n_startup_trials).
 FEWEST_FOR_MEDIAN = 5
@@ -44,10 +44,10 @@ def stopped(spec: SweepSpec, trial: Trial, known: Sequence[Trial]) -> Stopped | 
 
 def _asha(spec: SweepSpec, points: Sequence[Point], known: Sequence[Trial]) -> str:
     """Stop all but the best third (Optuna: SuccessiveHalvingPruner; one goes on in any case)."""
-    turn, own = len(points) - 1, points[-1].value
-    values = sorted((own, *_at(turn, known)), reverse=spec.goal is Goal.MAXIMIZE)
+    turn, own = len(points) - 1, worth(spec.goal, points[-1].value)
+    values = sorted((own, *_at(spec, turn, known)))
     kept = max(1, len(values) // FACTOR)
-    if not _is_better(spec, values[kept - 1], own):
+    if values[kept - 1] >= own:
         return ""
     return f"is not among the best {kept} of {len(values)}"
 
@@ -55,20 +55,18 @@ def _asha(spec: SweepSpec, points: Sequence[Point], known: Sequence[Trial]) -> s
 def _median(spec: SweepSpec, points: Sequence[Point], known: Sequence[Trial]) -> str:
     """Stop what has never been as good as the median of those that reached their end."""
     complete = [trial for trial in known if trial.value is not None]
-    values = _at(len(points) - 1, complete)
+    values = _at(spec, len(points) - 1, complete)
     if len(complete) < FEWEST_FOR_MEDIAN or not values:
         return ""
-    best = (max if spec.goal is Goal.MAXIMIZE else min)(point.value for point in points)
+    best = min(worth(spec.goal, point.value) for point in points)
     middle = statistics.median(values)
-    if not _is_better(spec, middle, best):
+    if middle >= best:
         return ""
-    return f"is worse than {middle:.4g}, the median of {len(values)}"
+    value = -middle if spec.goal is Goal.MAXIMIZE else middle
+    return f"is worse than {value:.4g}, the median of {len(values)}"
 
 
-def _at(turn: int, trials: Sequence[Trial]) -> list[float]:
+def _at(spec: SweepSpec, turn: int, trials: Sequence[Trial]) -> list[float]:
+    """Return what the others are worth at that turn: the smaller the better."""
     found = (trial.in_order for trial in trials)
-    return [points[turn].value for points in found if turn < len(points)]
-
-
-def _is_better(spec: SweepSpec, value: float, other: float) -> bool:
-    return value > other if spec.goal is Goal.MAXIMIZE else value < other
+    return [worth(spec.goal, points[turn].value) for points in found if turn < len(points)]

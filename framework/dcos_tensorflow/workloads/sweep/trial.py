@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
-from dcos_tensorflow.core.spec.workload_spec import ParameterValue, SweepSpec
+from dcos_tensorflow.core.spec.workload_spec import Goal, ParameterValue, SweepSpec
+from dcos_tensorflow.core.told_numbers import as_json, as_number
 from dcos_tensorflow.records import dataclass
 
 #: A trial is judged once in each span of steps, each so many times as long as the one before.
@@ -31,7 +32,8 @@ class Trial:
     ``known`` is how many trials, those of the lowest numbers, it was suggested and is judged by;
     ``without`` are the numbers of those among them that had not ended then, and do not count.
     ``points`` are by the number of their span. ``ended`` says that its outcome is known: then
-    ``value`` is what it counts with, None where it has none, and ``stopped_at`` the step at which
+    ``value`` is what it counts with (NaN and infinity are the worst: ``worth``), None where it has
+    none, and ``stopped_at`` the step at which
     it counts as stopped early, whether it was stopped in time or had reached its end meanwhile.
     ``why`` says in words why it was stopped or counts for nothing.
     """
@@ -60,9 +62,9 @@ class Trial:
         """Return the points by their steps."""
         return tuple(self.points[span] for span in sorted(self.points))
 
-    def measured(self) -> list[list[float]]:
+    def measured(self) -> list[list[float | str]]:
         """Return the points as they are kept."""
-        return [[point.step, point.value] for point in self.in_order]
+        return [[point.step, as_json(point.value)] for point in self.in_order]
 
 
 def span_of(spec: SweepSpec, step: int) -> int | None:
@@ -83,12 +85,19 @@ def spans(spec: SweepSpec) -> Iterator[int]:
         begin *= FACTOR
 
 
+def worth(goal: Goal, value: float) -> float:
+    """Return a number that is the smaller the better a value of the objective is.
+
+    What is not finite is the worst, whatever the goal: the training has diverged.
+    """
+    if not math.isfinite(value):
+        return math.inf
+    return -value if goal is Goal.MAXIMIZE else value
+
+
 def _pairs(told: object) -> Iterator[tuple[int, float]]:
     for pair in told if isinstance(told, list | tuple) else ():
-        if isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_is_number, pair)):
-            yield int(pair[0]), float(pair[1])
-
-
-def _is_number(value: object) -> bool:
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return plain and math.isfinite(value)  # type: ignore[arg-type]
+        if isinstance(pair, list | tuple) and len(pair) == 2:
+            step, value = map(as_number, pair)
+            if step is not None and value is not None and math.isfinite(step):
+                yield int(step), value

@@ -187,6 +187,8 @@ class ObjectStore:
         if_match: str = "",
         if_absent: bool = False,
         digest: Optional[bytes] = None,
+        *,
+        metadata: Mapping[str, str] = MappingProxyType({}),
     ) -> str:
         """Write an object and return its ETag. Raises ConditionFailed when a condition is not met.
 
@@ -197,6 +199,8 @@ class ObjectStore:
             more["IfMatch"] = if_match
         if if_absent:
             more["IfNoneMatch"] = "*"
+        if metadata:
+            more["Metadata"] = dict(metadata)
         answer = self._retrier.call(
             f"write {self._uri(key)}",
             lambda: self._client.put_object(Bucket=self._bucket, Key=key, Body=body, **more),
@@ -225,12 +229,15 @@ class ObjectStore:
                 refusal = _Answer({"Error": failed, "ResponseMetadata": {"HTTPStatusCode": 403}})
                 raise storage_error(refusal, f"delete {self._uri(failed['Key'])}")
 
-    def create_upload(self, key: str) -> str:
+    def create_upload(self, key: str, metadata: Mapping[str, str] = MappingProxyType({})) -> str:
         """Begin a multipart upload and return its id."""
         answer = self._retrier.call(
             f"begin {self._uri(key)}",
             lambda: self._client.create_multipart_upload(
-                Bucket=self._bucket, Key=key, ChecksumAlgorithm="SHA256"
+                Bucket=self._bucket,
+                Key=key,
+                ChecksumAlgorithm="SHA256",
+                Metadata=dict(metadata),
             ),
         )
         return str(answer["UploadId"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import List, Tuple
+from typing import List, Mapping, Tuple
 
 from dcos_tensorflow.task.job_files import open_regular
 from dcos_tensorflow.task.storage.manifest import part_count, part_size_for
@@ -21,13 +21,16 @@ from dcos_tensorflow.task.storage.s3.errors import (
 )
 from dcos_tensorflow.task.storage.s3.location import parse_uri
 from dcos_tensorflow.task.storage.s3.object_store import ObjectStore, Upload
+from dcos_tensorflow.task.supervise.shard_record import metadata_of, path_of
 
 #: S3 refuses one of two writers at the same moment without any of them being there.
 _TRIES = 5
 
 
-def put_if_absent(connection: Connection, path: str, uri: str) -> bool:
+def put_if_absent(connection: Connection, path: str, uri: str, record: str = "") -> bool:
     """Put the file ``path`` where ``uri`` says; False where an object is there already.
+
+    ``record`` says which inputs it is of (``shard_record``); empty for none.
 
     Raises StorageError, LocationError.
     """
@@ -39,9 +42,12 @@ def put_if_absent(connection: Connection, path: str, uri: str) -> bool:
         )
     place = parse_uri(uri)
     store = connection.store(place.bucket)
+    metadata = metadata_of(record) if record else {}
+    if record and not metadata and not _is_there(store, place.prefix):
+        store.put(path_of(place.prefix), record.encode())
     for left in reversed(range(_TRIES)):
         try:
-            _put(store, path, place.prefix)
+            _put(store, path, place.prefix, metadata)
         except ConditionFailed:
             if _is_there(store, place.prefix):
                 return False
@@ -52,19 +58,19 @@ def put_if_absent(connection: Connection, path: str, uri: str) -> bool:
     raise AssertionError("the last try returns or raises")
 
 
-def _put(store: ObjectStore, path: str, key: str) -> None:
+def _put(store: ObjectStore, path: str, key: str, metadata: Mapping[str, str]) -> None:
     try:
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             part_size = part_size_for(size)
             if part_count(size, part_size) == 1:
-                store.put(key, file.read(size), if_absent=True)
+                store.put(key, file.read(size), if_absent=True, metadata=metadata)
                 return
             if _is_there(store, key):
                 raise ConditionFailed(
                     problem_error("condition", f"s3://{store.bucket}/{key} is there").problem
                 )
-            upload = Upload(key, store.create_upload(key))
+            upload = Upload(key, store.create_upload(key, metadata))
             try:
                 parts: List[Tuple[str, bytes]] = []
                 while True:
