@@ -221,11 +221,14 @@ def _unread_variables(options: Options) -> Iterator[Finding]:
     service = options.service
     known = {*service.env, *RESERVED_VARIABLES, *_FOUND}
     for name in dict.fromkeys(n for each in service.job_args for n in _VARIABLE.findall(each)):
-        if name in known or name.startswith(job_parameters.PREFIX):
+        is_parameter = name.startswith(job_parameters.PREFIX)
+        passed = ", service.parameters_as_arguments" if is_parameter else ""
+        if name in known or is_parameter:
             yield Finding(
                 "service.job_args",
                 f"no shell reads the arguments: the code would get ${name} as it stands here",
-                f'os.environ["{name}"] in the code, or service.job_cmd, which a shell reads',
+                f'os.environ["{name}"] in the code{passed}, or service.job_cmd, which a shell'
+                " reads",
                 ("service.job_args",),
             )
 

@@ -34,8 +34,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "a variable in arguments that no shell reads": (
         {"service": {"job_args": ["--lr", "${PARAM_LR}"]}},
         "service.job_args: no shell reads the arguments: the code would get $PARAM_LR as it stands"
-        ' here (given: ["--lr", "${PARAM_LR}"]; allowed: os.environ["PARAM_LR"] in the code, or'
-        " service.job_cmd, which a shell reads)",
+        ' here (given: ["--lr", "${PARAM_LR}"]; allowed: os.environ["PARAM_LR"] in the code,'
+        " service.parameters_as_arguments, or service.job_cmd, which a shell reads)",
     ),
     "an option of another group": (
         {"service": {"addressing": "dns"}},
