@@ -32,6 +32,8 @@ class Runner:
     state: str
     epoch: int
     step: int | None = None
+    #: When its job told anything last.
+    told_at: float | None = None
     checkpoint: int | None = None
     strategy: str = ""
     memory_bytes: int | None = None
@@ -83,7 +85,7 @@ class Runner:
             "strategy": self.strategy,
             "memory_bytes": self.memory_bytes,
             "checkpoint": {"step": self.checkpoint} if self.checkpoint is not None else None,
-            "progress": {"step": self.step},
+            "progress": {"step": self.step, "at": self.told_at},
             "waiting_for": list(self.waiting_for),
             "contract": self.contract,
             "idle_since": self.idle_since,

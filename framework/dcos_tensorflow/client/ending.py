@@ -23,7 +23,11 @@ from dcos_tensorflow.client.registry import write_private
 from dcos_tensorflow.client.sandbox_links import link
 from dcos_tensorflow.client.wording import duration, short, table, value_text, words
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.core.contract import CONTRACT_SCRIPT
+from dcos_tensorflow.core.contract import (
+    CONTRACT_FUNCTION,
+    CONTRACT_SCRIPT,
+    CONTRACT_TENSORBOARD,
+)
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
@@ -49,8 +53,6 @@ _ASKED_FOR_FILES = 20
 _NAMED_FILES = 6
 #: Has a batch leave the shards alone whose output is there.
 _RESUME = "--resume"
-#: What trains, takes longer.
-_IDLE_SECONDS = 60.0
 #: So many files are looked at for what TensorBoard could show.
 _MOST_FILES = 20_000
 _IDLE = "It reported no step and left no file: check that the code calls its training."
@@ -154,21 +156,23 @@ def document(
 
 
 def _is_idle(snapshot: Snapshot, places: Mapping[str, str], contract: str) -> bool:
-    """Say whether the job's own code succeeded at once with nothing to show for it.
+    """Say whether the job's own code succeeded with nothing to show for it.
 
-    Such is a module that defines its training and calls it nowhere.
+    Such is a module that defines its training and calls it nowhere, or one whose ``main`` is called
+    with other arguments than it is made for. A command may be meant so.
     """
     job = snapshot.job
-    started, finished = job.get("started_at") or 0.0, job.get("finished_at") or 0.0
     if (snapshot.verdict or {}).get("outcome") != Outcome.SUCCEEDED or snapshot.result():
         return False
-    if finished - started > _IDLE_SECONDS or any(task.has_progress for task in snapshot.tasks):
+    if any(task.has_progress for task in snapshot.tasks):
         return False
     reports = [task.get("report") or {} for task in job["tasks"].values()]
     # Of what ends at once the runner may not have been asked.
-    if {report.get("contract") or contract for report in reports} != {CONTRACT_SCRIPT}:
+    called = {report.get("contract") or contract for report in reports} - {CONTRACT_TENSORBOARD}
+    if not called or called - {CONTRACT_SCRIPT, CONTRACT_FUNCTION}:
         return False
     checkpoints = Path(places.get("checkpoints", ""))
+    started = job.get("started_at") or 0.0
     return not checkpoints.is_absolute() or not any(
         entry.stat().st_mtime > started for entry in checkpoints.glob("*")
     )

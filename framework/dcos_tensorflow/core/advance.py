@@ -29,7 +29,14 @@ from dcos_tensorflow.core.model.job import (
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.operator import uninstall
-from dcos_tensorflow.core.restarts import outcome, planned_changes, restarts, sidecars, update_order
+from dcos_tensorflow.core.restarts import (
+    evaluations,
+    outcome,
+    planned_changes,
+    restarts,
+    sidecars,
+    update_order,
+)
 from dcos_tensorflow.core.restarts.gang_queries import down, is_quiet, stays, still_running
 from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, MAIN, split_task_name
 from dcos_tensorflow.core.work import slots
@@ -227,9 +234,18 @@ def _late_since(gang: GangDraft, record: TaskRecord) -> float:
 
 
 def _finishing(gang: GangDraft) -> None:
-    if gang.now < gang.job.deadline and outcome.still_ending(gang.view):
-        return
     why = f"{listed(outcome.deciders_of(gang.view))} finished with 0"
+    if outcome.still_ending(gang.view):
+        if gang.now < gang.job.deadline:
+            return
+        evaluating = evaluations.waited_for(gang.view, gang.now)
+        if evaluating:
+            step = evaluations.last_checkpoint(gang.view)
+            waits = f"{why}; {listed(evaluating)} has time for the last checkpoint (step {step})"
+            gang.job = replace(gang.job, why=waits)
+            return
+    missing = evaluations.missing(gang.view)
+    why = f"{why}; {missing}" if missing else why
     verdict = Verdict(Outcome.SUCCEEDED, 0, why)
     gang.job = replace(gang.job, verdict=verdict, finished_at=gang.now)
     gang.enter(JobPhase.ENDING, f"the job has succeeded ({why}); what still runs is ended")

@@ -44,6 +44,15 @@ WORKER_HOSTS = "WORKER_HOSTS"
 JOB_NAME = "JOB_NAME"
 TASK_INDEX = "TASK_INDEX"
 
+#: The inputs of a job that was begun from Python: the variable, and the folder that it leads to.
+INPUT_PREFIX = "INPUT_"
+INPUT_FOLDER = "input"
+# What SageMaker's container calls the same: the output, the hyperparameters, the inputs.
+SM_MODEL_DIR = "SM_MODEL_DIR"
+SM_OUTPUT_DATA_DIR = "SM_OUTPUT_DATA_DIR"
+SM_HPS = "SM_HPS"
+SM_CHANNEL_PREFIX = "SM_CHANNEL_"
+
 # Kerberos, as the published package's tasks know it; the keytab is a secret in the sandbox.
 KERBEROS_VARIABLE = "SECURITY_KERBEROS_"
 KERBEROS_KEYTAB_VARIABLE = "SECURITY_KERBEROS_KEYTAB"

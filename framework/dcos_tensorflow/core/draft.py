@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
+from dcos_tensorflow.core.model import evaluation
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Action
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.gang import Gang, Placing
@@ -27,7 +28,7 @@ from dcos_tensorflow.core.model.service_state import GangView, OfferDesk, Servic
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import UnitRun
-from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, TaskRole
 from dcos_tensorflow.records import dataclass
 
 
@@ -137,6 +138,11 @@ class Draft:
         self._reports[task_id] = report
         record = self.state.task_by_id(task_id)
         gang = self.gang_with(record.name) if record is not None else None
+        if record is not None and record.role is TaskRole.EVALUATOR:
+            told = self.state.told
+            followed = evaluation.follow(told.evaluations.get(task_id), report, self.now)
+            evaluations = {**told.evaluations, task_id: followed}
+            self.state = replace(self.state, told=replace(told, evaluations=evaluations))
         # Most reports tell of steps alone: then no record and no fact has changed.
         if record is not None and gang is not None and gang.tasks.is_news(record, report):
             gang.put(record)
@@ -146,9 +152,9 @@ class Draft:
         told = self.state.told
         self._reports = {key: told.reports[key] for key in task_ids if key in told.reports}
         evidence = {key: found for key, found in told.evidence.items() if key in task_ids}
-        self.state = replace(
-            self.state, told=replace(told, reports=self._reports, evidence=evidence)
-        )
+        evaluations = {key: known for key, known in told.evaluations.items() if key in task_ids}
+        left = replace(told, reports=self._reports, evidence=evidence, evaluations=evaluations)
+        self.state = replace(self.state, told=left)
 
     # Offers.
 

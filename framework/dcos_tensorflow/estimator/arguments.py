@@ -14,12 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.client.errors import UsageError
-from dcos_tensorflow.core import job_parameters
+from dcos_tensorflow.core import contract, job_parameters
 from untrusted_input.json_text import read_json
-
-#: Where inputs are put below the sandbox, and what the variables that name these places begin with.
-_INPUT_FOLDER = "input"
-_INPUT_PREFIX = "INPUT_"
 
 Options = Mapping[str, Any]
 
@@ -77,10 +73,13 @@ def with_inputs(options: Options, inputs: Mapping[str, str | Path], folder: Path
             )
     _check_names("inputs", inputs, _input_variable)
     data = [
-        {"uri": place_of(f"inputs.{name}", place, folder), "path": f"{_INPUT_FOLDER}/{name}"}
+        {
+            "uri": place_of(f"inputs.{name}", place, folder),
+            "path": f"{contract.INPUT_FOLDER}/{name}",
+        }
         for name, place in inputs.items()
     ]
-    variables = {_input_variable(name): f"{_INPUT_FOLDER}/{name}" for name in inputs}
+    variables = {_input_variable(name): f"{contract.INPUT_FOLDER}/{name}" for name in inputs}
     known = options.get("data", [])
     more = known if isinstance(known, list) else [known]
     return {**laid_over({"service": {"env": variables}}, options), "data": [*data, *more]}
@@ -152,7 +151,7 @@ def _check_names(option: str, names: Iterable[str], variable: Callable[[str], st
 
 
 def _input_variable(name: str) -> str:
-    return _INPUT_PREFIX + name.replace("-", "_").upper()
+    return contract.INPUT_PREFIX + name.replace("-", "_").upper()
 
 
 def place_of(argument: str, place: Any, folder: Path) -> str:

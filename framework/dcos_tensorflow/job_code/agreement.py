@@ -13,7 +13,7 @@ from typing import FrozenSet, Iterator, Tuple
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.facts import Facts, Named
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.job_code.names import MULTI_WORKER, PARAMETER_SERVER
+from dcos_tensorflow.job_code.names import ESTIMATOR, MULTI_WORKER, PARAMETER_SERVER
 from dcos_tensorflow.records import dataclass
 
 #: From here on TensorFlow's Keras is Keras 3.
@@ -91,7 +91,9 @@ def _conflicts(kind: str, facts: Facts, tasks: Tasks) -> Iterator[Tuple[str, str
     """Yield what can only wait or fail, and what helps."""
     if kind == contract.CONTRACT_FUNCTION:
         yield from _strategy_in_function(facts, tasks)
-    elif tasks.servers:
+        return
+    yield from _estimator_without_chief(facts, tasks)
+    if tasks.servers:
         # What a command runs beside the files that it names is anybody's guess.
         if facts.is_plain or kind == contract.CONTRACT_SCRIPT:
             yield from _plain_with_servers(facts, tasks)
@@ -121,6 +123,16 @@ def _plain_with_servers(facts: Facts, tasks: Tasks) -> Iterator[Tuple[str, str]]
         )
 
 
+def _estimator_without_chief(facts: Facts, tasks: Tasks) -> Iterator[Tuple[str, str]]:
+    together = tasks.servers + tasks.workers > 1 and not tasks.independent
+    if facts.named and facts.named.name == ESTIMATOR and together and not tasks.chiefs:
+        fewer = f' and "worker": {{"count": {tasks.workers - 1}}}' if tasks.workers > 1 else ""
+        yield (
+            f"{_named(facts.named)} needs a chief: an Estimator refuses a TF_CONFIG without one",
+            f'set "chief": {{"count": 1}}{fewer}; the chief trains as a worker does',
+        )
+
+
 def _missing_roles(facts: Facts, tasks: Tasks) -> Iterator[Tuple[str, str]]:
     if facts.named is None:
         return
@@ -139,6 +151,12 @@ def _missing_roles(facts: Facts, tasks: Tasks) -> Iterator[Tuple[str, str]]:
 def _doubts(kind: str, facts: Facts, tasks: Tasks) -> Iterator[str]:
     if kind == contract.CONTRACT_FUNCTION:
         return
+    if facts.tf_config is not None:
+        yield (
+            f"{facts.tf_config.place} assigns TF_CONFIG in place of the one that each task finds:"
+            " tasks then listen on ports that are not theirs, and wait for tasks that do not run;"
+            " leave TF_CONFIG as you find it."
+        )
     training = tasks.chiefs + tasks.workers
     alike = facts.is_plain and facts.variables.isdisjoint(tasks.variables)
     if alike and training > 1 and not tasks.servers and not tasks.independent:

@@ -52,12 +52,13 @@ class Facts:
     where it is not sure; ``named`` is what it was recognised by; ``strategies`` are all that are
     named. ``cluster``: a name by which the code looks beyond its own process; None where it names
     nothing of the kind. ``own_cluster``: it makes a cluster of its own, or changes the one that it
-    is told. ``evaluator``: by what it knows of an evaluator. ``keras_fit``: where Keras' ``fit`` is
-    called; ``legacy_keras``: it asks for Keras 2 itself. ``variables``: of the environment, which
-    it asks for and which may differ from task to task. ``paths``: texts that may be a path.
+    is told. ``tf_config``: where it assigns TF_CONFIG without having asked for it. ``evaluator``:
+    by what it knows of an evaluator. ``keras_fit``: where Keras' ``fit`` is called;
+    ``legacy_keras``: it asks for Keras 2 itself. ``variables``: of the environment, which it asks
+    for and which may differ from task to task. ``paths``: texts that may be a path.
     ``parameters``: names by which it reads parameters, JOB_CONTEXT and PARAM_*; ``options``: the
-    arguments that it parses (``arguments``).
-    ``hidden``: what may do more than can be read; empty where all of the code was read.
+    arguments that it parses (``arguments``). ``hidden``: what may do more than can be read; empty
+    where all of the code was read.
     """
 
     code: str = ""
@@ -66,6 +67,7 @@ class Facts:
     named: Optional[Named] = None
     cluster: Optional[Named] = None
     own_cluster: bool = False
+    tf_config: Optional[Named] = None
     evaluator: Optional[Named] = None
     keras_fit: Optional[Named] = None
     legacy_keras: bool = False
@@ -153,6 +155,7 @@ class _Gathered:
         self._keras = False
         self._legacy_keras = False
         self._own_cluster = False
+        self._tf_config: Optional[Named] = None
 
     def read(self, source: Source, sources: Sources) -> None:
         """Take what ``source`` names; what it imports of the job is read later."""
@@ -190,6 +193,9 @@ class _Gathered:
         self._keras |= names.keras
         self._legacy_keras |= names.legacy_keras
         self._own_cluster |= names.own_cluster
+        assigns, reads = names.assigns, names.reads
+        if assigns is not None and (reads is None or assigns < reads):
+            self._tf_config = self._tf_config or Named(contract.TF_CONFIG, file, assigns)
 
     def facts(self, code: str) -> Facts:
         strategy = judge(frozenset(self._strategies))
@@ -201,6 +207,7 @@ class _Gathered:
             named=_first(self._strategies, [*meant, ESTIMATOR] if strategy else []),
             cluster=_first(self._cluster, [*STRATEGIES, *self._cluster]),
             own_cluster=self._own_cluster,
+            tf_config=self._tf_config,
             evaluator=_first(self._evaluator, list(self._evaluator)),
             keras_fit=self._fit if self._keras else None,
             legacy_keras=self._legacy_keras,

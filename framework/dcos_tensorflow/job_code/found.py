@@ -10,9 +10,13 @@ from dcos_tensorflow.records import dataclass
 
 @dataclass(frozen=True)
 class Found:
-    """How the job is started: one of the contracts of ``core.contract``, never ``auto``."""
+    """How the job is started: one of the contracts of ``core.contract``, never ``auto``.
+
+    ``guess`` is a sentence where the code leaves that open, with the option that decides it.
+    """
 
     contract: str
     python_path: Tuple[str, ...]
     module: Optional[Module] = None
     command: str = ""
+    guess: str = ""

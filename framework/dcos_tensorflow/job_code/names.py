@@ -104,7 +104,8 @@ class Names:
 
     ``hides``: by what more may go on than can be read. ``variables``: of the environment, those
     that may be set for one role and not for another. ``own_cluster``: the code makes a cluster, or
-    changes the one that it is told. ``paths``: texts that may be one.
+    changes the one that it is told. ``assigns`` and ``reads`` are the lines where it first assigns
+    TF_CONFIG, and asks for it. ``paths``: texts that may be one.
     """
 
     strategies: Dict[str, int] = field(default_factory=dict)
@@ -116,6 +117,8 @@ class Names:
     keras: bool = False
     legacy_keras: bool = False
     own_cluster: bool = False
+    assigns: Optional[int] = None
+    reads: Optional[int] = None
     paths: Dict[str, int] = field(default_factory=dict)
     #: By which parameters reach the code: JOB_CONTEXT, variables of parameters, arguments.
     parameters: Dict[str, int] = field(default_factory=dict)
@@ -134,6 +137,8 @@ def names_in_text(text: str) -> Names:
     """Return what a text names that a shell fills variables into."""
     reader = _Reader()
     reader.text(text, 0)
+    if re.search(rf"\b{contract.TF_CONFIG}=", text):
+        reader.assigned(0)
     for variable in re.findall(r"\$\{?([A-Za-z_]\w*)", text):
         reader.variable(variable, 0)
     return reader.names
@@ -180,9 +185,9 @@ class _Reader(ast.NodeVisitor):
         if key is not None and _is_environment(node.value):
             self.text(key, node.lineno)
             if not isinstance(node.ctx, ast.Store):
-                self.variable(key, node.lineno)
+                self.variable(key, node.lineno, asked=isinstance(node.ctx, ast.Load))
             elif key == contract.TF_CONFIG:
-                self.names.own_cluster = True
+                self.assigned(node.lineno)
         else:
             self.generic_visit(node)
 
@@ -204,6 +209,10 @@ class _Reader(ast.NodeVisitor):
             return
         for option, kind in options_in(node):
             self.names.options.setdefault(option, kind)
+        if isinstance(function, ast.Attribute) and function.attr == "putenv":
+            assigned = [_text_of(name) for name in node.args[:1]]
+            if assigned == [contract.TF_CONFIG]:
+                self.assigned(node.lineno)
         if isinstance(function, ast.Attribute) and function.attr == "fit":
             self._fit(node, function)
         if isinstance(function, ast.Name) and function.id == "getattr":
@@ -241,8 +250,17 @@ class _Reader(ast.NodeVisitor):
         if _PATH.fullmatch(text) and len(self.names.paths) < _MOST_PATHS:
             _add(self.names.paths, text, line)
 
-    def variable(self, name: str, line: int) -> None:
+    def assigned(self, line: int) -> None:
+        """Note that the code makes a TF_CONFIG of its own."""
+        self.names.own_cluster = True
+        if self.names.assigns is None:
+            self.names.assigns = line
+
+    def variable(self, name: str, line: int, *, asked: bool = True) -> None:
+        """Note a variable that the code asks for, or removes."""
         self.text(name, line)
+        if name == contract.TF_CONFIG and asked and self.names.reads is None:
+            self.names.reads = line
         if name not in _TELLING and name not in _ALIKE:
             _add(self.names.variables, name, line)
 
@@ -252,6 +270,10 @@ class _Reader(ast.NodeVisitor):
         if isinstance(function, ast.Attribute) and _is_environment(function.value):
             if function.attr == "update":
                 wanted = node.args
+                keys = [keyword.arg for keyword in node.keywords]
+                keys += [_text_of(k) for a in wanted for k in getattr(a, "keys", None) or ()]
+                if contract.TF_CONFIG in keys:
+                    self.assigned(node.lineno)
             elif function.attr in ("get", "pop", "setdefault") and node.args:
                 wanted = node.args[1:]
             else:
@@ -264,7 +286,7 @@ class _Reader(ast.NodeVisitor):
             key = _text_of(node.args[0])
             if key is None:
                 return False
-            self.variable(key, node.lineno)
+            self.variable(key, node.lineno, asked=getattr(function, "attr", "") != "pop")
         for part in (*wanted, *(k.value for k in node.keywords)):
             self.visit(part)
         return True

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
+from dcos_tensorflow.core import contract, job_parameters
 from dcos_tensorflow.core.cluster import kernel_limits
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.spec.service_spec import (
@@ -18,7 +20,7 @@ from dcos_tensorflow.options.errors import Finding, OptionProblem
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.sections.capacity import capacity_findings
 from dcos_tensorflow.options.sections.containers import container_findings
-from dcos_tensorflow.options.sections.environment import environment_findings
+from dcos_tensorflow.options.sections.environment import RESERVED_VARIABLES, environment_findings
 from dcos_tensorflow.options.sections.images import tensorflow_image
 from dcos_tensorflow.options.sections.role_models import (
     GpuWorker,
@@ -30,6 +32,14 @@ from dcos_tensorflow.options.sections.role_models import (
 from dcos_tensorflow.options.sections.section import ROLE_GROUPS
 from dcos_tensorflow.options.sections.storage import storage_findings
 from dcos_tensorflow.options.sections.workloads import shapes, workload_findings
+
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
+#: What tasks and shards find beside the variables that no option may set (docs/job-contract.md).
+_FOUND = (
+    *(contract.PS_HOSTS, contract.WORKER_HOSTS, contract.JOB_NAME, contract.TASK_INDEX),
+    *(contract.SHARD_INPUTS, contract.SHARD_OUTPUT, "SHARD_INDEX", "SHARD_BEGIN", "SHARD_END"),
+    *("MESOS_SANDBOX", contract.SM_MODEL_DIR, contract.SM_OUTPUT_DATA_DIR),
+)
 
 
 def problems(
@@ -196,6 +206,7 @@ def _job(options: Options) -> Iterator[Finding]:
             "none; the arguments of a command stand in it",
             ("service.job_args", name, command),
         )
+    yield from _unread_variables(options)
     if service.tf1_compat and service.job_cmd and not service.job_name:
         yield Finding(
             "service.tf1_compat",
@@ -203,6 +214,20 @@ def _job(options: Options) -> Iterator[Finding]:
             "false",
             ("service.tf1_compat", name, command),
         )
+
+
+def _unread_variables(options: Options) -> Iterator[Finding]:
+    """Yield variables in arguments that are meant for a shell."""
+    service = options.service
+    known = {*service.env, *RESERVED_VARIABLES, *_FOUND}
+    for name in dict.fromkeys(n for each in service.job_args for n in _VARIABLE.findall(each)):
+        if name in known or name.startswith(job_parameters.PREFIX):
+            yield Finding(
+                "service.job_args",
+                f"no shell reads the arguments: the code would get ${name} as it stands here",
+                f'os.environ["{name}"] in the code, or service.job_cmd, which a shell reads',
+                ("service.job_args",),
+            )
 
 
 def _evaluator(options: Options) -> Iterator[Finding]:

@@ -204,11 +204,13 @@ class Runner:
         kind, facts = self._found.contract, read_facts(self._found, self._sandbox)
         tasks = tasks_of(self._spec, self._inherited)
         agreement.check(kind, facts, tasks)
-        for doubt in agreement.doubts(kind, facts, tasks):
-            self.log(doubt)
+        guess = [self._found.guess] if self._found.guess else []
+        for told in (*guess, *agreement.doubts(kind, facts, tasks)):
+            self.log(told)
         has_servers = bool(tasks.chiefs and tasks.servers)
         self._strategy = job_strategy(self._found, facts, has_servers=has_servers)
         self._starts.parse(facts.options)
+        self._starts.tf_config_at = facts.tf_config.place if facts.tf_config else ""
         coordinated = self._strategy == PARAMETER_SERVER and has_servers
         if coordinated and self._spec.role in contract.WORKER_ROLES:
             # It serves: where only the code tells the strategy, the scheduler could not say so.

@@ -46,6 +46,41 @@ def test_the_result_is_read_from_the_last_lines_of_the_deciding_task():
     assert "test accuracy  0.96" in text(succeeded(), tail)
 
 
+NOTE = "It told no step and left nothing: look whether the code that trains is called."
+
+
+def lasted(seconds, **changes):
+    job = {"verdict": SUCCESS, "started_at": NOW, "finished_at": NOW + seconds}
+    return a_state(JobPhase.DONE, gang(TaskState.FINISHED), job=job, **changes)
+
+
+@pytest.mark.parametrize("contract", ["script", "function"])
+@pytest.mark.parametrize("seconds", [1, 61, 7200])
+def test_a_job_that_told_and_left_nothing_is_noted_however_long_it_took(contract, seconds):
+    snapshot = snapshot_of(lasted(seconds))
+    assert NOTE in ending.lines(ending.document(snapshot, {}, contract=contract))
+
+
+def test_a_command_that_tells_and_leaves_nothing_is_not_noted():
+    snapshot = snapshot_of(lasted(7200))
+    assert NOTE not in ending.lines(ending.document(snapshot, {}, contract="command"))
+
+
+def test_a_tensorboard_beside_the_job_does_not_hide_that_it_told_nothing():
+    state = lasted(61)
+    reports = {r.task_id: {"contract": "script"} for r in state.tasks.values()}
+    reports[next(iter(reports))] = {"contract": "tensorboard"}
+    snapshot = snapshot_of(
+        a_state(
+            JobPhase.DONE,
+            state.tasks.values(),
+            job={"verdict": SUCCESS, "started_at": NOW, "finished_at": NOW + 61},
+            reports=reports,
+        )
+    )
+    assert NOTE in ending.lines(ending.document(snapshot, {}, contract="script"))
+
+
 def test_output_that_cannot_be_read_does_not_change_the_verdict():
     def tail(agent_id, task_id, file):
         raise OSError("no answer")

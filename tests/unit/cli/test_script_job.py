@@ -142,6 +142,7 @@ def test_a_service_is_called_as_dns_can_carry(name: str, service: str) -> None:
     ("name", "told"),
     [
         ("nb.ipynb", "nb.ipynb is a notebook, and tasks run scripts."),
+        ("tfjob.yaml", "tfjob.yaml is YAML, and options are JSON. docs/migration.md shows"),
         ("run.sh", '{"service": {"job_url": ".", "job_cmd": "sh run.sh"}}'),
         ("trian.py", "There is no file {0}/trian.py; did you mean {0}/train.py?"),
         ("train", "There is no file {0}/train; a module is named by its file: {0}/train.py"),
@@ -152,7 +153,7 @@ def test_a_service_is_called_as_dns_can_carry(name: str, service: str) -> None:
 )
 def test_what_is_no_script_is_refused_with_what_to_type(script: Path, name: str, told: str) -> None:
     path = script.parent / name
-    if name in ("nb.ipynb", "run.sh", "my train.py"):
+    if name in ("nb.ipynb", "tfjob.yaml", "run.sh", "my train.py"):
         path.write_text("{}")
     assert told.replace("{0}", str(script.parent)) in refusal(path)
 

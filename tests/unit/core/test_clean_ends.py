@@ -209,6 +209,7 @@ def test_an_end_with_0_that_others_fail_of_is_the_cause_and_costs_a_retry():
     assert incident.collateral == ("chief-0",)
     assert "worker-0 ended with exit code 0 while chief-0 still needed it" in incident.summary
     assert "directory to be thrown away" in incident.summary
+    assert "give each the same number of batches" in incident.summary
     assert "(retry 1 of 3)" in scheduler.state.job.why
 
 

@@ -168,3 +168,27 @@ def test_a_strategy_in_a_function_is_refused_where_its_server_would_be_a_second_
     assert refused.startswith("main(server, log_dir, context) of job.py is called with a server")
     assert "service.job_contract to script" in refused
     assert judged(function, workers=1) == ("", "")
+
+
+@pytest.mark.parametrize("tasks", [{"workers": 1}, {"workers": 2}])
+def test_code_that_assigns_tf_config_is_doubted_where_it_does_so(judged, tasks):
+    source = f"import os\nos.environ['TF_CONFIG'] = '{{}}'\n{MIRRORED}"
+    refused, doubted = judged(source, **tasks)
+    assert refused == ""
+    assert doubted.startswith("job.py:2 assigns TF_CONFIG in place of the one that each task finds")
+    assert "leave TF_CONFIG as you find it" in doubted
+
+
+ESTIMATOR = "import tensorflow as tf\ntf.estimator.train_and_evaluate(e, t, v)"
+
+
+@pytest.mark.parametrize("tasks", [{"servers": 1, "workers": 2}, {"workers": 2}])
+def test_an_estimator_without_a_chief_is_refused_with_the_remedy(judged, tasks):
+    refused, _ = judged(ESTIMATOR, **tasks)
+    assert refused.startswith("train_and_evaluate (job.py:2) needs a chief")
+    assert 'set "chief": {"count": 1} and "worker": {"count": 1}' in refused
+
+
+@pytest.mark.parametrize("tasks", [{"servers": 1, "chiefs": 1, "workers": 2}, {"workers": 1}])
+def test_an_estimator_with_a_chief_or_alone_is_taken(judged, tasks):
+    assert judged(ESTIMATOR, **tasks) == ("", "")

@@ -449,3 +449,39 @@ def test_modules_of_pythons_own_are_known_to_an_older_one_too(facts_of, monkeypa
 def test_code_that_nests_too_deep_makes_nothing_sure(facts_of):
     files = {"deep.py": "x = " + "-" * 20_000 + "1"}
     assert facts_of("import deep", files).hidden == "deep.py cannot be read as Python"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os\nos.environ['TF_CONFIG'] = '{}'",
+        "import os\nos.environ.update(TF_CONFIG='{}')",
+        "import os\nos.environ.update({'TF_CONFIG': '{}'})",
+        "import os\nos.putenv('TF_CONFIG', '{}')",
+        "import os\nos.environ.pop('TF_CONFIG', None)\nos.environ['TF_CONFIG'] = '{}'",
+        "import os\ndel os.environ['TF_CONFIG']\nos.environ['TF_CONFIG'] = '{}'",
+        "import os\nos.environ['TF_CONFIG'] = '{}'\nprint(os.environ['TF_CONFIG'])",
+    ],
+)
+def test_code_that_assigns_tf_config_without_having_asked_for_it_is_told(facts_of, source):
+    assert facts_of(source).tf_config.place.startswith("job.py:")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os\nif 'TF_CONFIG' not in os.environ:\n    os.environ['TF_CONFIG'] = '{}'",
+        "import os\nif not os.environ.get('TF_CONFIG'): os.environ['TF_CONFIG'] = '{}'",
+        "import os\nos.environ.setdefault('TF_CONFIG', '{}')",
+        "import os\nc = os.environ['TF_CONFIG']\nos.environ['TF_CONFIG'] = c.replace('a', 'b')",
+        "import os\nos.environ.update(SEED='1')",
+        "print('TF_CONFIG')",
+    ],
+)
+def test_code_that_looks_at_the_tf_config_that_it_finds_may_change_it(facts_of, source):
+    assert facts_of(source).tf_config is None
+
+
+def test_a_command_that_assigns_tf_config_is_told(facts_of):
+    command = "export TF_CONFIG='{}'; python job.py"
+    assert facts_of("", command=command).tf_config.place == "service.job_cmd"

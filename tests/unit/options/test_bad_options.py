@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -30,6 +30,12 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "the short name of a group": (
         {"ps": {"count": 2}},
         "ps: unknown option; did you mean parameter_server?",
+    ),
+    "a variable in arguments that no shell reads": (
+        {"service": {"job_args": ["--lr", "${PARAM_LR}"]}},
+        "service.job_args: no shell reads the arguments: the code would get $PARAM_LR as it stands"
+        ' here (given: ["--lr", "${PARAM_LR}"]; allowed: os.environ["PARAM_LR"] in the code, or'
+        " service.job_cmd, which a shell reads)",
     ),
     "an option of another group": (
         {"service": {"addressing": "dns"}},
@@ -502,6 +508,14 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         "worker.rlimits.1: RLIMIT_CORE is that of worker.rlimits.0 too (allowed: each name once)",
     ),
 }
+
+
+def test_a_dollar_that_names_no_variable_of_a_task_is_a_legal_argument(
+    runnable: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> None:
+    arguments = ["--pattern", "^a$", "$5", "$PRICE"]
+    found = load(runnable({"service": {"job_args": arguments}}))
+    assert list(found.service.job_args) == arguments
 
 
 @pytest.mark.parametrize("rule", RULES)

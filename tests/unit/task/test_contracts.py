@@ -64,6 +64,87 @@ def test_a_main_that_takes_shard_and_context_by_name_is_called_with_shards(
     assert find_contract(Job(name="job"), sandbox(job=source)).contract == contract
 
 
+THREE = "def main(data_dir, model_dir, epochs):\n    pass\n"
+GUARD = 'if __name__ == "__main__":\n    '
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        THREE + GUARD + 'main("/tmp", ".", 3)',
+        THREE + "main(1, 2, 3)",
+        THREE + GUARD + "import sys; sys.exit(main(*sys.argv[1:4]))",
+        THREE + GUARD + "import fire; fire.Fire(main)",
+        THREE + GUARD + "import fire; fire.Fire()",
+        THREE + GUARD + "from absl import app; app.run(main)",
+        THREE + GUARD + "tf.compat.v1.app.run()",
+        THREE + GUARD + "typer.run(function=main)",
+        "def cli():\n    run()\ndef run():\n    main(1, 2, 3)\n" + THREE + GUARD + "cli()",
+        "def cli():\n    return cli() or main(1, 2, 3)\n" + THREE + "with x:\n    cli()",
+        "main = lambda a, b, c: 0\nmain(1, 2, 3)",
+        "@click.command()\n@click.option('--lr')\n" + THREE + GUARD + "main()",
+        "@hydra.main(config_path='conf')\ndef main(cfg, a=1, b=2): pass",
+        "def main(args=None, config=None, logger=None): pass",
+        "from other import main\n" + GUARD + "main(1, 2, 3)",
+    ],
+)
+def test_a_file_that_shows_its_own_use_of_main_is_a_script(sandbox, source):
+    found = find_contract(Job(name="job"), sandbox(job=source, other=THREE))
+    assert found.contract == "script"
+    assert "service.job_contract function changes that" in found.guess
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        THREE,
+        "def helper():\n    main(1, 2, 3)\n" + THREE,
+        "class Trainer:\n    def run(self): main(1, 2, 3)\n" + THREE,
+        THREE + GUARD + "print('call me with a server')",
+    ],
+)
+def test_a_main_of_three_that_the_file_does_not_call_is_called_and_the_guess_is_told(
+    sandbox, source
+):
+    found = find_contract(Job(name="job"), sandbox(job=source))
+    assert found.contract == "function"
+    assert found.guess == (
+        "job.py is called with a server, as main(server, log_dir, context), because its main takes"
+        " three arguments; service.job_contract script changes that."
+    )
+
+
+@pytest.mark.parametrize("more", ["", GUARD + "main(local(), '/tmp', {})"])
+def test_a_main_with_the_names_of_the_contract_is_no_guess(sandbox, more):
+    found = find_contract(Job(name="job"), sandbox(job=MAIN + more))
+    assert (found.contract, found.guess) == ("function", "")
+
+
+def test_a_decorated_main_with_the_names_of_the_contract_is_called_with_a_server(sandbox):
+    assert find_contract(Job(name="job"), sandbox(job="@traced\n" + MAIN)).contract == "function"
+
+
+def test_the_line_of_the_guess_names_the_place_of_the_call(sandbox):
+    found = find_contract(Job(name="job"), sandbox(job=THREE + GUARD + "main(1, 2, 3)"))
+    assert found.guess == (
+        "job.py is run as a script, because it calls its own main (line 4);"
+        " service.job_contract function changes that."
+    )
+
+
+def test_the_option_decides_about_a_file_that_calls_its_own_main(sandbox):
+    job = Job(name="job", contract="function")
+    found = find_contract(job, sandbox(job=THREE + GUARD + "main(1, 2, 3)"))
+    assert (found.contract, found.guess) == ("function", "")
+
+
+def test_a_package_with_a_program_of_its_own_is_a_script(sandbox):
+    root = Path(sandbox(pack__placeholder=""))
+    (root / "pack" / "__init__.py").write_text(THREE)
+    (root / "pack" / "__main__.py").write_text("from pack import main\nmain(1, 2, 3)\n")
+    assert find_contract(Job(name="pack"), str(root)).contract == "script"
+
+
 def test_a_function_that_is_asked_for_may_take_shards(sandbox):
     job = Job(name="job", contract="function")
     root = sandbox(job="def main(shard, context): pass")

@@ -188,3 +188,21 @@ def test_lists_that_are_too_long_for_a_process_are_left_out_and_the_log_says_so(
     found, notes = lists(cluster=served(workers=hosts), room=room)
     assert found == [None] * 4
     assert "too long" in notes[0]
+
+
+def test_a_script_for_sagemaker_finds_its_places_and_hyperparameters():
+    context = '{"epochs": 3}'
+    inherited = {"INPUT_TRAIN": "input/train", "INPUT_SIZE": "28"}
+    environment, _ = build(spec(job=Job(name="job", context=context)), inherited)
+    found = {name: value for name, value in environment.items() if name.startswith("SM_")}
+    assert found == {
+        "SM_MODEL_DIR": environment["OUTPUT_DIR"],
+        "SM_OUTPUT_DATA_DIR": environment["OUTPUT_DIR"],
+        "SM_HPS": context,
+        "SM_CHANNEL_TRAIN": "/sandbox/input/train",
+    }
+
+
+def test_a_place_for_the_model_that_the_user_has_set_stays():
+    environment, _ = build(inherited={"SM_MODEL_DIR": "/models"})
+    assert environment["SM_MODEL_DIR"] == "/models"

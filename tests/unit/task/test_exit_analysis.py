@@ -1,5 +1,7 @@
 """What the end of a process meant. The texts are those that TensorFlow prints."""
 
+from __future__ import annotations
+
 import pytest
 
 from dcos_tensorflow.task.exits.exit_analysis import Ending, OwnError, Verdict, analyse
@@ -56,6 +58,38 @@ def test_what_the_code_asks_of_its_machine_is_told_with_what_to_do(line, hint):
     report = verdict(1, *TRACEBACK, line)
     assert "(job.py, line 3)" in report.summary
     assert hint in report.hint
+
+
+NO_SERVER = "tensorflow.python.framework.errors_impl.UnknownError: Could not start gRPC server"
+#: As TensorFlow 2.21 prints it; 2.15 names no port.
+NO_PORT = (
+    "E0000 00:00:1795773587.695753   25188 add_port.cc:83] Failed to add port to server: No address"
+    " added out of total 1 resolved for '0.0.0.0:{}'"
+)
+
+
+def test_a_port_that_is_taken_and_none_of_the_tasks_is_the_codes_own_error():
+    report = verdict(1, NO_PORT.format(12345), *TRACEBACK, NO_SERVER, grpc_port=31000)
+    assert (report.exit_code, report.exit_class) == (1, ExitClass.USER_ERROR)
+    assert "port 12345, which is taken on this machine and is not the task's own, 31000" in (
+        report.summary
+    )
+    assert report.hint == "leave TF_CONFIG as you find it: it has the task's own port"
+    assert report.error.line == 3
+
+
+def test_a_port_that_no_line_names_is_not_the_tasks_where_the_code_assigns_tf_config():
+    report = verdict(1, *TRACEBACK, NO_SERVER, grpc_port=31000, tf_config_at="job.py:2")
+    assert report.exit_class is ExitClass.USER_ERROR
+    assert "on a port, which is taken" in report.summary
+    assert report.summary.endswith("the task's own, 31000: job.py:2 assigns TF_CONFIG")
+
+
+@pytest.mark.parametrize("tf_config_at", ["", "job.py:2"])
+def test_the_tasks_own_port_that_is_taken_is_no_error_of_the_code(tf_config_at):
+    lines = (NO_PORT.format(31000), *TRACEBACK, NO_SERVER)
+    report = verdict(1, *lines, grpc_port=31000, tf_config_at=tf_config_at)
+    assert (report.exit_code, report.exit_class) == (75, ExitClass.PORT_TAKEN)
 
 
 def test_a_port_that_is_taken_has_its_own_exit_code():
@@ -223,6 +257,55 @@ def test_what_is_not_the_codes_own_is_not_told_as_an_error_of_it(code, line):
     assert verdict(code, *TRACEBACK, line).error is None
 
 
+UNRESOLVED = (
+    "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>"
+)
+CAUSED = "The above exception was the direct cause of the following exception:"
+HANDLED = "During handling of the above exception, another exception occurred:"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [
+            "Exception: URL fetch failure on https://data.example/mnist.npz: None -- [Errno -3]"
+            " Temporary failure in name resolution"
+        ],
+        ["Exception: URL fetch failure on https://data.example/mnist.npz: 503 -- Unavailable"],
+        ["urllib.error.HTTPError: HTTP Error 503: Service Unavailable"],
+        ["urllib.error.ContentTooShortError: <urlopen error retrieval incomplete: got 5>"],
+        ["http.client.RemoteDisconnected: Remote end closed connection without response"],
+        ["OSError: [Errno 101] Network is unreachable"],
+        ["requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://x"],
+        ["OSError: We couldn't connect to 'https://hub.example' to load this file"],
+        ["tensorflow_datasets.DownloadError: Failed to get url https://x. HTTP code: 502."],
+        [UNRESOLVED, "", CAUSED, "", *TRACEBACK, "RuntimeError: no data"],
+    ],
+)
+def test_a_download_that_may_pass_is_no_error_of_the_code_whatever_its_exception(lines):
+    report = verdict(1, *TRACEBACK, *lines)
+    assert (report.exit_class, report.error) == (ExitClass.USER_ERROR, None)
+    assert report.hint.startswith("that may pass")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Exception: URL fetch failure on https://data.example/mnist.npz: 404 -- Not Found"],
+        [
+            "Exception: URL fetch failure on https://data.example/mnist.npz: None -- [SSL:"
+            " CERTIFICATE_VERIFY_FAILED] certificate verify failed"
+        ],
+        ["tarfile.ReadError: not a gzip file"],
+        [UNRESOLVED, "", HANDLED, "", *TRACEBACK, "KeyError: 'fallback'"],
+    ],
+)
+def test_a_download_that_fails_each_time_is_the_codes_own_error(lines):
+    report = verdict(1, *TRACEBACK, *lines)
+    assert report.error is not None
+    assert report.hint == ""
+
+
 def test_an_error_on_import_is_told_with_the_module():
     report = verdict(1, "task-runner: importing digits failed", *TRACEBACK, "NameError: no x")
     assert report.summary == "digits cannot be imported: NameError: no x (job.py, line 3)"
@@ -370,3 +453,21 @@ def test_arguments_that_a_script_refuses_are_an_error_of_its_own(code, lines, to
 )
 def test_an_error_that_is_printed_without_usage_is_no_refusal_of_arguments(code, lines):
     assert analyse(Ending(code), lines).error is None
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        (
+            'ValueError: If "cluster" is set in TF_CONFIG, it must have one "chief" node.',
+            'set "chief": {"count": 1}, which trains as a worker does, and one worker fewer',
+        ),
+        (
+            "AttributeError: module 'tensorflow' has no attribute 'estimator'",
+            "set service.tensorflow_version to 2.15.1",
+        ),
+    ],
+)
+def test_an_estimator_that_cannot_run_is_told_with_what_it_needs(line, hint):
+    report = verdict(1, *TRACEBACK, line)
+    assert (report.exit_class, report.hint) == (ExitClass.JOB_UNUSABLE, hint)

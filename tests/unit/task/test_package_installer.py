@@ -35,6 +35,7 @@ error: Failed to fetch: `https://index.example/simple/pandas/`
   Caused by: error sending request for url (https://index.example/simple/pandas/)
   Caused by: client error (Connect)
   Caused by: dns error: failed to lookup address information"""
+RATE_LIMITED = "ERROR: 429 Client Error: Too Many Requests for url: https://index.example/pandas/"
 FULL = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
 
 
@@ -43,6 +44,7 @@ FULL = "ERROR: Could not install packages due to an OSError: [Errno 28] No space
     [
         (OFFLINE, True, "the package index does not answer"),
         (OF_UV_OFFLINE, True, "the package index does not answer: Failed to fetch"),
+        (RATE_LIMITED, True, "the package index does not answer: 429 Client Error"),
         (FULL, True, "there is no space left for it"),
         (NO_VERSION, False, "cannot be installed: No matching distribution found for pandas==99"),
         (CONFLICT, False, "The user requested numpy==2.0, tensorflow 2.15.1 depends on numpy<2.0"),

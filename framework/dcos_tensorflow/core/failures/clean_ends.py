@@ -101,7 +101,8 @@ def told(record: TaskRecord, effect: TaskRecord) -> str:
     else:
         mended = (
             "all members have to take part in what takes all of them (each step, model.save, "
-            "evaluate) and end together: where one saves, let the others save into a directory to "
+            "evaluate) and end together: give each the same number of batches (repeat() with "
+            "steps_per_epoch, or take()); where one saves, let the others save into a directory to "
             "be thrown away"
         )
     return (

@@ -116,6 +116,13 @@ def step_of(report: Report) -> int | None:
     return _step_in(report.get("progress"))
 
 
+def told_of(report: Report) -> tuple[int | None, float | None]:
+    """Return the step that a runner has read last, and when it read anything, in unix seconds."""
+    progress = report.get("progress")
+    at = progress.get("at") if isinstance(progress, Mapping) else None
+    return step_of(report), float(at) if isinstance(at, int | float) and 0 <= at < _NEVER else None
+
+
 def checkpoint_step_of(report: Report) -> int | None:
     """Return the step of the checkpoint that a task would restore; None when there is none."""
     return _step_in(report.get("checkpoint"))

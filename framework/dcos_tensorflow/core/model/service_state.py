@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dcos_tensorflow.core.model.agents import SilentAgents
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
+from dcos_tensorflow.core.model.evaluation import Evaluation
 from dcos_tensorflow.core.model.gang import MAIN, Gang
 from dcos_tensorflow.core.model.job import JobPhase, JobState
 from dcos_tensorflow.core.model.machine_records import CapacityRecords
@@ -176,6 +177,8 @@ class Told:
 
     #: Task id -> the newest report of its runner.
     reports: Mapping[str, Report] = field(default_factory=dict)
+    #: Task id -> how long that evaluator needs for a checkpoint.
+    evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
     #: Task id -> what was read of its end.
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     #: Task id -> until when its evidence is waited for.

@@ -29,6 +29,7 @@ from dcos_tensorflow.records import dataclass
 _SUFFIX = ".py"
 #: What people call the script of a job; looked for where a folder is named.
 _LIKELY = ("train.py", "main.py")
+_YAML = (".yaml", ".yml")
 _SHELL = (".sh", ".bash")
 
 
@@ -234,6 +235,11 @@ def _check_options_file(path: Path) -> None:
         raise UsageError(
             f"{path} is no Python. A command line is run by an options file beside it:"
             f' {{"service": {{"job_url": ".", "job_cmd": "sh {path.name}"}}}}'
+        )
+    if path.suffix in _YAML and path.is_file():
+        raise UsageError(
+            f"{path} is YAML, and options are JSON. docs/migration.md shows the options of a TFJob,"
+            " field by field; dcos-tensorflow init writes a first options file."
         )
     if path.is_dir():
         raise UsageError(f"{path} is a folder. {_in_folder(path)}")

@@ -56,7 +56,8 @@ def look(spec: ServiceSpec, source: Path | None) -> SeenCode:
         except JobUnusable as error:
             text = f"{error}; {error.hint}" if error.hint else str(error)
             raise UsageError(sentence(f"the job in {source} cannot run: {text}")) from error
-    told = agreement.doubts(found.contract, facts, tasks)
+    guess = (found.guess,) if found.guess else ()
+    told = (*guess, *agreement.doubts(found.contract, facts, tasks))
     told += tuple(parameter_notes(spec, found.contract, facts))
     strategy = job_strategy(found, facts, has_servers=bool(tasks.chiefs and tasks.servers))
     return SeenCode(found.contract, strategy, facts, told, named)

@@ -263,7 +263,8 @@ class Service(Section):
     outcome_grace_seconds: Seconds = Field(
         10.0,
         title="Outcome grace (seconds)",
-        description="How long the other tasks may go on by themselves after the job's end.",
+        description="How long the other tasks may go on by themselves after the job's end. An "
+        "evaluator that is at work has the time that its evaluations took, where that is longer.",
     )
     kill_grace_seconds: Seconds = Field(
         10.0,

@@ -14,9 +14,22 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.exits.exit_class import ExitClass
-from dcos_tensorflow.task.exits.known_failures import Rule, first_match
+from dcos_tensorflow.task.exits.known_failures import (
+    PORT_IS_TAKEN,
+    Rule,
+    first_match,
+    listened_port,
+)
+from dcos_tensorflow.task.exits.passing_errors import is_of_another, is_passing
 from dcos_tensorflow.task.output.left_files import LeftFiles
-from dcos_tensorflow.task.output.tracebacks import MAX_ERROR, Raised, failure_of, header_of, raised
+from dcos_tensorflow.task.output.tracebacks import (
+    MAX_ERROR,
+    Raised,
+    causes_of,
+    failure_of,
+    header_of,
+    raised,
+)
 
 #: How many lines the report carries; more are looked at, because tracebacks are long.
 REPORTED_LINES = 40
@@ -44,7 +57,8 @@ class Ending:
     watchdog killed it. ``out_of_memory`` says that the kernel has killed for want of memory while
     it ran. ``contract`` is the one it ran by, empty when it never ran. ``step`` is the newest that
     it has told. ``sandbox`` is where it ran, ``python`` the one that ran it, and ``tensorflow`` the
-    version that is installed there, empty where none is known.
+    version that is installed there, empty where none is known. ``tf_config_at`` is where the code
+    assigns TF_CONFIG, empty where it leaves it as it is.
     """
 
     return_code: int
@@ -57,6 +71,7 @@ class Ending:
     sandbox: str = ""
     python: str = ""
     tensorflow: str = ""
+    tf_config_at: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,12 +126,11 @@ class ExitReport:
         }
 
 
-#: Exceptions that point to another process: a peer, a server. The code cannot help them,
-#: so that meeting one again says nothing of the code.
-_OF_OTHERS = re.compile(
-    r"[Cc]onnect|[Tt]imeout|^(?:URLError|gaierror|BrokenPipeError|AbortedError|CancelledError"
-    r"|DeadlineExceededError|Unavailable\w*)$"
+_MAY_PASS = (
+    "that may pass, and is no error of the code; where the tasks' machines have no network, bring"
+    " what is downloaded with the job (data, service.job_uris)"
 )
+_LEAVE_TF_CONFIG = "leave TF_CONFIG as you find it: it has the task's own port"
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 _REMOTE = re.compile(r"remote target /job:(\w+)/replica:\d+/task:(\d+)")
 #: What a parser of arguments says last; absl says what is wrong in the next line.
@@ -146,7 +160,10 @@ def analyse(ending: Ending, lines: Sequence[str]) -> ExitReport:
     else:
         failure = failure_of(lines)
         found = None if code in _KILLED else first_match(failure, lines)
-        if found is not None:
+        other_port = _other_port(ending, lines) if found and found[0] is PORT_IS_TAKEN else ""
+        if other_port:
+            exit_class, summary, hint = ExitClass.USER_ERROR, other_port, _LEAVE_TF_CONFIG
+        elif found is not None:
             rule, match = found
             exit_class, exit_code = _class_of(rule, known, exit_code)
             values = _values(ending, failure, rule, match, known)
@@ -168,6 +185,22 @@ def _class_of(rule: Rule, known: Optional[Raised], exit_code: int) -> Tuple[Exit
     if rule.permanent and (known is None or re.search(rule.pattern, known.error)):
         return ExitClass.JOB_UNUSABLE, contract.EXIT_JOB_UNUSABLE
     return rule.exit_class, exit_code if rule.exit_code is None else rule.exit_code
+
+
+def _other_port(ending: Ending, lines: Sequence[str]) -> str:
+    """Return what is told of a taken port that is none of the task's; empty for the task's own.
+
+    Another port for the task would not mend that: the code has chosen the one that is taken.
+    """
+    port, own = listened_port(lines), ending.grpc_port
+    if port == own != 0 or not (ending.tf_config_at or (port and own)):
+        return ""
+    listened = f"port {port}" if port else "a port"
+    why = f"{ending.tf_config_at} assigns TF_CONFIG" if ending.tf_config_at else "the code chose it"
+    return (
+        f"TensorFlow could not listen on {listened}, which is taken on this machine and is not the"
+        f" task's own{f', {own}' if own else ''}: {why}"
+    )
 
 
 def _values(
@@ -193,6 +226,14 @@ def _values(
     }
 
 
+def _may_pass(known: Raised, lines: Sequence[str]) -> bool:
+    """Say whether an exception tells of something not reached: itself, or what it was raised from.
+
+    One that was met while another was handled may have been passed.
+    """
+    return any(map(is_passing, (known.error, *causes_of(lines))))
+
+
 def _own_error(ending: Ending, known: Optional[Raised], lines: Sequence[str]) -> Optional[OwnError]:
     """Return the exception as data; None for one that tells of others, or did not end the process.
 
@@ -203,7 +244,7 @@ def _own_error(ending: Ending, known: Optional[Raised], lines: Sequence[str]) ->
         return OwnError("SystemExit", "", 0, ending.step)
     if known is None or ending.return_code != 1 or not known.exception:
         return None
-    if _OF_OTHERS.search(known.exception.rpartition(".")[2]):
+    if is_of_another(known.exception) or _may_pass(known, lines):
         return None
     return OwnError(known.exception[:200], known.file, known.line, ending.step)
 
@@ -327,7 +368,7 @@ def _unknown_failure(
             "the command must exist in the sandbox or in the task's image",
         )
     if known:
-        return ExitClass.USER_ERROR, known.told, ""
+        return ExitClass.USER_ERROR, known.told, _MAY_PASS if _may_pass(known, lines) else ""
     said = next((line.strip() for line in reversed(lines) if line.strip()), "")
     last = f'; the last that it said: "{said[:MAX_SAID]}"' if said else ""
     return ExitClass.USER_ERROR, f"The process ended with exit code {code} by itself{last}", ""

@@ -40,15 +40,17 @@ class Rule:
 _IN_THE_PYTHON = "in the Python that runs the task, {python}"
 _LEGACY = f"install {{tf_keras}} {_IN_THE_PYTHON} and set service.legacy_keras"
 
+PORT_IS_TAKEN = Rule(
+    r"Could not start gRPC server",
+    ExitClass.PORT_TAKEN,
+    "TensorFlow could not listen on port {port}: it is taken on this machine",
+    "the task is started again on another port; nothing is to be done unless it repeats",
+    contract.EXIT_PORT_TAKEN,
+)
+
 #: The order matters: causes before what they entail.
 RULES: Tuple[Rule, ...] = (
-    Rule(
-        r"Could not start gRPC server",
-        ExitClass.PORT_TAKEN,
-        "TensorFlow could not listen on port {port}: it is taken on this machine",
-        "the task is started again on another port; nothing is to be done unless it repeats",
-        contract.EXIT_PORT_TAKEN,
-    ),
+    PORT_IS_TAKEN,
     Rule(
         r"No module named '?tensorflow'?(?!\w|\.)",
         ExitClass.JOB_UNUSABLE,
@@ -78,6 +80,21 @@ RULES: Tuple[Rule, ...] = (
         ExitClass.USER_ERROR,
         "The job passes replica_device_setter to TensorFlow 2's tf.device",
         "use tf.compat.v1.device, or set service.tf1_compat to run a TensorFlow 1 script unedited",
+        permanent=True,
+    ),
+    Rule(
+        r"TF_CONFIG, it must have one \"chief\" node",
+        ExitClass.USER_ERROR,
+        "An Estimator needs a chief: {error}",
+        'set "chief": {{"count": 1}}, which trains as a worker does, and one worker fewer',
+        permanent=True,
+    ),
+    Rule(
+        r"module 'tensorflow[\w.]*' has no attribute 'estimator'|No module named"
+        r" '?tensorflow_estimator",
+        ExitClass.USER_ERROR,
+        "The job uses an Estimator, which TensorFlow has no more from 2.16 on: {error}",
+        "set service.tensorflow_version to 2.15.1",
         permanent=True,
     ),
     Rule(
@@ -230,6 +247,16 @@ RULES: Tuple[Rule, ...] = (
         "look at the task that failed first; this one only noticed it",
     ),
 )
+
+
+#: How TensorFlow names the address on which it could not listen, from 2.16 on.
+_LISTENED = re.compile(r"No address added out of total \d+ resolved for '\S*:(\d+)'")
+
+
+def listened_port(printed: Sequence[str]) -> int:
+    """Return the port on which TensorFlow could not listen; 0 where no line says which."""
+    found = next(filter(None, map(_LISTENED.search, reversed(printed))), None)
+    return int(found.group(1)) if found else 0
 
 
 def first_match(

@@ -25,6 +25,7 @@ _EXCEPTION = re.compile(
 _ANY_EXCEPTION = re.compile(r"^(?P<name>[A-Za-z_][\w.]*)(?::\s(?P<text>.*))?$")
 _FRAME = re.compile(r'^[\s|+]*File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _CHAINED = re.compile(r"^(During handling of the above exception|The above exception was the)")
+_DIRECT_CAUSE = "The above exception was the direct cause"
 #: What says nothing by itself: the error is below it.
 _WRAPPED = re.compile(r"in user code:$|(?:^|: )Exception encountered when calling ")
 _GRAPH = "Graph execution error:"
@@ -73,6 +74,14 @@ def failure_of(lines: Sequence[str]) -> Sequence[str]:
     while starts and any(map(_CHAINED.match, lines[starts[-1] : start])):
         start = starts.pop()
     return lines[start:]
+
+
+def causes_of(lines: Sequence[str]) -> Sequence[str]:
+    """Return the lines that name the exceptions which the last one was raised from (``from``)."""
+    failure = failure_of(lines)
+    ends = [n for n, line in enumerate(failure) if line.startswith(_DIRECT_CAUSE)]
+    found = (header_of(failure[:end]) for end in ends)
+    return [failure[number] for number in found if number is not None]
 
 
 def header_of(lines: Sequence[str]) -> Optional[int]:

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, Tuple
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.agreement import Tasks
 from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.job_code.main_function import Takes, main_takes
+from dcos_tensorflow.job_code.main_function import Main, Takes, read_main
 from dcos_tensorflow.job_code.modules import JobUnusable, find_module, offer, subdirectories
 from dcos_tensorflow.task.spec import Job, RunnerSpec
 
@@ -38,11 +38,14 @@ def find_contract(job: Job, sandbox: str, role: str = "") -> Found:
         return Found(contract.CONTRACT_COMMAND, python_path, command=job.command)
     module = find_module(job.name, python_path)
     python_path = tuple(dict.fromkeys((module.root, *python_path)))
-    takes = main_takes(module, python_path)
+    main = read_main(module, python_path)
+    takes = main.takes
     if takes is Takes.SHARD and kind in (contract.CONTRACT_AUTO, contract.CONTRACT_FUNCTION):
         parse_context(job.context)
         return Found(contract.CONTRACT_SHARDS, python_path, module)
+    guess = ""
     if kind == contract.CONTRACT_AUTO:
+        guess = _guess(main, os.path.relpath(module.file, sandbox))
         with_server = takes is Takes.SERVER
         kind = contract.CONTRACT_FUNCTION if with_server else contract.CONTRACT_SCRIPT
     if kind == contract.CONTRACT_FUNCTION:
@@ -60,7 +63,18 @@ def find_contract(job: Job, sandbox: str, role: str = "") -> Found:
                 "TF_CONFIG and evaluates where it is evaluator, or set evaluator.count to 0",
             )
         parse_context(job.context)
-    return Found(kind, python_path, module)
+    return Found(kind, python_path, module, guess=guess)
+
+
+def _guess(main: Main, file: str) -> str:
+    """Return what is told of a ``main`` that may be meant otherwise; empty where it is plain."""
+    if not main.why:
+        return ""
+    if main.takes is Takes.SERVER:
+        done, other = "is called with a server, as main(server, log_dir, context)", "script"
+    else:
+        done, other = "is run as a script", "function"
+    return f"{file} {done}, because {main.why}; service.job_contract {other} changes that."
 
 
 def parse_context(text: str) -> Dict[str, Any]:

@@ -18,6 +18,8 @@ import threading
 from collections import deque
 from typing import Callable, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from dcos_tensorflow.task.exits.passing_errors import is_passing
+
 #: How much of what an installer has printed is told with its failure.
 TOLD_LINES = 20
 _MASKED = "(hidden)"
@@ -36,16 +38,6 @@ _FOR_UV = {
     "PIP_CERT": "SSL_CERT_FILE",
     "PIP_PROXY": "ALL_PROXY",
 }
-#: Words of pip, uv and what they call by, for an index that was not reached. Looked for before all
-#: else: without an answer pip says in the end that there is no such package.
-_NETWORK = re.compile(
-    r"NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ConnectionResetError|ProtocolError"
-    r"|Temporary failure in name resolution|Name or service not known|Network is unreachable"
-    r"|Connection (?:refused|reset|broken|timed out)|ProxyError|IncompleteRead|dns error"
-    r"|error sending request|operation timed out|tcp connect error|request timed out"
-    r"|(?:HTTP|Server) error:? \(?5\d\d|HTTP (?:status|error) (?:server error \()?5\d\d",
-    re.IGNORECASE,
-)
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
 _CONFLICT = re.compile(
     r"ResolutionImpossible|conflicting dependencies|unsatisfiable", re.IGNORECASE
@@ -204,7 +196,8 @@ def failure(what: str, lines: Sequence[str]) -> InstallFailed:
             lines=told,
         )
     reason = _reason(lines)
-    if _NETWORK.search(text):
+    # Before all else: without an answer pip says in the end that there is no such package.
+    if any(map(is_passing, lines)):
         return InstallFailed(
             f"{what} cannot be fetched, the package index does not answer: {reason}",
             "it is tried again; without a network, put wheels of everything into the folder "

@@ -160,7 +160,7 @@ def user_environment(
             ]
         )
     )
-    for name, value in _defaults(spec).items():
+    for name, value in {**_defaults(spec), **_as_sagemaker(environment, where)}.items():
         environment.setdefault(name, value)
     if spec.gpus == 0:
         environment["CUDA_VISIBLE_DEVICES"] = ""
@@ -255,6 +255,20 @@ def _defaults(spec: RunnerSpec) -> Dict[str, str]:
         PS_FAILURES_VARIABLE: str(PS_FAILURES),
         "TF_CPP_MIN_LOG_LEVEL": "1",
     }
+
+
+def _as_sagemaker(environment: Mapping[str, str], where: Directories) -> Dict[str, str]:
+    """Return what scripts find in SageMaker's container: the places and values of this job."""
+    output = environment[contract.OUTPUT_DIR]
+    found = {contract.SM_MODEL_DIR: output, contract.SM_OUTPUT_DATA_DIR: output}
+    if environment[contract.JOB_CONTEXT]:
+        found[contract.SM_HPS] = environment[contract.JOB_CONTEXT]
+    for name, path in environment.items():
+        is_input = name.startswith(contract.INPUT_PREFIX)
+        if is_input and path.startswith(f"{contract.INPUT_FOLDER}/"):
+            channel = contract.SM_CHANNEL_PREFIX + name[len(contract.INPUT_PREFIX) :]
+            found[channel] = os.path.join(where.sandbox, path)
+    return found
 
 
 def search_path(inherited: str, python: str) -> str:

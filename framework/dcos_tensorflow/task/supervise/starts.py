@@ -119,6 +119,8 @@ class Starts:
         #: One process is handed one unit after the other.
         self._serves = found.contract == contract.CONTRACT_SHARDS
         self._kills_before: Optional[int] = None
+        #: Where the code assigns TF_CONFIG, once it was read.
+        self.tf_config_at = ""
         self.preparation = Preparation(
             spec,
             found,
@@ -317,6 +319,7 @@ class Starts:
             condemned=condemned if end.signalled else None,
             out_of_memory=memory.kernel_kills() != self._kills_before,
             step=self.progress.known.start_step,
+            tf_config_at=self.tf_config_at,
         )
         report = self.preparation.report(ending, self.progress.lines())
         if report.exit_class is ExitClass.SUCCESS and self._serves:
