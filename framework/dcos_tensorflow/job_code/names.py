@@ -207,12 +207,12 @@ class _Reader(ast.NodeVisitor):
             return
         if self._asks_environment(node):
             return
+        for option, kind in options_in(node):
+            self.names.options.setdefault(option, kind)
         if isinstance(function, ast.Attribute) and function.attr == "putenv":
             assigned = [_text_of(name) for name in node.args[:1]]
             if assigned == [contract.TF_CONFIG]:
                 self.assigned(node.lineno)
-        for option, kind in options_in(node):
-            self.names.options.setdefault(option, kind)
         if isinstance(function, ast.Attribute) and function.attr == "fit":
             self._fit(node, function)
         if isinstance(function, ast.Name) and function.id == "getattr":

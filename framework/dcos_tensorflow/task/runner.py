@@ -211,6 +211,7 @@ class Runner:
         self._strategy = job_strategy(self._found, facts, has_servers=has_servers)
         self._starts.tf_config_at = facts.tf_config.place if facts.tf_config else ""
         self._starts.parse(facts.options)
+        self._starts.tf_config_at = facts.tf_config.place if facts.tf_config else ""
         coordinated = self._strategy == PARAMETER_SERVER and has_servers
         if coordinated and self._spec.role in contract.WORKER_ROLES:
             # It serves: where only the code tells the strategy, the scheduler could not say so.

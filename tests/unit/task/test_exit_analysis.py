@@ -1,5 +1,7 @@
 """What the end of a process meant. The texts are those that TensorFlow prints."""
 
+from __future__ import annotations
+
 import pytest
 
 from dcos_tensorflow.task.exits.exit_analysis import Ending, OwnError, Verdict, analyse
@@ -419,24 +421,6 @@ def test_what_the_watchdog_has_killed_is_told_by_its_verdict():
 
 
 @pytest.mark.parametrize(
-    ("line", "hint"),
-    [
-        (
-            'ValueError: If "cluster" is set in TF_CONFIG, it must have one "chief" node.',
-            'set "chief": {"count": 1}, which trains as a worker does, and one worker fewer',
-        ),
-        (
-            "AttributeError: module 'tensorflow' has no attribute 'estimator'",
-            "set service.tensorflow_version to 2.15.1",
-        ),
-    ],
-)
-def test_an_estimator_that_cannot_run_is_told_with_what_it_needs(line, hint):
-    report = verdict(1, *TRACEBACK, line)
-    assert (report.exit_class, report.hint) == (ExitClass.JOB_UNUSABLE, hint)
-
-
-@pytest.mark.parametrize(
     ("code", "lines", "told"),
     [
         (
@@ -469,3 +453,21 @@ def test_arguments_that_a_script_refuses_are_an_error_of_its_own(code, lines, to
 )
 def test_an_error_that_is_printed_without_usage_is_no_refusal_of_arguments(code, lines):
     assert analyse(Ending(code), lines).error is None
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        (
+            'ValueError: If "cluster" is set in TF_CONFIG, it must have one "chief" node.',
+            'set "chief": {"count": 1}, which trains as a worker does, and one worker fewer',
+        ),
+        (
+            "AttributeError: module 'tensorflow' has no attribute 'estimator'",
+            "set service.tensorflow_version to 2.15.1",
+        ),
+    ],
+)
+def test_an_estimator_that_cannot_run_is_told_with_what_it_needs(line, hint):
+    report = verdict(1, *TRACEBACK, line)
+    assert (report.exit_class, report.hint) == (ExitClass.JOB_UNUSABLE, hint)
