@@ -209,7 +209,6 @@ class Runner:
             self.log(told)
         has_servers = bool(tasks.chiefs and tasks.servers)
         self._strategy = job_strategy(self._found, facts, has_servers=has_servers)
-        self._starts.tf_config_at = facts.tf_config.place if facts.tf_config else ""
         self._starts.parse(facts.options)
         self._starts.tf_config_at = facts.tf_config.place if facts.tf_config else ""
         coordinated = self._strategy == PARAMETER_SERVER and has_servers
