@@ -429,3 +429,14 @@ def test_lists_and_null_are_choices(method: SearchMethod) -> None:
     assert all(one in [None, [64, 32], [64], "[64]"] for one in tried)
     assert [64, 32] in tried
     assert None in tried
+
+
+def test_a_grid_that_has_more_values_goes_on_with_those_that_were_not_tried() -> None:
+    def of(*choices: int) -> SweepSpec:
+        layers = Parameter("layers", ParameterKind.CHOICE, choices=choices)
+        return a_sweep(len(choices), SearchMethod.GRID, parameters=(layers,))
+
+    first = producer_of(of(1, 2, 3)).next(0, 9).units
+    kept = [KeptUnit(unit.number, unit.payload, Outcome.SUCCEEDED) for unit in first]
+    more = producer_of(of(1, 2, 3, 4, 5), kept).next(3, 9).units
+    assert sorted(unit.payload["context"]["layers"] for unit in (*first, *more)) == [1, 2, 3, 4, 5]

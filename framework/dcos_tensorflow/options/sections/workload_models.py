@@ -409,6 +409,13 @@ class Sweep(Section):
         1.0, title="Largest share", description="Largest share of the cluster, from 0 to 1."
     )
 
+    resume: bool = Field(
+        False,
+        title="Resume",
+        description="Go on with the trials of the service's last run: those that finished are "
+        "kept, and count for the search. Off: a new search.",
+    )
+
 
 class BatchInputs(Section):
     """What a batch works on: one of a range, a prefix and a manifest."""

@@ -278,7 +278,7 @@ def units_spec(options: Options) -> UnitsSpec | None:
         max_attempts=given.max_retries + 1,
         max_share=given.max_share,
         objective=objective,
-        are_the_rest=kind is UnitKind.SHARD and options.batch.resume,
+        are_the_rest=given.resume,
     )
 
 
