@@ -25,7 +25,6 @@ from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.deploy import background, foreground
 from dcos_tensorflow.deploy.embedded.cluster import PRINCIPAL
 from dcos_tensorflow.deploy.job.deployment import Deployment, PreparedJob
@@ -127,14 +126,15 @@ def _prepared(request: RunRequest, options: Options) -> Deployment:
 
 
 def _resumed(given: GivenOptions, known: ServiceState | None) -> GivenOptions:
-    """Return the options of a batch that leaves out what is there.
+    """Return the options of a batch or a sweep that leaves out what is done.
 
     One that has not ended does so whatever it began with: it is taken up again as it is.
     """
     under_way = known is not None and known.job.phase is not JobPhase.DONE
-    work = known.spec.workload if known is not None and under_way else None
-    wanted = work.resume if isinstance(work, BatchSpec) else True
-    return given.with_override(f"batch.resume={json.dumps(wanted)}")
+    units = known.spec.units if known is not None and under_way else None
+    wanted = units is None or units.are_the_rest
+    section = "sweep" if given.load().sweep.parameters else "batch"
+    return given.with_override(f"{section}.resume={json.dumps(wanted)}")
 
 
 def _check_same_script(options: Options, known: ServiceState | None) -> None:

@@ -204,3 +204,18 @@ def test_the_best_of_a_service_is_asked_of_its_scheduler(
     finally:
         served.terminate()
         served.communicate(timeout=60)
+
+
+def test_a_sweep_goes_on_with_the_trials_that_are_not_done(tmp_path: Path) -> None:
+    command_line = CommandLine(tmp_path / "home")
+    notes = f"open({str(tmp_path / 'begun')!r}, 'a').write(str(rate) + ' ')\n"
+    code = TRIAL.replace("if rate", notes + "if rate", 1)
+    values = [0.25, 0.5, 0.75]
+    file = options(tmp_path / "job", "more", code, sweep=sweep(values, parallelism=1))
+    assert command_line("run", file, *ROOMY).code == 0
+    file = options(tmp_path / "job", "more", code, sweep=sweep([*values, 0.6], parallelism=1))
+    ended = command_line("run", file, "--resume", *ROOMY)
+    assert ended.code == 0, ended.out
+    assert "3 of 4 trials have succeeded, 1 has failed" in ended.out
+    begun = sorted((tmp_path / "begun").read_text().split())
+    assert begun == ["0.25", "0.5", "0.6", "0.75", "0.75"]

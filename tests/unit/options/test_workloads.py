@@ -149,7 +149,11 @@ def test_parallelism_is_a_number_or_auto_also_as_text() -> None:
         (sweeping({"rate": []}), "sweep.parameters.rate: there is nothing to choose from"),
         (sweeping({"rate": [1, 1.0]}), "has the value 1.0 more than once"),
         (sweeping({"rate": [True, 1]}), "has the value 1 more than once"),
-        (sweeping({"rate": [[1]]}), "a value must be a text, a number, true or false, not a list"),
+        (
+            sweeping({"rate": [[[1]]]}),
+            "a value must be a text, a number, true, false, null, or a list of these, not a list",
+        ),
+        (sweeping({"rate": [[1], [1]]}), "has the value [1] more than once"),
         (sweeping({"rate": 0.1}), "must be a list of values, or an object with one of uniform"),
         (sweeping({"a b": [1]}), 'sweep.parameters: "a b" is no name of a parameter'),
         (

@@ -38,7 +38,7 @@ from dcos_tensorflow.core.model.service_state import (
 )
 from dcos_tensorflow.core.model.task import TaskState, mesos_task_id
 from dcos_tensorflow.core.model.task_table import TaskTable
-from dcos_tensorflow.core.model.units import PAGE, UnitRun, UnitTable
+from dcos_tensorflow.core.model.units import PAGE, UnitRun, UnitState, UnitTable
 from dcos_tensorflow.core.operator.renewal import refusal, renewed
 from dcos_tensorflow.core.plans.standing import on_its_way
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
@@ -51,6 +51,7 @@ from dcos_tensorflow.scheduler.machines.ledger_records import ACCOUNT, ledger_of
 from dcos_tensorflow.state.paths import erase_order
 from sample_states import a_record, with_job, with_records
 from scheduled_jobs import command_job
+from simulated_scheduler import small_job
 
 SETTINGS = LaunchSettings()
 SPEC = command_job("true")
@@ -498,3 +499,24 @@ def test_an_uninstall_does_not_ask_what_is_wrong_with_the_options(store):
     stored(store, phase=JobPhase.RUNNING)
     beginning = begin(store, OTHER, SETTINGS, refused="all is wrong", uninstall=True)
     assert [type(event) for event in beginning.events] == [UninstallRequested]
+
+
+def test_a_sweep_that_goes_on_keeps_the_trials_that_are_done_and_runs_the_others_again() -> None:
+    trials = UnitsSpec(UnitKind.TRIAL, 2, 3)
+    before = ServiceState.of_one_gang(small_job(units=trials), "instance", LaunchSettings())
+    states = (UnitState.SUCCEEDED, UnitState.FAILED, UnitState.PRUNED, UnitState.WAITING)
+    table = UnitTable().given([{"context": {"rate": n}} for n in range(4)], last=True)
+    for number, state in enumerate(states):
+        table = table.put(replace(table[number], state=state, tries=number))
+    before = replace(before, units=table)
+    goes_on = small_job(units=replace(trials, are_the_rest=True))
+    after = renewed(before, goes_on).units
+    assert [unit.state for unit in after] == [
+        UnitState.SUCCEEDED,
+        UnitState.WAITING,
+        UnitState.PRUNED,
+        UnitState.WAITING,
+    ]
+    assert [after.payload(n) for n in range(4)] == [table.payload(n) for n in range(4)]
+    assert (after.last, after.waiting, after[1].tries) == (False, 2, 0)
+    assert len(renewed(before, small_job(units=trials)).units) == 0

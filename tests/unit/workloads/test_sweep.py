@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.trial import FrozenTrial
 
+from dcos_tensorflow.core.kept.codec import decode, encode
 from dcos_tensorflow.core.spec.workload_spec import (
     EarlyStopping,
     Goal,
@@ -23,7 +25,7 @@ from dcos_tensorflow.core.spec.workload_spec import (
     SweepSpec,
 )
 from dcos_tensorflow.workloads import producer_of
-from dcos_tensorflow.workloads.producer import Outcome
+from dcos_tensorflow.workloads.producer import KeptUnit, Outcome
 from dcos_tensorflow.workloads.sweep import search
 from dcos_tensorflow.workloads.sweep.search import finished
 from dcos_tensorflow.workloads.sweep.stopping import stopped
@@ -407,3 +409,34 @@ def test_the_best_of_a_long_sweep_is_near_what_is_best() -> None:
     best = max(values, key=lambda trial: trial.value or -math.inf)
     assert quality(best.parameters) > -0.6
     assert len(values) < 40
+
+
+@pytest.mark.parametrize("method", list(SearchMethod))
+def test_lists_and_null_are_choices(method: SearchMethod) -> None:
+    """After a crash, too: what is stored of a list is one again."""
+    choices = (None, (64, 32), (64,), "[64]")
+    layers = Parameter("layers", ParameterKind.CHOICE, choices=choices)
+    trials = 4 if method is SearchMethod.GRID else 30
+    spec = decode(SweepSpec, encode(a_sweep(trials, method, lag=2, parameters=(layers,))))
+    assert spec.parameters == (layers,)
+    kept: list[KeptUnit] = []
+    for number in range(trials):
+        (unit,) = producer_of(spec, kept).next(number, 1).units
+        payload = json.loads(json.dumps(unit.payload))
+        score = {"metrics": {"score": float(len(payload["context"]["layers"] or ()))}}
+        kept.append(KeptUnit(number, payload, Outcome.SUCCEEDED, score))
+    tried = [unit.payload["context"]["layers"] for unit in kept]
+    assert all(one in [None, [64, 32], [64], "[64]"] for one in tried)
+    assert [64, 32] in tried
+    assert None in tried
+
+
+def test_a_grid_that_has_more_values_goes_on_with_those_that_were_not_tried() -> None:
+    def of(*choices: int) -> SweepSpec:
+        layers = Parameter("layers", ParameterKind.CHOICE, choices=choices)
+        return a_sweep(len(choices), SearchMethod.GRID, parameters=(layers,))
+
+    first = producer_of(of(1, 2, 3)).next(0, 9).units
+    kept = [KeptUnit(unit.number, unit.payload, Outcome.SUCCEEDED) for unit in first]
+    more = producer_of(of(1, 2, 3, 4, 5), kept).next(3, 9).units
+    assert sorted(unit.payload["context"]["layers"] for unit in (*first, *more)) == [1, 2, 3, 4, 5]

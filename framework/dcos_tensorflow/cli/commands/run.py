@@ -77,7 +77,7 @@ def run_flags(settings: Collection[str] = RUN_SETTINGS) -> Callable[[F], F]:
 @script_flags
 @run_flags()
 @work_dir_flag
-@click.option("--resume", is_flag=True, help="Of a batch, run only the shards without output.")
+@click.option("--resume", is_flag=True, help="Of a batch or a sweep, run only what is not done.")
 @click.option("--update", is_flag=True, help="Change a job that has not ended to these options.")
 @json_flag
 def run(

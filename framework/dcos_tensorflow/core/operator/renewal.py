@@ -12,9 +12,9 @@ from dataclasses import replace
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.units import UnitTable
+from dcos_tensorflow.core.model.units import Unit, UnitState, UnitTable
 from dcos_tensorflow.core.operator.requests import clash_with_what_is_owned, remembered
-from dcos_tensorflow.core.spec.service_spec import ServiceSpec, split_task_name
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, UnitKind, split_task_name
 
 
 def refusal(state: ServiceState, spec: ServiceSpec) -> str:
@@ -31,7 +31,8 @@ def renewed(state: ServiceState, spec: ServiceSpec) -> ServiceState:
     """Return the state in which the next run begins with ``spec``.
 
     Named here is what is reset: the gangs with their tasks, the units of work, what an operator
-    holds back of the job, and failures of the job's tasks by agent.
+    holds back of the job, and failures of the job's tasks by agent. A sweep that goes on keeps its
+    trials.
     """
     may_run = {**state.abandoned, **{r.task_id: r.agent_id for r in state.live_tasks}}
     before, target = configuration_id(state.spec), configuration_id(spec)
@@ -43,7 +44,7 @@ def renewed(state: ServiceState, spec: ServiceSpec) -> ServiceState:
         spec=spec,
         run=state.run + 1,
         gangs=first.gangs,
-        units=UnitTable(),
+        units=_units(state, spec),
         # Whose end is not waited for is not waited for by the next run either.
         controls=Controls(let_go=tuple(t for t in state.controls.let_go if t in may_run)),
         agent_failures={},
@@ -54,3 +55,22 @@ def renewed(state: ServiceState, spec: ServiceSpec) -> ServiceState:
             key: known[key] for key in configurations if key in known and key != target
         },
     )
+
+
+def _units(state: ServiceState, spec: ServiceSpec) -> UnitTable:
+    """Return the trials that the next run begins with: none, or where it goes on all of before.
+
+    What finished or was stopped early stays so; the others are run again, with their parameters.
+    """
+    before, now = state.spec.units, spec.units
+    if before is None or now is None or not now.are_the_rest:
+        return UnitTable()
+    if UnitKind.SHARD in (before.kind, now.kind):
+        # Of shards their outputs say what is done.
+        return UnitTable()
+    kept = (UnitState.SUCCEEDED, UnitState.PRUNED)
+    pages = [
+        replace(page, units=tuple(u if u.state in kept else Unit(u.number) for u in page.units))
+        for page in state.units.pages
+    ]
+    return UnitTable.of(pages, last=False, runs=())

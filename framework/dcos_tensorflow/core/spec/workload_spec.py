@@ -19,8 +19,9 @@ MOST_UNITS = 100_000
 #: What stands for a shard's index in ``BatchSpec.output``, with the digits it has at least.
 OUTPUT_INDEX = re.compile(r"\{index(?::0?([1-9]))?\}")
 
-#: One value that a parameter may have, as JSON has it.
-ParameterValue = bool | int | float | str
+PlainValue = bool | int | float | str | None
+#: One value that a parameter may have, as JSON has it: a list is a tuple here.
+ParameterValue = PlainValue | tuple[PlainValue, ...]
 
 
 class ParameterKind(StrEnum):

@@ -97,12 +97,15 @@ def _choice(values: object, kind: str = "choice") -> Parameter:
     if not values:
         raise problem("there is nothing to choose from: the list is empty")
     for value in values:
-        if not isinstance(value, str) and not isinstance(value, bool) and not _is_number(value):
-            raise problem(
-                f"a value must be a text, a number, true or false, not {document.kind_of(value)}"
-            )
-        if isinstance(value, str) and len(value) > _LONGEST_CHOICE:
+        for part in value if isinstance(value, list) else [value]:
+            if not (isinstance(part, str | bool) or part is None or _is_number(part)):
+                raise problem(
+                    "a value must be a text, a number, true, false, null, or a list of these, not"
+                    f" {document.kind_of(part)}"
+                )
+        if len(json.dumps(value)) > _LONGEST_CHOICE + 2:
             raise problem(f"a value is longer than {_LONGEST_CHOICE} characters")
+    values = [tuple(value) if isinstance(value, list) else value for value in values]
     # To Python 1, 1.0 and true are the same value, and to a sweep two of them would be one.
     seen = set()
     for value in values:
@@ -252,7 +255,10 @@ def _output(value: str) -> str:
 _BOUNDS = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 _VALUES = {
     "type": "array",
-    "items": {"type": ["string", "number", "boolean"]},
+    "items": {
+        "type": ["string", "number", "boolean", "null", "array"],
+        "items": {"type": ["string", "number", "boolean", "null"]},
+    },
     "minItems": 1,
     "uniqueItems": True,
 }
@@ -401,6 +407,13 @@ class Sweep(Section):
     )
     max_share: Share = Field(
         1.0, title="Largest share", description="Largest share of the cluster, from 0 to 1."
+    )
+
+    resume: bool = Field(
+        False,
+        title="Resume",
+        description="Go on with the trials of the service's last run: those that finished are "
+        "kept, and count for the search. Off: a new search.",
     )
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options.models import Options
@@ -278,7 +278,7 @@ def units_spec(options: Options) -> UnitsSpec | None:
         max_attempts=given.max_retries + 1,
         max_share=given.max_share,
         objective=objective,
-        are_the_rest=kind is UnitKind.SHARD and options.batch.resume,
+        are_the_rest=given.resume,
     )
 
 
@@ -287,7 +287,7 @@ def with_largest_shape(options: Options) -> Options:
     largest: dict[str, float] = {}
     for values, _ in shapes(options):
         for name, value in values.items():
-            largest[name] = max(largest.get(name, 0), float(value))
+            largest[name] = max(largest.get(name, 0), float(cast("float", value)))
     whole = {name: int(v) if v.is_integer() else v for name, v in largest.items()}
     return with_values(options, whole)
 

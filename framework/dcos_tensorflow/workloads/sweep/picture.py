@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.spec.workload_spec import ParameterValue
@@ -93,7 +94,7 @@ class _Axis:
         numbers = self.numbers
         if not numbers:
             return self.words.index(str(value)) / max(1, len(self.words) - 1)
-        low, high, number = min(numbers), max(numbers), float(value)
+        low, high, number = min(numbers), max(numbers), float(cast("float", value))
         if low > 0 and high / low > _WIDE:
             low, high, number = math.log(low), math.log(high), math.log(number)
         return (number - low) / (high - low) if high > low else 0.5

@@ -7,6 +7,7 @@ and draws from a seed of its own. So it depends on no order of events, and on no
 from __future__ import annotations
 
 import heapq
+import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 
@@ -56,8 +57,8 @@ def suggested(
         sampler, shown = optuna.samplers.RandomSampler(seed=seed), []
     study = optuna.create_study(direction=spec.goal.value, sampler=sampler)
     study.add_trials(shown)
-    found: dict[str, ParameterValue] = study.ask(_space(spec)).params
-    return found
+    found = study.ask(_space(spec)).params
+    return {p.name: _told(p, found[p.name]) for p in spec.parameters}
 
 
 def _looked_at(spec: SweepSpec, known: Sequence[Trial]) -> list[Trial]:
@@ -82,7 +83,7 @@ def finished(spec: SweepSpec, trial: Trial) -> FrozenTrial:
     return create_trial(
         state=state,
         value=_seen(spec, trial.value or 0.0) if state is TrialState.COMPLETE else None,
-        params=dict(trial.parameters),
+        params=_params(trial),
         distributions=_space(spec),
         intermediate_values=points,
     )
@@ -105,9 +106,21 @@ def _if_possible(
 
 
 def _running(spec: SweepSpec, trial: Trial) -> FrozenTrial:
-    return create_trial(
-        state=TrialState.RUNNING, params=dict(trial.parameters), distributions=_space(spec)
-    )
+    return create_trial(state=TrialState.RUNNING, params=_params(trial), distributions=_space(spec))
+
+
+def _as_choice(value: object) -> bool | float | str | None:
+    """Return a choice as Optuna knows it: it has no lists."""
+    return f"list {json.dumps(value)}" if isinstance(value, list | tuple) else value  # type: ignore[return-value]
+
+
+def _params(trial: Trial) -> dict[str, bool | float | str | None]:
+    return {name: _as_choice(value) for name, value in trial.parameters.items()}
+
+
+def _told(parameter: Parameter, value: ParameterValue) -> ParameterValue:
+    """Return a value that Optuna has suggested as a trial has it."""
+    return next((one for one in parameter.choices if _as_choice(one) == value), value)
 
 
 def _space(spec: SweepSpec) -> dict[str, BaseDistribution]:
@@ -117,7 +130,7 @@ def _space(spec: SweepSpec) -> dict[str, BaseDistribution]:
 def _distribution(parameter: Parameter) -> BaseDistribution:
     low, high = parameter.low, parameter.high
     if parameter.kind is ParameterKind.CHOICE:
-        return CategoricalDistribution(parameter.choices)
+        return CategoricalDistribution([_as_choice(value) for value in parameter.choices])
     if parameter.kind is ParameterKind.INT:
         step = int(parameter.step) or 1
         return IntDistribution(int(low), int(high), log=parameter.log, step=step)

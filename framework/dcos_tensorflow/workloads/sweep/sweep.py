@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -135,16 +135,22 @@ class Sweep(Producer):
         self, number: int, known: Sequence[Trial], running: Sequence[Trial]
     ) -> Mapping[str, ParameterValue]:
         if self._spec.method is SearchMethod.GRID:
-            return self._grid[number]
+            return next(self._untried)
         from dcos_tensorflow.workloads.sweep.search import suggested
 
         return suggested(self._spec, number, known, running)
 
     @functools.cached_property
-    def _grid(self) -> list[dict[str, ParameterValue]]:
+    def _untried(self) -> Iterator[dict[str, ParameterValue]]:
+        """Yield the combinations that no trial has: there are trials of before with other ones."""
         from dcos_tensorflow.workloads.sweep.grid import combinations
 
-        return combinations(self._spec)
+        tried = {json.dumps(dict(trial.parameters), sort_keys=True) for trial in self._trials}
+        return (
+            found
+            for found in combinations(self._spec)
+            if json.dumps(found, sort_keys=True) not in tried
+        )
 
     def _payload(self, trial: Trial) -> Mapping[str, Any]:
         payload: dict[str, Any] = {
