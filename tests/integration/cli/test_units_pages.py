@@ -87,11 +87,14 @@ def test_what_the_page_of_sweeps_says_can_be_typed(tmp_path: Path) -> None:
     page = Page("sweeps", tmp_path)
     section = page.section["sweep"] | {"max_trials": 5}
     page.write("digits-sweep", TRIAL, sweep=section)
-    said = page.typed({"examples/sweep": "digits-sweep", "NAME": "digits-sweep"})
+    places = {"examples/sweep": "digits-sweep", "NAME": "digits-sweep", "trials=100": "trials=7"}
+    said = page.typed(places)
     assert said["dcos-tensorflow sweep digits-sweep"].startswith("5 trials: ")
     named = said["dcos-tensorflow sweep best NAME"].split()[::2]
     assert sorted(named) == ["layers", "learning_rate", "units"]
     assert "digits-sweep-best has succeeded" in said["dcos-tensorflow sweep best NAME --run"]
+    more = "dcos-tensorflow run examples/sweep/options.json --resume --set sweep.max_trials=100"
+    assert "7 of 7 trials have succeeded" in said[more]
     assert len((tmp_path / "all.csv").read_text().splitlines()) == 1 + 5
     assert ElementTree.parse(tmp_path / "sweep.svg").getroot().tag.endswith("svg")
     assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
