@@ -11,6 +11,7 @@ import json
 import re
 import subprocess
 import sys
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -90,7 +91,7 @@ class Plugin:
     folder: Path
 
     def update(self, options: dict[str, Any]) -> None:
-        file = self.folder / f"{len(list(self.folder.iterdir()))}.json"
+        file = self.folder / f"{uuid.uuid4()}.json"
         file.write_text(json.dumps(options))
         done = self._run("update", "start", f"--options={file}")
         if done.returncode:
