@@ -28,6 +28,9 @@ class Work:
     ) -> None:
         folder.mkdir(exist_ok=True)
         self.folder, self.name = folder, name
+        endpoint = sections.get("s3", {}).get("endpoint_url")
+        #: What the operator allows the options.
+        self._allowed = ["--s3-places", str(endpoint)] if endpoint else []
         self.options = folder / "options.json"
         service = {"name": name, **job}
         retry = {"initial_backoff_seconds": 0.2}
@@ -46,7 +49,7 @@ class Work:
                     *(sys.executable, "-m", "dcos_tensorflow", "scheduler", str(self.options)),
                     *("--master", master, "--state", self.state, "--artifacts", "file"),
                     *("--artifacts-dir", str(self.folder / "artifacts"), "--exit-when-done"),
-                    *("--task-secrets-dir", str(self.folder)),
+                    *("--task-secrets-dir", str(self.folder), *self._allowed),
                 ],
                 stdout=log,
                 stderr=log,

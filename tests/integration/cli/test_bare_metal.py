@@ -277,7 +277,7 @@ DONE = {
     "debug state refresh_cache": "there is no cache",
     "debug pod pause worker-0": 0,
     "debug pod resume worker-0": 0,
-    "uninstall mnist": "say --yes",
+    "uninstall mnist": "confirm with --yes",
 }
 
 
