@@ -208,7 +208,8 @@ def commands_with_an_api(command: click.Command = cli, path: tuple[str, ...] = (
         for name in command.list_commands(context):
             found = command.get_command(context, name)
             assert found is not None
-            yield from commands_with_an_api(found, (*path, name))
+            if found.name == name:  # Else it is another name of a command.
+                yield from commands_with_an_api(found, (*path, name))
     elif any("--api" in parameter.opts for parameter in command.params):
         yield " ".join(path)
 
@@ -223,6 +224,7 @@ DONE = {
     "why": 0,
     "cluster": 0,
     "dashboard": 0,
+    "open --no-browser": 0,
     "endpoints": 0,
     "endpoints worker": 0,
     "endpoints nobody": "There is no endpoint nobody",
