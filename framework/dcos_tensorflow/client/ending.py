@@ -63,6 +63,7 @@ def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:
 
     A job's result is often its last line, printed after the last time that its runner was asked.
     """
+    from dcos_tensorflow.task.output.error_texts import without_errors
     from dcos_tensorflow.task.output.progress import Progress, read_line, read_record
 
     tasks = dict(snapshot.job["tasks"])
@@ -78,7 +79,7 @@ def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:
                 # Whatever the cluster's files answer, the verdict stands.
                 log.info("cannot read %s of %s: %s", file, name, error)
                 continue
-            for line in lines[-_SEARCHED_LINES:]:
+            for line in without_errors(lines[-_SEARCHED_LINES:]):
                 progress = read(progress, line, task.get("changed_at") or 0.0)
         report = dict(task.get("report") or {})
         known = {k: v for k, v in progress.as_json().items() if v is not None}
