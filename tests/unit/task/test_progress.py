@@ -274,6 +274,12 @@ def test_what_a_job_prints_slowly_is_all_looked_at() -> None:
     assert log.known.start_steps == progress_log.MOST_LOOKS // 2
 
 
+def test_the_step_of_what_was_told_before_the_newest_one_is_told() -> None:
+    known = after("step 5 loss 0.5 val_loss 0.25", "step 6 loss 0.5")
+
+    assert known.as_json()["told_at"] == {"val_loss": 5}
+
+
 def test_the_bar_of_an_evaluation_is_no_step_of_the_training() -> None:
     lines = [
         "Epoch 2/2",

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from dataclasses import field, replace
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
@@ -96,6 +96,8 @@ class Progress:
     newest: Mapping[str, float] = field(default_factory=dict)
     #: Names of the metrics that the job itself has told: its event files' are passed over.
     named: FrozenSet[str] = frozenset()
+    #: The step at which each metric was told last, by name.
+    told_at: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> Mapping[str, Any]:
         """Return what ``GET /v1/status`` shows under ``progress``."""
@@ -107,6 +109,8 @@ class Progress:
             "epochs": self.epochs,
             "metrics": plain(self.metrics),
             "at": self.at,
+            # Of those that are not of the newest step, as an evaluation between epochs is not.
+            "told_at": {name: at for name, at in self.told_at.items() if at != self.step},
         }
 
 
@@ -166,13 +170,14 @@ def read_scalar(progress: Progress, name: str, value: float, now: float) -> Prog
     known = progress.metrics
     if name in progress.named or len(name) > MAX_NAME:
         return progress
-    if name == "loss":
-        return replace(progress, loss=value, at=now)
-    if name == "accuracy":
-        return replace(progress, accuracy=value, at=now)
-    if name not in known and len(known) >= MAX_METRICS:
+    if name not in (*known, "loss", "accuracy") and len(known) >= MAX_METRICS:
         return progress
-    return replace(progress, metrics={**known, name: value}, at=now)
+    progress = replace(progress, at=now, told_at=_told_now(progress, (name,)))
+    if name == "loss":
+        return replace(progress, loss=value)
+    if name == "accuracy":
+        return replace(progress, accuracy=value)
+    return replace(progress, metrics={**known, name: value})
 
 
 def telling_lines(block: bytes, most: int) -> List[str]:
@@ -275,7 +280,15 @@ def _with_metrics(
         if name in known or len(known) < MAX_METRICS:
             known[name] = value
     named = progress.named.union(newest)
-    return replace(progress, metrics=known, newest=newest, named=named, at=now)
+    told_at = _told_now(progress, (name for name in newest if name in known or name not in told))
+    return replace(progress, metrics=known, newest=newest, named=named, told_at=told_at, at=now)
+
+
+def _told_now(progress: Progress, names: Iterable[str]) -> Mapping[str, int]:
+    """Return at which step each metric was told, once these are told at the present one."""
+    if progress.step is None:
+        return progress.told_at
+    return {**progress.told_at, **dict.fromkeys(names, progress.step)}
 
 
 def _with_line(
