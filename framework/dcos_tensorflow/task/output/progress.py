@@ -11,7 +11,7 @@ import json
 import math
 import re
 from dataclasses import field, replace
-from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
@@ -88,8 +88,8 @@ class Progress:
     start_step: Optional[int] = None
     start_steps: int = 0
     told: bool = False
-    #: The newest (batch, batches) of the epoch; zeros before its first.
-    batch: Tuple[int, int] = (0, 0)
+    #: How many batches the epoch has, by its bar; 0 before that.
+    batches: int = 0
     #: What else the job has told by name, in its progress file or in a line with other numbers.
     metrics: Mapping[str, float] = field(default_factory=dict)
     #: The metrics of the newest line that has told any, loss and accuracy among them.
@@ -219,19 +219,19 @@ def read_line(progress: Progress, line: str, now: float) -> Progress:
     epoch = _EPOCH.match(line)
     if epoch:
         counts = {"epoch": _whole(int(epoch.group(1))), "epochs": _whole(int(epoch.group(2)))}
-        return replace(_with_numbers(progress, counts, now), batch=(0, 0))
+        return replace(_with_numbers(progress, counts, now), batches=0)
     batch = _BATCH.match(line)
     if batch is None:
         step = _STEP.search(line)
         told = _numbers_in(line)
         return _with_line(progress, _steps(int(step.group(1))) if step else None, told, now)
     done, batches = int(batch.group(1)), int(batch.group(2))
-    if _is_evaluation(progress, done, batches):
+    if _is_evaluation(progress, batches):
         told = {f"{_EVALUATION}_{name}": value for name, value in _numbers_in(line).items()}
         return _with_line(progress, None, told, now)
     # Keras counts batches within an epoch; the whole run's count is what can be compared.
     whole = _steps((max(progress.epoch or 1, 1) - 1) * batches + done)
-    progress = replace(progress, batch=(done, batches))
+    progress = replace(progress, batches=batches)
     return _with_line(progress, whole, _numbers_in(line), now)
 
 
@@ -299,10 +299,13 @@ def _with_line(
     return _with_metrics(_with_numbers(progress, found, now), found, told, now)
 
 
-def _is_evaluation(progress: Progress, done: int, batches: int) -> bool:
-    """Say whether a bar of Keras is that of ``evaluate``: no epoch began, but it counts anew."""
-    before, of = progress.batch
-    return of > 0 and (batches != of or done < before)
+def _is_evaluation(progress: Progress, batches: int) -> bool:
+    """Say whether a bar of Keras is that of ``evaluate``: it has other batches than the epoch.
+
+    ``fit`` with one epoch alone prints no line for it: there the larger bar is that of a training.
+    """
+    of = progress.batches
+    return 0 < of != batches and (progress.epoch is not None or batches < of)
 
 
 def _numbers_in(line: str) -> Dict[str, float]:
