@@ -28,7 +28,7 @@ from dcos_tensorflow.window.login import Login
 from untrusted_input.asgi_server import AsgiServer
 from untrusted_input.json_text import read_json
 from untrusted_input.listening import ServerNotStarted
-from untrusted_input.process_table import start_time
+from untrusted_input.process_table import leave_running, start_time
 
 #: Where it listens if that is free: a tunnel to another machine can name it.
 PORT = 8422
@@ -124,6 +124,7 @@ def _started(work: WorkDirectory) -> Serving:
     while time.monotonic() < deadline:
         serving = _read(work)
         if serving is not None and serving.lives():
+            leave_running(process)
             return serving
         if process.poll() is not None:
             break
