@@ -272,8 +272,8 @@ def script_flags(function: F) -> F:
         ),
         click.option(
             "--strategy",
-            type=click.Choice(["mirrored"]),
-            help="Train a Keras script of one task on all workers together, unedited.",
+            type=click.Choice(["mirrored", "parameter_server"]),
+            help="Put a Keras script of one task under a strategy of all tasks, unedited.",
         ),
         click.option("--tensorflow", metavar="VERSION", help="TensorFlow version, such as 2.21.0."),
         click.option("--name", metavar="NAME", help="Name of the service; default the script's."),

@@ -109,8 +109,8 @@ def read_facts(found: Found, sandbox: str) -> Facts:
     return facts
 
 
-def put_under_strategy(facts: Facts) -> Facts:
-    """Return what is true of code of one task that trains under a strategy of all workers.
+def put_under_strategy(facts: Facts, *, has_servers: bool) -> Facts:
+    """Return what is true of code of one task that trains under a strategy of all tasks.
 
     Raises JobUnusable for code that makes a strategy or a cluster itself, or trains without Keras.
     """
@@ -127,7 +127,11 @@ def put_under_strategy(facts: Facts) -> Facts:
             " other training",
             hint,
         )
-    return replace(facts, strategy=MULTI_WORKER, strategies=frozenset({MULTI_WORKER}))
+    strategy = PARAMETER_SERVER if has_servers else MULTI_WORKER
+    named = Named("service.under_strategy", "service.under_strategy", 0)
+    return replace(
+        facts, strategy=strategy, strategies=frozenset({strategy}), named=named, cluster=named
+    )
 
 
 def job_strategy(found: Found, facts: Facts, *, has_servers: bool = False) -> str:

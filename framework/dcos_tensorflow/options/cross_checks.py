@@ -228,9 +228,17 @@ def _under_strategy(options: Options) -> Iterator[Finding]:
         yield Finding(option, told, "false", (option, what))
     if service.tf1_compat:
         yield Finding(option, "is for TensorFlow 2", "false", (option, "service.tf1_compat"))
-    if options.parameter_server.count:
-        told = "trains on workers together, without parameter servers"
-        yield Finding(option, told, "false", (option, "parameter_server.count"))
+    if options.parameter_server.count and not (options.chief.count and _workers(options)):
+        yield Finding(
+            option,
+            "trains with parameter servers by a chief and workers, and one of them is missing",
+            "false",
+            (option, "chief.count", "worker.count"),
+        )
+
+
+def _workers(options: Options) -> int:
+    return options.worker.count + options.gpu_worker.count
 
 
 def _unread_variables(options: Options) -> Iterator[Finding]:

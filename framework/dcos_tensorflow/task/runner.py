@@ -202,9 +202,9 @@ class Runner:
     def _read_code(self) -> None:
         """See in the code how it trains. Raises JobUnusable where it cannot do so in its tasks."""
         kind, facts = self._found.contract, read_facts(self._found, self._sandbox)
-        if self._spec.job.under_strategy:
-            facts = put_under_strategy(facts)
         tasks = tasks_of(self._spec, self._inherited)
+        if self._spec.job.under_strategy:
+            facts = put_under_strategy(facts, has_servers=bool(tasks.servers))
         agreement.check(kind, facts, tasks)
         guess = [self._found.guess] if self._found.guess else []
         for told in (*guess, *agreement.doubts(kind, facts, tasks)):

@@ -102,8 +102,9 @@ def add_server(gang: GangDraft, server: TaskRecord) -> bool:
     heard_since = max(since for since in began if since <= server.changed_at)
     failed = gang.tasks.get(incident.task)
     was_down = failed is not None and server.changed_at <= failed.began_at
-    # It ran when all of them did, or was heard when that member had started again long since.
-    outlived = gang.job.phase is JobPhase.RUNNING and gang.job.phase_since >= heard_since
+    # It ran when all of them did, or was heard when that member had started again long since. What
+    # is told in the very moment in which we hear again is what was known before.
+    outlived = gang.job.phase is JobPhase.RUNNING and gang.job.phase_since > heard_since
     if failed is not None and failed.began_at <= known.began_at:
         outlived = outlived or bool(gang.view.report_of(server))
     until = (incident.at if outlived else heard_since) + COLLATERAL_SECONDS

@@ -26,7 +26,7 @@ _CAME_LATER: Mapping[type, Collection[str]] = {
         *("idle_seconds", "units", "workload", "placement", "capacity"),
         "leave_on_rebalance",
     ),
-    JobSpec: ("arguments", "parameters_as_arguments", "links", "sha256"),
+    JobSpec: ("arguments", "parameters_as_arguments", "links", "sha256", "under_strategy"),
     RetrySpec: ("same_failure_limit",),
     RoleSpec: ("packages",),
     PlacementConstraint: ("of_service",),

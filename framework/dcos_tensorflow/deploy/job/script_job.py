@@ -42,7 +42,7 @@ class ScriptFlags:
     gpus: int | None = None
     tensorflow: str | None = None
     name: str | None = None
-    #: "mirrored" puts code of one task under a strategy of all workers.
+    #: Puts code of one task under a strategy of all tasks: mirrored, or parameter_server.
     strategy: str | None = None
     #: What stood behind ``--``.
     arguments: tuple[str, ...] | None = None
@@ -171,11 +171,16 @@ def roles_of(script: Script, flags: ScriptFlags) -> tuple[dict[str, Any], tuple[
         raise UsageError(
             f"{named.place} names {named.name}, which needs parameter servers: add --ps 1."
         )
+    if flags.strategy and bool(flags.ps) is not (flags.strategy == PARAMETER_SERVER):
+        needs = "parameter servers: add --ps 1" if not flags.ps else "no --ps"
+        raise UsageError(f"--strategy {flags.strategy} needs {needs}.")
     found: dict[str, Any] = {}
     notes = []
     if flags.ps:
         found["parameter_server"] = {"count": flags.ps}
-    if flags.ps and named is not None:
+    if flags.strategy == PARAMETER_SERVER:
+        found["chief"] = {"count": 1}
+    elif flags.ps and named is not None:
         found["chief"] = {"count": 1}
         notes.append(f"{named.place} names {named.name}, which needs a chief: one comes.")
     if flags.gpus:

@@ -52,7 +52,7 @@ def look(spec: ServiceSpec, source: Path | None) -> SeenCode:
             found = find_contract(job, str(root))
             facts = read_facts(found, str(root))
             if spec.job.under_strategy:
-                facts = put_under_strategy(facts)
+                facts = put_under_strategy(facts, has_servers=bool(tasks.servers))
             agreement.check(found.contract, facts, tasks)
             named = named_tensorflow(spec, found, str(root))
         except JobUnusable as error:

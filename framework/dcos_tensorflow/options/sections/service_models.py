@@ -250,8 +250,9 @@ class Service(Section):
         False,
         title="Under a strategy",
         description="Train a Keras script that was written for one task on all workers together, "
-        "unedited: its models are built and compiled under MultiWorkerMirroredStrategy. Uses "
-        "Keras 2 (tf_keras from TensorFlow 2.16 on).",
+        "unedited: its models are built and compiled under MultiWorkerMirroredStrategy, or with "
+        "parameter servers and a chief under ParameterServerStrategy. Uses Keras 2 (tf_keras from "
+        "TensorFlow 2.16 on).",
     )
     strategy: Literal[
         "auto", "parameter_server", "multi_worker", "between_graph", "independent"
