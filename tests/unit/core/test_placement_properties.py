@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.placement.agent_table import table_of
+from dcos_tensorflow.core.placement.agent_table import AgentTable
 from dcos_tensorflow.core.placement.by_columns import place_by_columns
 from dcos_tensorflow.core.placement.constraints import field_value
 from dcos_tensorflow.core.placement.few import place_few
@@ -179,7 +179,12 @@ def test_a_few_tasks_among_a_few_agents_go_where_they_go_among_many(
 ) -> None:
     requests, offers = start
     among_many = place_by_columns(
-        requests, table_of(offers), (), {}, salt="salt", preferred=preferred
+        requests,
+        AgentTable().of({offer.offer_id: offer for offer in offers}),
+        (),
+        {},
+        salt="salt",
+        preferred=preferred,
     )
     assert place(requests, offers, salt="salt", preferred=preferred) == among_many
 

@@ -35,7 +35,7 @@ from sample_states import (
 
 
 def deploy_plan(state: ServiceState) -> Plan:
-    return of_gang.deploy_plan(state.view())
+    return plans(state)["deploy"]
 
 
 def plans(state: ServiceState) -> Mapping[str, Plan]:
