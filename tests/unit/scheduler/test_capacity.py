@@ -223,6 +223,6 @@ def test_nothing_more_is_begun_once_it_is_to_stop(monkeypatch: pytest.MonkeyPatc
     asked = beside.market.asked.count("buy")
     beside.loop.stop()
     found = Round(Ledger(), (order,), (machine.machine_id,))
-    assert not beside.loop._done(state, state.spec.capacity, found)
+    assert not beside.loop._desk.do(found)
     assert beside.market.asked.count("buy") == asked
     assert beside.market.alive == [machine]
