@@ -34,7 +34,7 @@ from dcos_tensorflow.core.spec.volume_spec import Reservation
 from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.core.placement.offered import Offered
+    from dcos_tensorflow.core.placement.agent_table import AgentTable
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,8 @@ class OfferDesk:
     #: ... and how often one was wanted too early after another.
     throttled: int = 0
     log: OfferLog = OfferLog()
-    #: The offers as placement last looked at them; None when nothing is wanted.
-    offered: Offered | None = field(default=None, compare=False, repr=False)
+    #: The offers as placement last looked at them: the next table is made of this one.
+    table: AgentTable | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

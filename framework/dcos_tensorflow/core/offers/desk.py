@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from dcos_tensorflow.core.agents import avoidance, maintenance
 from dcos_tensorflow.core.counted import agreeing, counted, listed
@@ -29,7 +30,6 @@ from dcos_tensorflow.core.offers.reconciliation import doubt
 from dcos_tensorflow.core.offers.returning import decline
 from dcos_tensorflow.core.offers.wants import Wants, wants
 from dcos_tensorflow.core.placement.constraints import depends_on_counts
-from dcos_tensorflow.core.placement.offered import Offered
 from dcos_tensorflow.core.placement.place import Assignment, Placement, TaskRequest, place
 from dcos_tensorflow.core.restarts import planned_changes, sidecars
 from dcos_tensorflow.core.restarts.backoff import spread
@@ -37,6 +37,9 @@ from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import gang_named
 from dcos_tensorflow.core.work import shares, slots
 from dcos_tensorflow.records import dataclass
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.core.placement.agent_table import AgentTable
 
 #: Seconds. Nothing is wanted / this offer cannot help.
 IDLE_REFUSE_SECONDS = 3600.0
@@ -318,8 +321,8 @@ def _want_nothing(draft: Draft) -> None:
         _stop_looking(gang)
     unwanted = tuple(draft.state.desk.offers)
     decline(draft, unwanted, seconds, "nothing is wanted now", OfferUse.UNWANTED)
-    if draft.state.desk.offered is not None:
-        draft.state = replace(draft.state, desk=replace(draft.state.desk, offered=None))
+    if draft.state.desk.table is not None:
+        draft.state = replace(draft.state, desk=replace(draft.state.desk, table=None))
     if awaited:
         _ask_for_offers(draft)
     elif not soon and draft.state.desk.suppressed is not True:
@@ -369,7 +372,7 @@ def _consider(gang: GangDraft, what: Wants) -> _Look:
     if gang.placing.considered == (draft.state.desk.version, asked):
         return _NOT_LOOKED
     avoided = avoidance.reasons(draft) if choosy else {}
-    offers = _offered(gang)
+    offers = _table(gang)
     placed = _placed(gang, what)
     salt = _port_salt(gang)
     preferred = gang.spec.placement
@@ -403,7 +406,7 @@ def _consider(gang: GangDraft, what: Wants) -> _Look:
 def _is_room(gang: GangDraft, requests: tuple[TaskRequest, ...]) -> bool:
     """Say whether members that run would all find a place in the offers in hand."""
     placed = _placed(gang, Wants(requests))
-    return place(requests, _offered(gang), placed, salt=_port_salt(gang)).complete
+    return place(requests, _table(gang), placed, salt=_port_salt(gang)).complete
 
 
 def _port_salt(gang: GangDraft) -> str:
@@ -416,14 +419,17 @@ def _port_salt(gang: GangDraft) -> str:
     return f"{state.instance}/{state.attempt}" if clashed else state.instance
 
 
-def _offered(gang: GangDraft) -> Offered:
+def _table(gang: GangDraft) -> AgentTable:
     """Return the offers in hand as placement has them, and keep them for the next time."""
+    # With numpy, which a service that wants nothing does without.
+    from dcos_tensorflow.core.placement.agent_table import AgentTable
+
     draft = gang.service
     desk = draft.state.desk
     offers = volume_places.placeable(gang.spec, desk.offers)
-    offered = Offered(offers) if desk.offered is None else desk.offered.of(offers)
-    draft.state = replace(draft.state, desk=replace(desk, offered=offered))
-    return offered
+    table = (desk.table or AgentTable()).of(offers)
+    draft.state = replace(draft.state, desk=replace(desk, table=table))
+    return table
 
 
 def _placed(gang: GangDraft, what: Wants) -> tuple[TaskRecord, ...]:
