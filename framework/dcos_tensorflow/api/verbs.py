@@ -31,7 +31,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.operator import plan_control, renewal, requests
 from dcos_tensorflow.core.operator.plan_control import Answer
 from dcos_tensorflow.core.plans.plan import plans
-from dcos_tensorflow.core.restarts import announced_changes, sidecars
+from dcos_tensorflow.core.restarts import planned_changes, sidecars
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.records import dataclass
 from untrusted_input.json_text import read_json
@@ -205,7 +205,7 @@ def update(state: ServiceState, spec: ServiceSpec, word: str = "update") -> Repl
     refusal = requests.refusal(state, spec)
     if refusal:
         return _not_changed(refusal)
-    found = announced_changes.announced(state.view(), spec)
+    found = planned_changes.announced(state.view(), spec)
     body = received(
         word,
         id=identifier,

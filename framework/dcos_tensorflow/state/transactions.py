@@ -12,7 +12,7 @@ from enum import Enum
 
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.state.paths import (
+from dcos_tensorflow.state.layout import (
     check_path,
     check_value,
     is_a_folder,

@@ -26,7 +26,7 @@ from dcos_tensorflow.state.errors import (
     StateStorageFull,
     StateUnavailable,
 )
-from dcos_tensorflow.state.paths import check_value
+from dcos_tensorflow.state.layout import check_value
 from simulated_mesos import Cluster
 from simulated_scheduler import small_job
 from waiting import eventually

@@ -31,12 +31,14 @@ from dcos_tensorflow.capacity.provider import (
     Throttled,
 )
 from dcos_tensorflow.capacity.providers.agent_script import user_data
-from dcos_tensorflow.capacity.providers.ec2_facts import Ec2Facts, read_facts, read_pools
-from dcos_tensorflow.capacity.providers.ec2_instances import (
+from dcos_tensorflow.capacity.providers.ec2_facts import (
     OWNER_TAG,
     PRICE_TAG,
     PURCHASE_TAG,
+    Ec2Facts,
     machine_of,
+    read_facts,
+    read_pools,
     told_at,
 )
 from dcos_tensorflow.core.counted import counted

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from dcos_tensorflow.core.contract import NOTICE_SECONDS
-from dcos_tensorflow.core.kept import codec, format_1, format_2, paths
-from dcos_tensorflow.core.kept.forms import KeptService
+from dcos_tensorflow.core.kept import codec, former_formats, paths
+from dcos_tensorflow.core.kept.writes import KeptService
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
@@ -42,7 +42,7 @@ def upgrade(values: Mapping[str, bytes]) -> tuple[Mapping[str, bytes], tuple[Wri
     present format. Raises StateUnreadable.
     """
     try:
-        writes = (*format_1.changes(values), *format_2.changes(values))
+        writes = former_formats.changes(values)
     except codec.RecordError as error:
         raise StateUnreadable(str(error)) from error
     upgraded = dict(values)

@@ -15,13 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from dcos_tensorflow.core.cluster import addresses
-from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.cluster.launch import launch_task
 from dcos_tensorflow.core.cluster.orders import must_agree
 from dcos_tensorflow.core.cluster.output_places import run_of
 from dcos_tensorflow.core.counted import counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
-from dcos_tensorflow.core.failures import sidecar_ends
 from dcos_tensorflow.core.model.actions import Accept, LaunchTask
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import UPDATE
@@ -32,6 +30,7 @@ from dcos_tensorflow.core.model.task import TaskRecord, TaskState, mesos_task_id
 from dcos_tensorflow.core.offers import reservations, volume_places
 from dcos_tensorflow.core.offers.returning import note_offers
 from dcos_tensorflow.core.placement.place import Assignment, Placement
+from dcos_tensorflow.core.restarts import sidecars
 from dcos_tensorflow.core.restarts.launch_options import options_of
 from dcos_tensorflow.core.restarts.membership import who_must_know
 from dcos_tensorflow.core.restarts.restarts import renew_epoch
@@ -191,7 +190,7 @@ def _record(gang: GangDraft, assignment: Assignment, attempt: int, held: bool) -
     resource_id = reservations.for_launch(gang, assignment, attempt, task_id)
     before = view.tasks.get(assignment.task)
     beside = before is not None and role not in GANG_ROLES
-    earlier = sidecar_ends.ends(view, before) if before and beside else sidecar_ends.NONE
+    earlier = sidecars.ends(view, before) if before and beside else sidecars.NO_ENDS
     return TaskRecord(
         name=assignment.task,
         role=TaskRole(role),
@@ -209,7 +208,7 @@ def _record(gang: GangDraft, assignment: Assignment, attempt: int, held: bool) -
         failures=earlier.failures,
         interruptions=earlier.interruptions,
         held=held,
-        fingerprint=fingerprint(options, role),
+        fingerprint=options.fingerprints[role],
         attributes=assignment.attributes,
         zone=assignment.zone,
         region=assignment.region,

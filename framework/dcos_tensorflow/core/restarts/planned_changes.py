@@ -2,9 +2,11 @@
 
 Called by ``core.advance`` while the job runs. In this order, one at a time: an agent that is to be
 taken down, members that were added or are not wanted any more, a task that an operator pauses or
-resumes, a changed configuration. Each is a planned restart: who saves has the
-whole grace, the decider first, so that the newest state is in a checkpoint; servers go last and at
-once.
+resumes, a changed configuration. Each is a planned restart: tasks that save have the whole grace,
+the decider first, so that the newest state is in a checkpoint; servers go last and at once.
+
+``announced`` tells the API before an update what it would restart; what fails meanwhile may take
+more along.
 """
 
 from __future__ import annotations
@@ -24,13 +26,16 @@ from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import UPDATE
 from dcos_tensorflow.core.model.job import STOPPED_PHASES, JobPhase, Membership, Update
+from dcos_tensorflow.core.model.roster import Roster
+from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.restarts import restarts, update_order
 from dcos_tensorflow.core.restarts.gang_queries import contained, paused, restart_set_of
 from dcos_tensorflow.core.restarts.membership import who_must_know
 from dcos_tensorflow.core.restarts.restart_table import Loss
-from dcos_tensorflow.core.spec.service_spec import Addressing, split_task_name
+from dcos_tensorflow.core.spec.service_spec import Addressing, ServiceSpec, split_task_name
+from dcos_tensorflow.records import dataclass
 
 #: Phases in which members may be told to start again on request.
 _STEERABLE = frozenset(
@@ -218,3 +223,32 @@ def _update(gang: GangDraft) -> None:
     why = f"{told} for the changed options{along if others else ''}"
     restarts.stop(gang, chosen, why, planned=True)
     gang.restart = replace(gang.restart, plan=UPDATE)
+
+
+@dataclass(frozen=True)
+class Announced:
+    """The tasks that an update concerns, by what becomes of them."""
+
+    #: They get new containers.
+    replaced: tuple[str, ...] = ()
+    #: They start again in their containers, for these change or the members do.
+    along: tuple[str, ...] = ()
+    joining: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()
+
+
+def announced(view: GangView, spec: ServiceSpec) -> Announced:
+    """Return the tasks that are concerned when ``spec`` becomes the target."""
+    spec = spec.shaped(view.job.shape)
+    replaced = update_order.outdated_for(view, spec)
+    before = view.epoch.addresses if view.epoch is not None else {}
+    wanted = Roster.of(spec, gang=view.gang.name).every
+    joining = tuple(n for n in wanted if before and n not in before)
+    leaving = tuple(n for n in before if n not in wanted)
+    after = {name: before.get(name, "joins") for name in wanted}
+    chosen = {
+        *restart_set_of(view, {n: Loss.PROCESS for n in replaced if n in view.roster}),
+        *(who_must_know(view, before, after) if joining or leaving else ()),
+    }
+    along = view.roster.in_order(chosen - {*replaced, *joining, *leaving})
+    return Announced(replaced, along, joining, leaving)

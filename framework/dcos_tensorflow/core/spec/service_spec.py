@@ -506,7 +506,9 @@ class ServiceSpec:
     def fingerprints(self) -> Mapping[TaskRole, str]:
         """Return for each role what stands for all that its containers are launched with.
 
-        Worked out once for each spec: every step compares them with those of all tasks.
+        Equal texts need no restart. They do not depend on how many tasks there are, nor on where
+        they may run (``core.spec.launched_with``). Worked out once for each spec: every step
+        compares them with those of all tasks.
         """
         return {role.role: fingerprint_of(self, role) for role in self.roles}
 
