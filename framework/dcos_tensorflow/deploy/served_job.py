@@ -168,7 +168,7 @@ class ServedJob:
         if self._traces is not None:
             self.scheduler.measure(self._traces.observe)
         self._curves = Curves()
-        self.scheduler.look(self._curves.observe)
+        self.scheduler.after_step(self._curves.observe)
         sources = Sources(
             self.scheduler.state, self.scheduler.options, self._without_secrets, self._bucket
         )

@@ -154,7 +154,7 @@ class EventLoop:
         """Call ``callback`` in the loop's thread after every step that said something."""
         self._watchers.append(callback)
 
-    def look(self, callback: Callable[[ServiceState], None]) -> None:
+    def after_step(self, callback: Callable[[ServiceState], None]) -> None:
         """Call ``callback`` in the loop's thread after every step, also when nothing happens.
 
         At least every ``tick_seconds``; it must not block.

@@ -189,7 +189,7 @@ class Loop:
         )
 
     def step(self, seconds: float = 5.0) -> Round:
-        """One round: what ``scheduler.machines.buying.Capacity.look`` does."""
+        """One round: what ``scheduler.machines.buying.Capacity.run_round`` does."""
         self.now += seconds
         self.market.now = self.now
         answers, self._answers = self._answers, ()

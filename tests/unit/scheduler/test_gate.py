@@ -21,7 +21,7 @@ from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.deploy.scheduler_settings import scheduler_config
 from dcos_tensorflow.deploy.settings import PREFIX, collect
 from dcos_tensorflow.options import OptionsError, load, service_spec
-from dcos_tensorflow.scheduler.batch_inputs import InputsAway, look
+from dcos_tensorflow.scheduler.batch_inputs import InputsAway, list_inputs
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import DOORS, NOTHING, Allowed, Gate, GateError
 from dcos_tensorflow.scheduler.scheduler import Scheduler
@@ -167,7 +167,7 @@ class TestS3:
         self, stranger: Heard, gate: Gate
     ) -> None:
         with pytest.raises(InputsAway, match="its own are for no endpoint"):
-            look(a_batch(stranger.url), {}, gate)
+            list_inputs(a_batch(stranger.url), {}, gate)
         assert stranger.requests == []
 
     def test_nor_is_it_asked_with_keys_of_the_options_before_the_operator_has_named_it(
@@ -175,10 +175,10 @@ class TestS3:
     ) -> None:
         spec = a_batch(stranger.url)
         with pytest.raises(InputsAway, match=f"--s3-places {stranger.url}"):
-            look(spec, BROUGHT, s3("https://other"))
+            list_inputs(spec, BROUGHT, s3("https://other"))
         assert stranger.requests == []
         with pytest.raises(Exception, match="403"):
-            look(spec, BROUGHT, s3(stranger.url))
+            list_inputs(spec, BROUGHT, s3(stranger.url))
         assert "brought-id" in stranger.requests[0]
         assert not any(secret in stranger.requests[0] for secret in OWN.values())
 

@@ -22,7 +22,7 @@ from dcos_tensorflow.core.restarts.restart_table import Loss
 HEARD_SECONDS = 15.0
 
 
-def look(gang: GangDraft) -> None:
+def check(gang: GangDraft) -> None:
     """Open an incident for what has waited for nothing long enough, if anything has."""
     for server in ended_servers(gang.view):
         if incidents.add_server(gang, server.record):

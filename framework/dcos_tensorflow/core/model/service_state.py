@@ -14,12 +14,12 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.core.model.agents import SilentAgents
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.evaluation import Evaluation
 from dcos_tensorflow.core.model.gang import MAIN, Gang
 from dcos_tensorflow.core.model.job import JobPhase, JobState
+from dcos_tensorflow.core.model.known_agents import SilentAgents
 from dcos_tensorflow.core.model.machine_records import CapacityRecords
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.quota import Quota

@@ -49,7 +49,7 @@ _STEERABLE = frozenset(
 )
 
 
-def look(gang: GangDraft) -> None:
+def begin_due(gang: GangDraft) -> None:
     """Begin the restart that is due, if any."""
     for due in (_leave_agents, _change_members, _pause_or_resume, _update):
         due(gang)

@@ -20,9 +20,9 @@ from dcos_tensorflow.capacity.provider import Machine, Provider
 from dcos_tensorflow.capacity.reconcile import Round, reconcile
 from dcos_tensorflow.capacity.sight import Sight
 from dcos_tensorflow.core.model.actions import CapacityKept, ReleaseIdleMachines
-from dcos_tensorflow.core.model.agents import KnownAgent
 from dcos_tensorflow.core.model.events import CapacityNoted, Event, StopRequested
 from dcos_tensorflow.core.model.job import ENDED_PHASES
+from dcos_tensorflow.core.model.known_agents import KnownAgent
 from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.offers.waiting import waiting
@@ -119,14 +119,14 @@ class Capacity:
         busy = False
         while not self._stopping.wait(0.0 if busy else self._look_seconds):
             try:
-                busy = self.look()
+                busy = self.run_round()
             except Exception as error:
                 # What runs goes on, and a gang that waits for machines is told.
                 log.exception("a look at the machines failed")
                 self._note({}, {"": f"internal error: {type(error).__name__}: {error}"})
                 busy = False
 
-    def look(self) -> bool:
+    def run_round(self) -> bool:
         """Take one look and do what is due; say whether anything was done."""
         state = self._state()
         spec = state.spec.capacity

@@ -15,8 +15,8 @@ from dcos_tensorflow.capacity.market import POOLS_PER_ORDER, Limits
 from dcos_tensorflow.capacity.mirror import Agents
 from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.capacity.sight import Rules
-from dcos_tensorflow.core.model.agents import KnownAgent, names_of
 from dcos_tensorflow.core.model.job import RESTARTING_PHASES
+from dcos_tensorflow.core.model.known_agents import KnownAgent, names_of
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.offers.waiting import Waiting

@@ -25,7 +25,7 @@ from dcos_tensorflow.capacity.sight import Sight
 from dcos_tensorflow.capacity.trial import offer_of
 from dcos_tensorflow.core.kept import codec, paths
 from dcos_tensorflow.core.model.actions import Write
-from dcos_tensorflow.core.model.agents import KnownAgent, names_of
+from dcos_tensorflow.core.model.known_agents import KnownAgent, names_of
 from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.placement.place import TaskRequest
@@ -107,7 +107,7 @@ class StandingMachines:
                     return f"the master does not change its offers: {error}"
         return ""
 
-    def look(
+    def run_round(
         self, wanted: int = 0, waited: float = 0.0, *, release: bool = False, end: bool = False
     ) -> Round:
         """Take one look, and buy until so many are there: they have been waited for for so long.
