@@ -10,9 +10,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from dcos_tensorflow.capacity.deadline import Fleet, Job, Memory, Quote, RestartCost, Sight, decide
+from dcos_tensorflow.capacity.deadline import (
+    DeadlineJob,
+    Fleet,
+    JobObservation,
+    Memory,
+    Quote,
+    RestartCost,
+    decide,
+)
 from dcos_tensorflow.capacity.exchange import trained_on
-from dcos_tensorflow.capacity.ledger import Backoff, Ledger, pool_key
+from dcos_tensorflow.capacity.ledger import Ledger, ProviderBackoff, pool_key
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
 from dcos_tensorflow.records import dataclass
@@ -128,7 +136,7 @@ def fleet_of(
     if not quotes:
         return None, memory
     whole = not more
-    job = Job(
+    job = DeadlineJob(
         machines=machines,
         work=max(1.0, way.total_steps / way.pace.rate),
         began=way.began,
@@ -138,7 +146,7 @@ def fleet_of(
     ready_in = (0.0 if way.trains else way.cost.cold) if whole else None
     if zone and zone not in {quote.zone for quote in quotes}:
         return None, memory
-    sight = Sight(way.now, left, fleet, ready_in, quotes, next_look)
+    sight = JobObservation(way.now, left, fleet, ready_in, quotes, next_look)
     return decide(job, sight, memory)
 
 
@@ -173,5 +181,5 @@ def _quotes(
 
 def _to_be_had(pool: Pool, ledger: Ledger, now: float) -> Pool:
     """Return a pool, empty where it is not to be asked now."""
-    held = ledger.account.pools.get(pool_key(pool), Backoff()).holds(now)
+    held = ledger.account.pools.get(pool_key(pool), ProviderBackoff()).holds(now)
     return replace(pool, available=0) if held else pool

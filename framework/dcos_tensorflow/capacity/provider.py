@@ -56,7 +56,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Order:
+class PurchaseOrder:
     """Machines to buy, all of one market."""
 
     #: Ours, also the idempotency token: the same order asked twice buys once.
@@ -112,7 +112,7 @@ class Provider(Protocol):
     def pools(self) -> Sequence[Pool]:
         """Return what can be bought from, with the prices of now."""
 
-    def buy(self, order: Order) -> Bought:
+    def buy(self, order: PurchaseOrder) -> Bought:
         """Buy machines; the same order again returns what it bought the first time."""
 
     def machines(self) -> Sequence[Machine]:

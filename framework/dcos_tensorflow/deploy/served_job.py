@@ -26,7 +26,7 @@ from dcos_tensorflow.client.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.client.told_units import came_of
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.machine_records import machines_left

@@ -352,7 +352,7 @@ def fewest_of(role: Worker | GpuWorker) -> int:
 
 
 def needs_a_worker(options: Options) -> bool:
-    """Say whether the job is rendered for a ParameterServerStrategy (core.cluster.cluster_spec)."""
+    """Say whether the job is rendered for a ParameterServerStrategy (core.cluster.rendering)."""
     service = options.service
     if service.strategy != "auto":
         return service.strategy == "parameter_server"

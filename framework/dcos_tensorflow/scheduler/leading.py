@@ -49,13 +49,13 @@ from dcos_tensorflow.scheduler.runners.evidence_reading import EvidenceReader
 from dcos_tensorflow.scheduler.runners.runner_client import RunnerClient
 from dcos_tensorflow.scheduler.secrets.launch_secrets import LaunchSecrets
 from dcos_tensorflow.scheduler.secrets.masking import Masking
-from dcos_tensorflow.scheduler.subscription import Subscription
-from dcos_tensorflow.scheduler.unit_producer import Units
+from dcos_tensorflow.scheduler.subscription import FrameworkSubscription
+from dcos_tensorflow.scheduler.unit_producer import UnitLoop
 from dcos_tensorflow.state.store import StateStore
 from dcos_tensorflow.task.bundle import BundleError
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.scheduler.machines.buying import Capacity
+    from dcos_tensorflow.scheduler.machines.buying import BuyingLoop
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Leading:
         self._stopping = threading.Event()
         self._questions = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, "question")
         #: Begins with the first options that ask for machines.
-        self._capacity: Capacity | None = None
+        self._capacity: BuyingLoop | None = None
         self.loop = EventLoop(
             beginning.state,
             store,
@@ -114,11 +114,11 @@ class Leading:
             self.files, self._framework_id, self._from_task, self._questions
         )
         self._lease = Lease(store.confirm, config.session_seconds)
-        self._units = Units(self.state, self.submit, self._inputs)
+        self._units = UnitLoop(self.state, self.submit, self._inputs)
         self._runners = RunnerClient(
             self.state, self._from_runner, self._lease.holds, self._masking.value
         )
-        self._subscription = Subscription(self.gateway, self._framework_info)
+        self._subscription = FrameworkSubscription(self.gateway, self._framework_info)
         self._wire()
 
     def _wire(self) -> None:
@@ -260,9 +260,9 @@ class Leading:
         """Begin to buy machines once the options ask for it."""
         if state.spec.capacity is None or self._capacity is not None:
             return
-        from dcos_tensorflow.scheduler.machines.buying import Capacity
+        from dcos_tensorflow.scheduler.machines.buying import BuyingLoop
 
-        self._capacity = Capacity(
+        self._capacity = BuyingLoop(
             self.state,
             self.submit,
             self._known_agents,

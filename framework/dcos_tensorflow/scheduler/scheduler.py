@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dcos_tensorflow.core.kept import paths
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable
 from dcos_tensorflow.core.model.actions import (
     Exit,
@@ -163,7 +163,7 @@ class Scheduler:
         """
         # The command that started this scheduler has read its options, and few are ever changed.
         from dcos_tensorflow.options import effective, load
-        from dcos_tensorflow.options.asked import lost
+        from dcos_tensorflow.options.default_tasks import lost
 
         wanted = load(
             options, published_defaults=self._published_defaults, folder=self._gate.folder()

@@ -49,9 +49,9 @@ from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state import errors, layout
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.transactions import (
-    Operation,
     PlannedWrite,
     Tree,
+    TreeOperation,
     Verb,
     plan,
     split,
@@ -236,7 +236,7 @@ class ZooKeeperStore:
         self._is_older = version is not None and version < layout.CURRENT_SCHEMA
         self._warn_of_others()
         if version is None:
-            first = Operation(Verb.CREATE, layout.SCHEMA_VERSION, layout.current_schema())
+            first = TreeOperation(Verb.CREATE, layout.SCHEMA_VERSION, layout.current_schema())
             self._send((PlannedWrite(0, (first,), {layout.SCHEMA_VERSION: 0}),))
 
     def _warn_of_others(self) -> None:
@@ -424,7 +424,7 @@ def _first_failure(results: Sequence[Any]) -> tuple[int, Exception | None]:
 def _raised_schema() -> PlannedWrite:
     """What brings the layout of an older release to this one's, before a commit's own writes."""
     return PlannedWrite(
-        -1, (Operation(Verb.SET, layout.SCHEMA_VERSION, layout.current_schema()),), {}
+        -1, (TreeOperation(Verb.SET, layout.SCHEMA_VERSION, layout.current_schema()),), {}
     )
 
 
@@ -437,6 +437,6 @@ def _deletions(tree: Tree) -> list[PlannedWrite]:
     order = sorted(values, key=lambda path: (layout.erase_order(path), path))
     planned = plan(tree, [Write(path, None) for path in order])
     if layout.SCHEMA_VERSION in tree:
-        version = Operation(Verb.DELETE, layout.SCHEMA_VERSION)
+        version = TreeOperation(Verb.DELETE, layout.SCHEMA_VERSION)
         planned.append(PlannedWrite(len(order), (version,), {layout.SCHEMA_VERSION: None}))
     return planned

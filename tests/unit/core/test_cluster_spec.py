@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.cluster.cluster_spec import (
+from dcos_tensorflow.core.cluster.rendering import (
     address_of,
     data_shard,
     illegal_mix,

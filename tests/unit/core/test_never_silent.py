@@ -7,7 +7,7 @@ from dcos_tensorflow.core.model.actions import Action, Kill, Reconcile
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.operator.plan_control import rule
-from dcos_tensorflow.core.operator.rulings import Answer
+from dcos_tensorflow.core.operator.rulings import CommandAnswer
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.spec.service_spec import Strategy
 from simulated_mesos import Cluster
@@ -65,7 +65,7 @@ def test_letting_go_twice_is_as_good_as_once():
     scheduler = with_a_stray()
     command = events.PodCommand(events.PodVerb.REPLACE, (STRAY,))
     scheduler.handle(command)
-    assert rule(scheduler.state, command).answer is Answer.ALREADY
+    assert rule(scheduler.state, command).answer is CommandAnswer.ALREADY
 
 
 def test_what_was_let_go_of_is_forgotten_once_it_has_ended():

@@ -12,7 +12,7 @@ import pytest
 
 from dcos_tensorflow.capacity.ledger import Account
 from dcos_tensorflow.core.kept import codec, paths
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, stored_spec
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Kill, Reconcile

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.capacity.ledger import Ledger
-from dcos_tensorflow.capacity.provider import Bought, Order
+from dcos_tensorflow.capacity.provider import Bought, PurchaseOrder
 from dcos_tensorflow.capacity.reconcile import Round
 from dcos_tensorflow.core.model.actions import CapacityKept, ReleaseIdleMachines
 from dcos_tensorflow.core.model.events import CapacityNoted, Event, StopRequested
@@ -26,7 +26,7 @@ from dcos_tensorflow.mesos.agent_files import (
     FileNotFound,
 )
 from dcos_tensorflow.scheduler.machines import buying as capacity
-from dcos_tensorflow.scheduler.machines.buying import Capacity
+from dcos_tensorflow.scheduler.machines.buying import BuyingLoop
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, small_job
 from unit.capacity.simulated_market import KEPT, SPOT, MarketInMemory
@@ -52,7 +52,7 @@ class _Beside:
         self.agents: Callable[[], list[KnownAgent]] = list
         #: Shown in place of the scheduler's own.
         self.state: ServiceState | None = None
-        self.loop = Capacity(
+        self.loop = BuyingLoop(
             lambda: self.state or self.scheduler.state,
             self._send,
             self._agents,
@@ -197,7 +197,7 @@ def test_who_stops_does_not_wait_for_a_provider_that_takes_long(
     is_asked, may_answer = threading.Event(), threading.Event()
     buy = beside.market.buy
 
-    def slow(order: Order) -> Bought:
+    def slow(order: PurchaseOrder) -> Bought:
         is_asked.set()
         assert may_answer.wait(30)
         return buy(order)
@@ -219,7 +219,7 @@ def test_nothing_more_is_begun_once_it_is_to_stop(monkeypatch: pytest.MonkeyPatc
     (machine,) = beside.market.alive
     state = beside.scheduler.state
     assert state.spec.capacity is not None
-    order = Order("p-9", machine.owner, (SPOT,), 1)
+    order = PurchaseOrder("p-9", machine.owner, (SPOT,), 1)
     asked = beside.market.asked.count("buy")
     beside.loop.stop()
     found = Round(Ledger(), (order,), (machine.machine_id,))

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster import addresses
-from dcos_tensorflow.core.cluster.cluster_spec import address_of, tf_config
 from dcos_tensorflow.core.cluster.launch import launch_task
 from dcos_tensorflow.core.cluster.output_places import Run
+from dcos_tensorflow.core.cluster.rendering import address_of, tf_config
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState

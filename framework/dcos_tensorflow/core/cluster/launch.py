@@ -16,7 +16,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.cluster import addresses, cluster_spec, storage_sections
+from dcos_tensorflow.core.cluster import addresses, rendering, storage_sections
 from dcos_tensorflow.core.cluster.output_places import Run, output_dir
 from dcos_tensorflow.core.cluster.serving import grace_of
 from dcos_tensorflow.core.model.actions import LaunchTask
@@ -151,8 +151,8 @@ def _brought(spec: ServiceSpec, role: RoleSpec) -> dict[str, Any]:
 def _environment(
     spec: ServiceSpec, role: RoleSpec, record: TaskRecord, cluster: ClusterSpec, run: Run
 ) -> dict[str, str]:
-    shard_index, shard_count = cluster_spec.data_shard(cluster, record.name)
-    rendered, table = cluster_spec.launched_cluster(spec, cluster, record.name)
+    shard_index, shard_count = rendering.data_shard(cluster, record.name)
+    rendered, table = rendering.launched_cluster(spec, cluster, record.name)
     # TF_CONFIG, JOB_CONTEXT and what else is long is made by the runner out of its spec: a launch
     # passes through single variables of Mesos (kernel_limits), so it says everything once.
     env = {

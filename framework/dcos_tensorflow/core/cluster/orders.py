@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.core.cluster.cluster_spec import recovery_strategy, runner_cluster
+from dcos_tensorflow.core.cluster.rendering import recovery_strategy, runner_cluster
 from dcos_tensorflow.core.cluster.serving import grace_of
 from dcos_tensorflow.core.contract import NOTHING_TO_SAVE_SECONDS
 from dcos_tensorflow.core.model.job import STOPPED_PHASES

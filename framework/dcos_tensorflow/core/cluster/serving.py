@@ -8,7 +8,7 @@ code has set.
 
 from __future__ import annotations
 
-from dcos_tensorflow.core.cluster.cluster_spec import recovery_strategy
+from dcos_tensorflow.core.cluster.rendering import recovery_strategy
 from dcos_tensorflow.core.contract import NOTHING_TO_SAVE_SECONDS, WORKER_ROLES
 from dcos_tensorflow.core.spec.service_spec import (
     OutcomePolicy,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from dcos_tensorflow.core.cluster.cluster_spec import rendered_strategy
 from dcos_tensorflow.core.cluster.output_places import Run, output_uri
+from dcos_tensorflow.core.cluster.rendering import rendered_strategy
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.spec.container_spec import TaskSecret
 from dcos_tensorflow.core.spec.service_spec import (

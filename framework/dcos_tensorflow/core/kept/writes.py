@@ -11,7 +11,7 @@ from dataclasses import field, fields
 from typing import TypeVar
 
 from dcos_tensorflow.core.kept import codec, paths
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.service_state import Maintenance, ServiceState, Uninstall

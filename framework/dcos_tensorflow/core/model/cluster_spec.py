@@ -1,7 +1,7 @@
 """The ClusterSpec of one epoch: where each task is. What tasks are told of it, others render.
 
 ``core.restarts.restarts`` makes one when an address or the membership has changed;
-``core.cluster.cluster_spec`` renders it per strategy and per task.
+``core.cluster.rendering`` renders it per strategy and per task.
 """
 
 from __future__ import annotations

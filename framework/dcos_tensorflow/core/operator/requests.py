@@ -11,10 +11,10 @@ from dataclasses import fields, replace
 from typing import Any
 
 from dcos_tensorflow.core.agents import avoidance
-from dcos_tensorflow.core.cluster.cluster_spec import illegal_mix, rendered_strategy
+from dcos_tensorflow.core.cluster.rendering import illegal_mix, rendered_strategy
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.draft import Draft, GangDraft
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import ReleaseIdleMachines
 from dcos_tensorflow.core.model.job import ENDED_PHASES, JobPhase, Membership, Outcome, Verdict

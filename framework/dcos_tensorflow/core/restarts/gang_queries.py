@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dcos_tensorflow.core.cluster.cluster_spec import address_of, recovery_strategy
+from dcos_tensorflow.core.cluster.rendering import address_of, recovery_strategy
 from dcos_tensorflow.core.model.controls import DECOMMISSION
 from dcos_tensorflow.core.model.job import RESTARTING_PHASES, STOPPED_PHASES, Outcome
 from dcos_tensorflow.core.model.report import checkpoint_step_of, step_of

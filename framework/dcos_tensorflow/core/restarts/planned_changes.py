@@ -23,7 +23,7 @@ from dcos_tensorflow.core.agents.maintenance import (
 )
 from dcos_tensorflow.core.counted import they
 from dcos_tensorflow.core.draft import GangDraft
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.controls import UPDATE
 from dcos_tensorflow.core.model.job import STOPPED_PHASES, JobPhase, Membership, Update
 from dcos_tensorflow.core.model.roster import Roster

@@ -14,7 +14,7 @@ from dcos_tensorflow.core.agents import avoidance
 from dcos_tensorflow.core.agents.maintenance import is_leaving
 from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.failures import causes
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.controls import DECOMMISSION, DEPLOY, UPDATE
 from dcos_tensorflow.core.model.job import ENDED_PHASES, Update
 from dcos_tensorflow.core.model.service_state import GangView

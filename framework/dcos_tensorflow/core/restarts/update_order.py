@@ -8,7 +8,7 @@ launched with the target's, unless it is kept from them (``core.restarts.launch_
 
 from __future__ import annotations
 
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.controls import DEPLOY, UPDATE, Controls, step_key, step_name
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import GangView

@@ -15,10 +15,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from dcos_tensorflow.capacity.ledger import Ledger
+from dcos_tensorflow.capacity.observation import Observation
 from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.capacity.provider import Machine, Provider
 from dcos_tensorflow.capacity.reconcile import Round, reconcile
-from dcos_tensorflow.capacity.sight import Sight
 from dcos_tensorflow.core.model.actions import CapacityKept, ReleaseIdleMachines
 from dcos_tensorflow.core.model.events import CapacityNoted, Event, StopRequested
 from dcos_tensorflow.core.model.job import ENDED_PHASES
@@ -30,7 +30,7 @@ from dcos_tensorflow.core.restarts.gang_queries import stays
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound
 from dcos_tensorflow.scheduler.clock import steady_time
-from dcos_tensorflow.scheduler.machines import market_sight as capacity_sight
+from dcos_tensorflow.scheduler.machines import observing as capacity_sight
 from dcos_tensorflow.scheduler.machines.deadline_fleet import DeadlineWatch
 from dcos_tensorflow.scheduler.machines.ledger_records import changes_between, ledger_of
 from dcos_tensorflow.scheduler.machines.machine_provider import PRICES_SECONDS, Desk
@@ -46,7 +46,7 @@ REFUSED_SECONDS = 60.0
 SLOTS_AT_ONCE = 50
 
 
-class Capacity:
+class BuyingLoop:
     """Looks what is wanted and what there is, and acts on it when that is kept.
 
     ``state`` returns the newest stored state, ``emit`` takes events, ``agents`` asks the master and
@@ -169,7 +169,7 @@ class Capacity:
 
     def _sight(
         self, state: ServiceState, spec: CapacitySpec, ledger: Ledger, *, release: bool
-    ) -> Sight:
+    ) -> Observation:
         now = self._clock()
         needed = bool(ledger.left or _demands(state, now))
         self._desk.follow(spec, capacity_sight.owner_of(state))
@@ -182,7 +182,7 @@ class Capacity:
         # before that.
         state, now = self._state(), self._clock()
         demands = _demands(state, now)
-        return Sight(
+        return Observation(
             now=now,
             demands=demands,
             offers=capacity_sight.offers_of(agents, state),

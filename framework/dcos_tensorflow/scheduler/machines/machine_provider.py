@@ -12,13 +12,13 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.capacity.mirror import Answer
+from dcos_tensorflow.capacity.mirror import PurchaseAnswer
 from dcos_tensorflow.capacity.provider import ProviderError
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
 
 if TYPE_CHECKING:
     from dcos_tensorflow.capacity.market import Pool
-    from dcos_tensorflow.capacity.provider import Machine, Order, Provider
+    from dcos_tensorflow.capacity.provider import Machine, Provider, PurchaseOrder
     from dcos_tensorflow.capacity.reconcile import Round
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Desk:
         #: Of which options and for which owner the provider is, and the provider once it is opened.
         self._wanted: tuple[CapacitySpec, str] | None = None
         self._provider: Provider | None = None
-        self._answers: tuple[Answer, ...] = ()
+        self._answers: tuple[PurchaseAnswer, ...] = ()
         self._trouble = ""
         self._not_given_back: tuple[str, ...] = ()
         self._pools: tuple[Pool, ...] | None = None
@@ -111,12 +111,12 @@ class Desk:
             self._provider = self._open_provider(*self._wanted)
         return self._provider
 
-    def _bought(self, order: Order) -> Answer:
+    def _bought(self, order: PurchaseOrder) -> PurchaseAnswer:
         try:
-            return Answer(order.purchase_id, self._opened().buy(order))
+            return PurchaseAnswer(order.purchase_id, self._opened().buy(order))
         except ProviderError as error:
             log.warning("%s is not bought: %s", order.purchase_id, error)
-            return Answer(order.purchase_id, trouble=str(error), is_final=error.is_final)
+            return PurchaseAnswer(order.purchase_id, trouble=str(error), is_final=error.is_final)
 
     def _fail(self, what: str, error: ProviderError) -> None:
         self._trouble = f"{what}: {error}"

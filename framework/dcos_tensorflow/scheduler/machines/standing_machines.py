@@ -17,12 +17,12 @@ from dcos_tensorflow.capacity import status
 from dcos_tensorflow.capacity.billing.usage import BY_THE_HOUR, BY_THE_SECOND
 from dcos_tensorflow.capacity.ledger import Ledger, OwnedMachine
 from dcos_tensorflow.capacity.market import Market, Pool
-from dcos_tensorflow.capacity.mirror import Agents, Answer
+from dcos_tensorflow.capacity.mirror import Agents, PurchaseAnswer
+from dcos_tensorflow.capacity.observation import Observation
 from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.capacity.provider import Machine, Provider
 from dcos_tensorflow.capacity.reconcile import Round, reconcile
-from dcos_tensorflow.capacity.sight import Sight
-from dcos_tensorflow.capacity.trial import offer_of
+from dcos_tensorflow.capacity.trial_placement import offer_of
 from dcos_tensorflow.core.kept import codec, paths
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.known_agents import KnownAgent, names_of
@@ -35,7 +35,7 @@ from dcos_tensorflow.mesos.agent_files import AgentFilesError
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.machines.ledger_records import changes_between, ledger_of
 from dcos_tensorflow.scheduler.machines.machine_provider import Desk, provider_for
-from dcos_tensorflow.scheduler.machines.market_sight import names_in, owner_prefix, rules_of
+from dcos_tensorflow.scheduler.machines.observing import names_in, owner_prefix, rules_of
 from dcos_tensorflow.state.store import StateStore
 
 #: For whom machines are bought, in what is shown.
@@ -128,7 +128,7 @@ class StandingMachines:
         self._desk.do(found)
         return found
 
-    def _sight(self, wanted: int, waited: float, *, release: bool, end: bool) -> Sight:
+    def _sight(self, wanted: int, waited: float, *, release: bool, end: bool) -> Observation:
         now, held = self._clock(), self.ledger.account.provider.holds(self._clock())
         machines = None if held else self._desk.machines()
         pools = self._desk.pools(now, may_ask=not held)
@@ -140,7 +140,7 @@ class StandingMachines:
             busy = [agent for agent in there if any(v > 0 for v in agent.used.values())]
             agents = Agents(known=names_in(there), busy=names_in(busy))
         demand = so_many(wanted, self._spec, waited, self._zone())
-        return Sight(
+        return Observation(
             now=now,
             demands=() if end or release or not wanted else (demand,),
             offers=self._offers(known or (), machines or (), outcome["answers"]),
@@ -153,7 +153,10 @@ class StandingMachines:
         )
 
     def _offers(
-        self, agents: Sequence[KnownAgent], listed: Sequence[Machine], answers: Sequence[Answer]
+        self,
+        agents: Sequence[KnownAgent],
+        listed: Sequence[Machine],
+        answers: Sequence[PurchaseAnswer],
     ) -> tuple[Offer, ...]:
         """Return what our machines that are agents have for the demand: each is one of it.
 

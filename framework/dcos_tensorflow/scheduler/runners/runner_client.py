@@ -30,7 +30,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.spec.service_spec import gang_named
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.scheduler.runners.runner_request import NotARunner, Refused, ask, signed
+from dcos_tensorflow.scheduler.runners.runner_request import NotARunner, RunnerRefused, ask, signed
 
 log = logging.getLogger(__name__)
 
@@ -307,7 +307,7 @@ class RunnerClient:
             else:
                 self._take(record, runner, await self._ask(record, "GET", contract.STATUS_PATH))
             self._answered(record, runner)
-        except Refused as error:
+        except RunnerRefused as error:
             self._told(record, runner, str(error))
             self._answered(record, runner)
         except (OSError, NotARunner) as error:

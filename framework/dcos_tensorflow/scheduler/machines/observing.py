@@ -13,13 +13,13 @@ from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.capacity.losses import Pause
 from dcos_tensorflow.capacity.market import POOLS_PER_ORDER, Limits
 from dcos_tensorflow.capacity.mirror import Agents
+from dcos_tensorflow.capacity.observation import Rules
 from dcos_tensorflow.capacity.planner import GangDemand
-from dcos_tensorflow.capacity.sight import Rules
 from dcos_tensorflow.core.model.job import RESTARTING_PHASES
 from dcos_tensorflow.core.model.known_agents import KnownAgent, names_of
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.offers.waiting import Waiting
+from dcos_tensorflow.core.offers.waiting import WaitingGang
 from dcos_tensorflow.core.spec.capacity_spec import Billing, CapacitySpec
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 
@@ -83,7 +83,7 @@ def offers_of(agents: Sequence[KnownAgent] | None, state: ServiceState) -> tuple
     return tuple(_offer(agent, state) for agent in agents if _may_offer(agent, state))
 
 
-def demand_of(waiting: Waiting, now: float) -> GangDemand:
+def demand_of(waiting: WaitingGang, now: float) -> GangDemand:
     """Return what waits as the planner takes it: machines are bought in the region it names."""
     requests = tuple(replace(request, region="") for request in waiting.requests)
     return GangDemand(waiting.name, requests, max(0.0, now - waiting.since), waiting.zone)
