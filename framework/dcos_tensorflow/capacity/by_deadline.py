@@ -114,7 +114,7 @@ def fleet_of(
     there = [(e, m) for e, m in ledger.machines() if m.is_useful]
     if way.trains and (now := trained_on(ledger)):
         there = now
-        # Who is to move has its place on machines that are there, or are bought for it.
+        # A gang that is to move has its place on machines that are there, or are bought for it.
         demand = None if any(m.moves for _, m in now) else demand
     spot = sum(entry.market is Market.SPOT for entry, _ in there)
     zone = there[0][1].zone if there else ""

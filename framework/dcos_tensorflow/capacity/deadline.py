@@ -18,7 +18,7 @@ from dataclasses import field, replace
 from dcos_tensorflow.capacity.experience import HOUR, Experience
 from dcos_tensorflow.records import dataclass
 
-#: A second of everybody's time is paid while machines change, and its slack is missing later: it
+#: A second of all machines' time is paid while machines change, and its slack is missing later: it
 #: is worth itself, and this share of the work that would be left for each second of slack. (Half of
 #: it or twice as much changes the results by a hundredth.)
 _SLACK_WORTH = 0.2
@@ -256,6 +256,6 @@ class _Market:
         return self._worth(here) * self.job.cost.restart + leaving * self.job.cost.boot
 
     def _worth(self, quote: Quote) -> float:
-        """Return what a second of everybody's time is worth, times 3600."""
+        """Return what a second of all machines' time is worth, times 3600."""
         scarce = _SLACK_WORTH * self.sight.work_left / max(self.slack, 1.0)
         return self.job.machines * quote.on_demand_price * (1.0 + scarce)

@@ -167,7 +167,7 @@ def _owned(entry: Entry, machine: Machine, now: float) -> OwnedMachine:
         prices=((entry.written_at, entry.pool_of(machine).price),),
         hostnames=_names(machine),
         started_at=machine.started_at,
-        # Who does not tell the time has begun to start it just now.
+        # A provider that does not tell the time has begun to start it just now.
         clock_ahead=round((machine.told_at or machine.started_at or now) - now),
         ended_at=now if machine.state is MachineState.ENDED else 0.0,
     )

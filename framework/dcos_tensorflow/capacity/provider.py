@@ -98,7 +98,8 @@ class Denied(ProviderError):
 def is_of(owner: str, asked: str) -> bool:
     """Say whether machines of ``owner`` are asked for.
 
-    Who ends in a dot means all whose names begin so: every instance that a service ever had.
+    An owner that ends in a dot means all whose names begin so: every instance that a service ever
+    had.
     """
     return owner.startswith(asked) if asked.endswith(".") else owner == asked
 

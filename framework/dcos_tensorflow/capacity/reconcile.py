@@ -292,7 +292,7 @@ def _told(entry: Entry) -> str:
 def _waits(
     planned: PurchasePlan | None, account: Account, sight: Observation
 ) -> tuple[tuple[str, str], ...]:
-    """Return who gets nothing now, and why."""
+    """Return the gangs that get nothing now, and why."""
     if _too_early(account, sight.now):
         held = account.orders if account.orders.holds(sight.now) else account.provider
         at = datetime.fromtimestamp(held.until, UTC)

@@ -268,7 +268,7 @@ def _flaws(values: Mapping[str, Any]) -> Iterator[tuple[_Path, OptionProblem]]:
 
 
 def _first(details: list[ErrorDetails], values: Mapping[str, Any]) -> list[ErrorDetails]:
-    """Return as many as anybody reads, the first of the file first."""
+    """Return as many as a person reads, the first of the file first."""
     places = {path: place for place, (path, _) in enumerate(document.walk(values))}
     in_order = sorted(
         details, key=lambda detail: places.get(tuple(map(str, detail["loc"])), len(places))

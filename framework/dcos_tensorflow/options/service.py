@@ -323,7 +323,7 @@ def _packages(options: Options, given: RoleOptions) -> PackagesSpec:
 def _container(options: Options, role: TaskRole, image: str) -> Container:
     """Return the container of a role, which sees what all machines share.
 
-    Who reads data sees the agent's cache of it, and data of its machines, too.
+    A role that reads data sees the agent's cache of it, and data of its machines, too.
     """
     cache = options.data_cache.directory
     reads_data = role in (*TRAINING_ROLES, TaskRole.EVALUATOR)

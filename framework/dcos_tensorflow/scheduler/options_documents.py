@@ -32,7 +32,7 @@ class OptionsDocuments:
         self._stored: dict[str, Document] = {}
 
     def load(self, values: Mapping[str, bytes]) -> None:
-        """Take over what the store holds; what cannot be read is of no use to anybody."""
+        """Take over what the store holds; what cannot be read is of no use."""
         for path, value in values.items():
             folder, _, identifier = path.partition("/")
             if folder != paths.OPTIONS:

@@ -188,7 +188,7 @@ def _uris(spec: ServiceSpec, role: RoleSpec, settings: LaunchSettings) -> tuple[
     )
     job = settings.job or (Uri(spec.job.uri) if spec.job.uri else None)
     if job and spec.job.sha256:
-        # The fetcher would unpack it before anybody has looked: the runner does it instead.
+        # The fetcher would unpack it without a look: the runner does it instead.
         job = replace(job, extract=False, output_file=contract.UNCHECKED_JOB_FILE)
     data = settings.data if storage_sections.reads_data(role.role) else None
     return (runner, *((job,) if job else ()), *((data,) if data else ()), *spec.job.extra_uris)

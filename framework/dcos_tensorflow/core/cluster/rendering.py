@@ -80,7 +80,7 @@ def rendered_strategy(spec: ServiceSpec) -> Strategy:
 def recovery_strategy(spec: ServiceSpec, seen: str) -> Strategy:
     """Return the strategy whose restart sets apply; never AUTO.
 
-    A ClusterSpec is rendered before anybody has seen the job's code. Recovery knows more: with AUTO
+    A ClusterSpec is rendered before the job's code is seen. Recovery knows more: with AUTO
     it goes by what a task runner has ``seen`` in the code, where it recognised something.
     """
     rendered = rendered_strategy(spec)

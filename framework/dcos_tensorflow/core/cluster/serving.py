@@ -2,7 +2,7 @@
 
 Asked where a task is to be stopped (``orders``, ``core.restarts.restarts``, ``core.advance``),
 where the job waits for no server (``core.restarts.outcome``), and for a launch: TensorFlow's
-``Server.join`` never returns, and who waits in it hears of no handler of SIGTERM that the job's
+``Server.join`` never returns, and a process in it hears of no handler of SIGTERM that the job's
 code has set.
 """
 

@@ -123,7 +123,7 @@ def _for_a_server(view: GangView, server: EndedServer) -> Wait:
 
 
 def _for_peers(view: GangView, now: float, told: set[str]) -> Iterator[Wait]:
-    """Yield who waits for a port; ``told`` are those of whom something truer is said."""
+    """Yield the tasks that wait for a port; of those in ``told`` something truer is said."""
     names = {address: name for name, address in _addresses(view).items()}
     for record in view.tasks.records_of(view.tasks.having(Fact.WAITS)):
         if record.name in told or now - record.began_at < START_SECONDS:
@@ -158,7 +158,7 @@ def _for_files(view: GangView, now: float) -> Iterator[Wait]:
 
 
 def _idle(view: GangView, *, decided: bool) -> Iterator[Wait]:
-    """Yield who does nothing: everybody, or those who can only wait for the others."""
+    """Yield the members that do nothing: all, or those that can only wait for the others."""
     found = standstill(view)
     if found is not None:
         limit = view.spec.idle_seconds

@@ -47,7 +47,7 @@ class ClusterSpec:
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
-        """Return the names of everybody in it."""
+        """Return the names of all members."""
         return frozenset(self.addresses)
 
     @functools.cached_property

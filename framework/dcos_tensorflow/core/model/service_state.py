@@ -86,13 +86,13 @@ class OfferUse(StrEnum):
     UNWANTED = "unwanted"
     #: No waiting task fits into it.
     UNFIT = "unfit"
-    #: Everybody has found a place in others.
+    #: All tasks have found a place in others.
     UNNEEDED = "unneeded"
     #: Its machine is to be taken down, or given back.
     LEAVING = "leaving"
     #: It was held in vain: the gang was not complete in time.
     INCOMPLETE = "incomplete"
-    #: Something keeps everybody from being placed, whatever is offered.
+    #: Something keeps every task from being placed, whatever is offered.
     BLOCKED = "blocked"
 
 

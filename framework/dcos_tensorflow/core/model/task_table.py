@@ -5,7 +5,7 @@ thousands of tasks a step must not look at all of them. So what a record, its ru
 and the roster say about a task is worked out when one of the three changes, as a set of
 :class:`Fact`, and the names that have a fact are kept together.
 
-To everybody but the step that makes it a table is immutable. ``core.draft`` opens a copy for one
+Outside the step that makes it a table is immutable. ``core.draft`` opens a copy for one
 step, puts records into that, and closes it: ten thousand updates in a step cost one copy.
 """
 

@@ -38,7 +38,7 @@ class UnitState(StrEnum):
 
 @dataclass(frozen=True)
 class UnitFailure:
-    """An attempt that failed by the unit's own fault, as far as anybody knew then."""
+    """An attempt that failed by the unit's own fault, as far as was known then."""
 
     #: Where.
     agent_id: str

@@ -108,7 +108,7 @@ def _is_late(gang: GangDraft) -> bool:
 def _let_look(
     draft: Draft, wanted: Sequence[tuple[GangDraft, Wants]], blocked: Mapping[str, str]
 ) -> dict[GangDraft, _Look]:
-    """Let each gang take what it wants of what those before it have left; return who waits.
+    """Let each gang take what it wants of what is left by then; return the gangs that wait.
 
     One that does not fit hands everything on to the next, so that no two hold offers against each
     other; but one that has waited for long is alone with them while they are held for it, so that
@@ -282,7 +282,7 @@ def _old_attempts_may_live(draft: Draft, reachable: frozenset[str]) -> Mapping[s
         gang: f"nothing is placed before {_named(mine)} ended: not wanted any more, and killed"
         for gang, mine in _by_gang(running).items()
     }
-    # Who waits for an end does not ask, too.
+    # A gang that waits for an end does not ask, too.
     doubtful = frozenset(key for key in doubtful if _gang_of(key) not in found)
     if doubtful:
         doubt(draft, doubtful)

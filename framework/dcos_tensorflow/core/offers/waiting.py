@@ -30,9 +30,9 @@ class WaitingGang:
 
 
 def waiting(state: ServiceState, now: float, most_slots: int) -> tuple[WaitingGang, ...]:
-    """Return who waits, the longest first, and of slots that units wait for at most so many.
+    """Return the gangs that wait, the longest first; of slots that units wait for at most so many.
 
-    Who is held up by something else than room is left out: a machine would be of no use to it.
+    A gang that something else than room holds up is left out: a machine is of no use to it.
     """
     if not state.registered or all(gang.placing.blocked for gang in state.gangs.values()):
         return ()
@@ -49,7 +49,7 @@ def _of(gang: GangDraft, state: ServiceState) -> Iterator[WaitingGang]:
     if blocked or gang.placing.blocked:
         return
     since = max(gang.job.phase_since, state.subscription.registered_at)
-    # Who trains on a machine that is taken back has to have its new place before that.
+    # A task that trains on a machine that is taken back has to have its new place before that.
     urgent = (*what.members, *what.ahead)
     zone = _zone(gang, {request.name for request in urgent})
     if urgent:

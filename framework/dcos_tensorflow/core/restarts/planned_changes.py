@@ -100,8 +100,9 @@ def _restart(gang: GangDraft, names: Iterable[str], loss: Loss, why: str) -> Non
 def _move(gang: GangDraft, names: Sequence[str], why: str) -> None:
     """Place members elsewhere, where they have other addresses unless they go by name.
 
-    Who has to know of those stops before they go, not after: a ParameterServerStrategy chief that
-    has lost a worker cannot save any more, and takes all of its grace to find out (measured).
+    A member that has to know of those stops before they go, not after: a ParameterServerStrategy
+    chief that has lost a worker cannot save any more, and takes all of its grace to find out
+    (measured).
     """
     _replace(gang, names)
     by_name = gang.spec.addressing is Addressing.DNS and not gang.spec.has_own_addresses()

@@ -88,7 +88,7 @@ def take_next(gang: GangDraft) -> None:
 
 
 def _trains(view: GangView) -> bool:
-    """Say whether a process of the slot may work on its unit, as far as anybody can know."""
+    """Say whether a process of the slot may work on its unit, as far as can be known."""
     tasks = view.tasks
     still = tasks.having(Fact.STOPPED) | tasks.having(Fact.DONE)
     return any(

@@ -1,10 +1,10 @@
 """The loop that buys machines for what finds no place, beside the event loop.
 
 Used by ``scheduler.scheduler`` once a service's options have the section ``capacity``. A thread of
-its own looks again and again: who waits is asked of the newest stored state, what there is of the
-provider and the master, what follows of ``capacity.reconcile``. What that wants to remember goes to
-the core as CapacityNoted; only when CapacityKept says that it is stored is anything bought or
-ended. So it is never done by two, and never forgotten: leadership and fencing are the store's.
+its own looks again and again: which gangs wait is asked of the newest stored state, what there is
+of the provider and the master, what follows of ``capacity.reconcile``. What that wants to remember
+goes to the core as CapacityNoted; only when CapacityKept says that it is stored is anything bought
+or ended. So it is never done by two, and never forgotten: leadership and fencing are the store's.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ class BuyingLoop:
 
 
 def _demands(state: ServiceState, now: float) -> tuple[GangDemand, ...]:
-    """Return who waits for machines."""
+    """Return the gangs that wait for machines."""
     if _over_since(state):
         return ()
     found = waiting(state, now, SLOTS_AT_ONCE)
