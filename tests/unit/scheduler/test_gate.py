@@ -23,7 +23,7 @@ from dcos_tensorflow.deploy.settings import PREFIX, collect
 from dcos_tensorflow.options import OptionsError, load, service_spec
 from dcos_tensorflow.scheduler.batch_inputs import InputsAway, list_inputs
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
-from dcos_tensorflow.scheduler.gate import DOORS, NOTHING, Allowed, Gate, GateError
+from dcos_tensorflow.scheduler.gate import NOTHING, Allowed, Gate, GateError
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from dcos_tensorflow.task.storage.s3.errors import StorageError
 from simulated_scheduler import small_job
@@ -321,9 +321,3 @@ def test_no_other_module_opens_a_door(room: str) -> None:
         for line, what in opened(file)
     }
     assert found == set()
-
-
-def test_the_documented_table_is_the_gates() -> None:
-    text = (ROOT.parents[1] / "docs" / "security.md").read_text()
-    rows = [f"| {d.asked} | {d.options} | {d.rights} | {d.allowed} |" for d in DOORS]
-    assert "\n".join(rows) in text
