@@ -37,7 +37,7 @@ from dcos_tensorflow.core.restarts import (
     update_order,
 )
 from dcos_tensorflow.core.restarts.gang_queries import down, is_quiet, stays, still_running
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, MAIN, split_task_name
+from dcos_tensorflow.core.spec.service_spec import MAIN, split_task_name
 from dcos_tensorflow.core.work import slots
 
 #: A KILL is not reliable (Mesos scheduler API): it is repeated this long after the grace ended.
@@ -308,7 +308,7 @@ def _who_end_later(gang: GangDraft, suspects: Collection[str]) -> frozenset[str]
     if verdict is None or verdict.outcome is not Outcome.STOPPED:
         return frozenset()
     spec, seen = gang.spec, gang.job.strategy_seen
-    members = [name for name in suspects if split_task_name(name)[0] in GANG_ROLES]
+    members = [name for name in suspects if split_task_name(name)[0].is_in_gang]
     serving = frozenset(name for name in members if serves(spec, seen, name))
     return serving if len(serving) < len(members) else frozenset()
 

@@ -143,7 +143,7 @@ def _brought(spec: ServiceSpec, role: RoleSpec) -> dict[str, Any]:
             "requirements": "\n".join(role.packages.requirements),
         }
     links = [asdict(link) for link in spec.job.links if link.source.startswith("/")]
-    if links and storage_sections.reads_data(role.role):
+    if links and role.role.uses_data:
         found["links"] = links
     return found
 
@@ -190,7 +190,7 @@ def _uris(spec: ServiceSpec, role: RoleSpec, settings: LaunchSettings) -> tuple[
     if job and spec.job.sha256:
         # The fetcher would unpack it without a look: the runner does it instead.
         job = replace(job, extract=False, output_file=contract.UNCHECKED_JOB_FILE)
-    data = settings.data if storage_sections.reads_data(role.role) else None
+    data = settings.data if role.role.uses_data else None
     return (runner, *((job,) if job else ()), *((data,) if data else ()), *spec.job.extra_uris)
 
 

@@ -25,7 +25,6 @@ from dcos_tensorflow.core import contract as job_contract
 from dcos_tensorflow.core.cluster.addresses import dns_name, not_known_yet
 from dcos_tensorflow.core.model.cluster_spec import SERVER_JOBS, ClusterSpec
 from dcos_tensorflow.core.spec.service_spec import (
-    GANG_ROLES,
     MAIN,
     TRAINING_ROLES,
     Addressing,
@@ -165,9 +164,9 @@ def tf_config(
     Raises ValueError when ``task`` should be a member and has no address.
     """
     role, index = split_task_name(task)
-    if role not in (*GANG_ROLES, TaskRole.EVALUATOR):
+    if not role.sees_cluster:
         return None
-    if sum(_count(spec, r) for r in (*GANG_ROLES, TaskRole.EVALUATOR)) <= 1:
+    if sum(r.count for r in spec.roles if r.role.sees_cluster) <= 1:
         return None
     strategy = rendered_strategy(spec)
     if role is TaskRole.EVALUATOR:
@@ -225,7 +224,7 @@ def wait_for(
     """
     role, _ = split_task_name(task)
     strategy = rendered_strategy(spec)
-    if strategy is Strategy.INDEPENDENT or role not in (*TRAINING_ROLES, TaskRole.EVALUATOR):
+    if strategy is Strategy.INDEPENDENT or not role.uses_data:
         return ()
     if contract == job_contract.CONTRACT_FUNCTION:
         strategy = Strategy.BETWEEN_GRAPH
@@ -261,8 +260,8 @@ def launched_cluster(
     is ``[start, end]`` in the table. The table is empty for a task that is told of itself alone.
     """
     role, _ = split_task_name(task)
-    alone = role in GANG_ROLES and rendered_strategy(spec) is Strategy.INDEPENDENT
-    if alone or role not in (*GANG_ROLES, TaskRole.EVALUATOR):
+    alone = role.is_in_gang and rendered_strategy(spec) is Strategy.INDEPENDENT
+    if alone or not role.sees_cluster:
         return _runner_cluster(spec, cluster, task, _by_address), ""
     return _runner_cluster(spec, cluster, task, _by_place), cluster.table_text
 

@@ -19,7 +19,7 @@ from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.restarts.gang_queries import knows_strategy, strategy_of
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, Strategy
+from dcos_tensorflow.core.spec.service_spec import Strategy
 from dcos_tensorflow.records import dataclass
 
 #: No start takes longer: importing TensorFlow and reaching the peers does not (measured, seconds).
@@ -187,5 +187,5 @@ def _running(view: GangView) -> tuple[TaskRecord, ...]:
     return tuple(
         record
         for record in view.tasks.live
-        if record.state is TaskState.RUNNING and record.role in GANG_ROLES
+        if record.state is TaskState.RUNNING and record.role.is_in_gang
     )

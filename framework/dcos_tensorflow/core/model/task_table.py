@@ -27,7 +27,7 @@ from dcos_tensorflow.core.model.report import (
 )
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.task import COMING_UP, TaskRecord, TaskState
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, TaskRole
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 
 Key = TypeVar("Key")
 
@@ -78,7 +78,7 @@ def facts_of(record: TaskRecord, report: Report, roster: Roster) -> frozenset[Fa
     found = _of_ended(record, roster) if record.terminal else _of_live(record, report)
     if record.held:
         found.append(Fact.HELD)
-    if record.role not in GANG_ROLES:
+    if not record.role.is_in_gang:
         found.append(Fact.SIDECAR)
     elif not record.terminal and record.name not in roster:
         found.append(Fact.STRANGER)

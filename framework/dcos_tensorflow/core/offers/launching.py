@@ -34,7 +34,7 @@ from dcos_tensorflow.core.restarts import sidecars
 from dcos_tensorflow.core.restarts.launch_options import options_of
 from dcos_tensorflow.core.restarts.membership import who_must_know
 from dcos_tensorflow.core.restarts.restarts import renew_epoch
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, MAIN, TaskRole, split_task_name
+from dcos_tensorflow.core.spec.service_spec import MAIN, split_task_name
 
 #: What is left over of an agent comes back soon; if nothing is wanted then, it is suppressed.
 SOON_REFUSE_SECONDS = 5.0
@@ -43,7 +43,7 @@ SOON_REFUSE_SECONDS = 5.0
 def launch(gang: GangDraft, result: Placement) -> None:
     """Make the launches of what was placed; ``accept_all`` sends them."""
     by_task = {a.task: a for a in result.assignments}
-    members = [n for n in by_task if split_task_name(n)[0] in GANG_ROLES]
+    members = [n for n in by_task if split_task_name(n)[0].is_in_gang]
     held = bool(members) and _must_be_held(gang, members)
     _note_given_up(gang, by_task)
     draft = gang.service
@@ -189,11 +189,11 @@ def _record(gang: GangDraft, assignment: Assignment, attempt: int, held: bool) -
     ports = (*volume_places.kept_ports(view, assignment.task), *assignment.ports)
     resource_id = reservations.for_launch(gang, assignment, attempt, task_id)
     before = view.tasks.get(assignment.task)
-    beside = before is not None and role not in GANG_ROLES
+    beside = before is not None and not role.is_in_gang
     earlier = sidecars.ends(view, before) if before and beside else sidecars.NO_ENDS
     return TaskRecord(
         name=assignment.task,
-        role=TaskRole(role),
+        role=role,
         index=index,
         attempt=attempt,
         task_id=task_id,

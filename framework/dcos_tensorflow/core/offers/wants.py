@@ -130,7 +130,7 @@ class _Terms:
         """Say whether a task is wanted at its old address."""
         if before is None or not self.at_old_places:
             return False
-        if before.role not in GANG_ROLES or before.kill_reason or not before.terminal:
+        if not before.role.is_in_gang or before.kill_reason or not before.terminal:
             return False
         if before.reason in _LEFT_BEHIND or before.agent_id in self.avoided:
             return False
@@ -147,7 +147,7 @@ class _Terms:
         before = view.tasks.get(name)
         preferred = preferred_port(view, name)
         own = spec.has_own_addresses()
-        by_name = not own and spec.addressing is Addressing.DNS and task_role in GANG_ROLES
+        by_name = not own and spec.addressing is Addressing.DNS and task_role.is_in_gang
         home = view.service.subscription.master_region
         request = TaskRequest(
             name=name,

@@ -247,7 +247,7 @@ def _give_up(
 
 def _do_without(view: GangView, names: tuple[str, ...]) -> Controls:
     check_goes_on(view)
-    gang = tuple(n for n in names if split_task_name(n)[0] in GANG_ROLES)
+    gang = tuple(n for n in names if split_task_name(n)[0].is_in_gang)
     for name in gang:
         _check_can_do_without(view, name, gang)
     return view.controls.with_completed(deploy_keys(names))

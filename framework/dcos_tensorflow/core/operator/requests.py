@@ -27,7 +27,6 @@ from dcos_tensorflow.core.operator import plan_control, uninstall
 from dcos_tensorflow.core.restarts import planned_changes, sidecars, update_order
 from dcos_tensorflow.core.restarts.launch_options import still_of_use
 from dcos_tensorflow.core.spec.service_spec import (
-    GANG_ROLES,
     ServiceSpec,
     Strategy,
     TaskRole,
@@ -98,7 +97,7 @@ def _start_again(
             # A person that replaces it by hand does not wait for its agent any longer.
             _abandon(gang, record)
             avoidance.avoid(draft, record.agent_id)
-        elif record.role in GANG_ROLES:
+        elif record.role.is_in_gang:
             members.setdefault(gang.name, []).append(name)
         else:
             sidecars.restart_on_request(gang, record, in_new_container=in_new_container)

@@ -11,7 +11,6 @@ from enum import StrEnum
 from dcos_tensorflow.core.model.controls import Controls, deploy_key
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES
 from dcos_tensorflow.records import dataclass
 
 
@@ -78,7 +77,7 @@ def restartable(view: GangView, names: Iterable[str]) -> tuple[str, ...]:
         record = view.tasks.get(name)
         if record is None or record.state is TaskState.FINISHED or name in about_to:
             continue
-        if not record.terminal or record.role not in GANG_ROLES:
+        if not record.terminal or not record.role.is_in_gang:
             found.append(name)
     return tuple(found)
 

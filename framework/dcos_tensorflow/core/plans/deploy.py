@@ -132,7 +132,7 @@ def _step(view: GangView, name: str) -> Step:
         return step
     step = step_of(view, DEPLOY, name, deployed_standing(view, name))
     lasts = step.status is Status.COMPLETE and _gang_is_deployed(view)
-    if record is not None and lasts and record.role in GANG_ROLES:
+    if record is not None and lasts and record.role.is_in_gang:
         record.remembered[DEPLOY] = (view.job, view.controls, step)
     return step
 
@@ -151,7 +151,7 @@ def deployed_standing(view: GangView, name: str) -> Standing:
 
 
 def _standing(view: GangView, name: str) -> Standing:
-    if split_task_name(name)[0] in GANG_ROLES:
+    if split_task_name(name)[0].is_in_gang:
         return _member(view, name)
     return sidecar(view, name)
 

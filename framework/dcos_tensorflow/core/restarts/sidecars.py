@@ -23,7 +23,7 @@ from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.restarts import launch_options, update_order
 from dcos_tensorflow.core.restarts.backoff import backoff_seconds
 from dcos_tensorflow.core.restarts.gang_queries import has_container, stays
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, split_task_name
+from dcos_tensorflow.core.spec.service_spec import split_task_name
 from dcos_tensorflow.records import dataclass
 
 
@@ -125,7 +125,7 @@ def restart_on_request(gang: GangDraft, record: TaskRecord, *, in_new_container:
 
 def try_again_on_request(gang: GangDraft, record: TaskRecord) -> None:
     """Forget how a sidecar has ended, so that one that was given up is launched again."""
-    if record.role in GANG_ROLES or record.state is TaskState.FINISHED:
+    if record.role.is_in_gang or record.state is TaskState.FINISHED:
         return
     why = record.kill_reason or "it is launched again on request"
     gang.put(replace(record, failures=0, interruptions=0, kill_reason=why))
@@ -139,7 +139,7 @@ def due_names(gang: GangDraft) -> tuple[str, ...]:
     return tuple(
         name
         for role in gang.spec.roles
-        if role.role not in GANG_ROLES
+        if not role.role.is_in_gang
         for name in gang.roster.names_of(role)
         if name in gang.roster.wanted and _is_due(gang, name)
     )
