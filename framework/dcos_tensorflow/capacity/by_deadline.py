@@ -20,7 +20,7 @@ from dcos_tensorflow.capacity.deadline import (
     decide,
 )
 from dcos_tensorflow.capacity.exchange import trained_on
-from dcos_tensorflow.capacity.ledger import Ledger, ProviderBackoff, pool_key
+from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
 from dcos_tensorflow.records import dataclass
@@ -129,7 +129,7 @@ def fleet_of(
         safe = Fleet("", 0, machines) if share >= _UNMEASURED_SHARE else None
         return safe, memory
     fleet = Fleet(zone, spot, len(there) - spot)
-    known = [_to_be_had(pool, ledger, way.now) for pool in pools]
+    known = [ledger.account.to_be_had(pool, way.now) for pool in pools]
     ours = Counter(m.zone for e, m in ledger.machines() if m.is_useful and e.market is Market.SPOT)
     ours |= Counter({zone: spot})
     quotes = tuple(_quotes(kind, ours, machines, known))
@@ -177,9 +177,3 @@ def _quotes(
             available += machines if offered.available is None else offered.available
             price = offered.price
         yield Quote(zone, min(available, machines), price, kept.price)
-
-
-def _to_be_had(pool: Pool, ledger: Ledger, now: float) -> Pool:
-    """Return a pool, empty where it is not to be asked now."""
-    held = ledger.account.pools.get(pool_key(pool), ProviderBackoff()).holds(now)
-    return replace(pool, available=0) if held else pool

@@ -278,6 +278,11 @@ class Account:
     #: there were any.
     prices: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
 
+    def to_be_had(self, pool: Pool, now: float) -> Pool:
+        """Return a pool, empty where it is not to be asked now."""
+        held = self.pools.get(pool_key(pool), ProviderBackoff()).holds(now)
+        return replace(pool, available=0) if held else pool
+
 
 @dataclass(frozen=True)
 class Ledger:

@@ -29,7 +29,6 @@ from dcos_tensorflow.capacity.ledger import (
     Ledger,
     ProviderBackoff,
     Stage,
-    pool_key,
 )
 from dcos_tensorflow.capacity.losses import losses_seen
 from dcos_tensorflow.capacity.market import Market, Pool, WantedMachines
@@ -184,9 +183,7 @@ def _as_it_may_be_had(pool: Pool, account: Account, now: float, rules: Rules) ->
     """Return a pool, empty where it is not to be asked now."""
     most = rules.max_spot_price
     dear = most is not None and pool.market is Market.SPOT and pool.price > most
-    if dear or account.pools.get(pool_key(pool), ProviderBackoff()).holds(now):
-        return replace(pool, available=0)
-    return pool
+    return replace(pool, available=0) if dear else account.to_be_had(pool, now)
 
 
 def _owned(ledger: Ledger, sight: Observation, rules: Rules) -> Owned:

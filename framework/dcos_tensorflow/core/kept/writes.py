@@ -6,7 +6,7 @@ forgotten by a branch of the code, because the difference *is* the write.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, fields
 from typing import TypeVar
 
@@ -45,8 +45,8 @@ def writes_between(before: ServiceState, after: ServiceState) -> tuple[Write, ..
     writes: list[Write] = []
     if before.framework_id != after.framework_id:
         writes.append(Write(paths.FRAMEWORK_ID, after.framework_id.encode() or None))
-    writes += _reservations(before, after)
-    writes += _capacity(before, after)
+    writes += _by_key(before.reservations, after.reservations, paths.reservation)
+    writes += _by_key(before.capacity, after.capacity, paths.capacity)
     changed = [(before.gangs.get(n), g) for n, g in after.gangs.items()]
     changed = [(old, gang) for old, gang in changed if old is not gang]
     for old, gang in changed:
@@ -164,26 +164,17 @@ def _configurations(before: ServiceState, after: ServiceState) -> Iterator[Write
                 yield Write(paths.configuration(identifier), None)
 
 
-def _capacity(before: ServiceState, after: ServiceState) -> Iterator[Write]:
-    known = before.capacity
-    if known is after.capacity:
+def _by_key(
+    before: Mapping[str, object], after: Mapping[str, object], path_of: Callable[[str], str]
+) -> Iterator[Write]:
+    """Yield what differs of values that have a place each, by their keys."""
+    if before is after:
         return
-    for key, found in after.capacity.items():
-        if known.get(key) != found:
-            yield Write(paths.capacity(key), codec.encode(found))
-    for key in sorted(known.keys() - after.capacity.keys()):
-        yield Write(paths.capacity(key), None)
-
-
-def _reservations(before: ServiceState, after: ServiceState) -> Iterator[Write]:
-    known: Mapping[str, object] = before.reservations
-    if known is after.reservations:
-        return
-    for key, found in after.reservations.items():
-        if known.get(key) != found:
-            yield Write(paths.reservation(key), codec.encode(found))
-    for key in sorted(known.keys() - after.reservations.keys()):
-        yield Write(paths.reservation(key), None)
+    for key, found in after.items():
+        if before.get(key) != found:
+            yield Write(path_of(key), codec.encode(found))
+    for key in sorted(before.keys() - after.keys()):
+        yield Write(path_of(key), None)
 
 
 #: Fields of TaskRecord that change after the launch; they live in TaskStatus, the rest in TaskInfo.

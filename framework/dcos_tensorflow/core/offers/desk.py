@@ -33,7 +33,6 @@ from dcos_tensorflow.core.placement.constraints import depends_on_counts
 from dcos_tensorflow.core.placement.place import Assignment, Placement, TaskRequest, place
 from dcos_tensorflow.core.restarts import planned_changes, sidecars
 from dcos_tensorflow.core.restarts.backoff import spread
-from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import gang_named
 from dcos_tensorflow.core.work import shares, slots
 from dcos_tensorflow.records import dataclass
@@ -182,7 +181,7 @@ def _take_out(draft: Draft, what: Wants, launched: Iterable[Assignment]) -> None
         owed = request.resources
         for offer_id in assignment.offer_ids:
             offer = changed.get(offer_id, offers[offer_id])
-            taken = _most_of(owed, offer.resources)
+            taken = owed.common(offer.resources)
             owed = owed - taken
             changed[offer_id] = replace(
                 offer,
@@ -191,15 +190,6 @@ def _take_out(draft: Draft, what: Wants, launched: Iterable[Assignment]) -> None
                 mounts=() if request.mount else offer.mounts,
             )
     draft.change_offers(changed)
-
-
-def _most_of(wanted: Resources, there: Resources) -> Resources:
-    return Resources(
-        min(wanted.cpus, there.cpus),
-        min(wanted.mem, there.mem),
-        min(wanted.disk, there.disk),
-        min(wanted.gpus, there.gpus),
-    )
 
 
 def _decline_useless(draft: Draft, waiting: Mapping[GangDraft, _Look]) -> None:
