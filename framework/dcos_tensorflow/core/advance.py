@@ -149,7 +149,7 @@ def _advance(gang: GangDraft) -> None:
     elif gang.job.phase is JobPhase.DONE and gang.roster.is_of_slot:
         slots.forget(gang)
     elif gang.job.phase is JobPhase.DONE:
-        sidecars.look_after_who_stay(gang)
+        sidecars.look_after_staying(gang)
 
 
 def _look_for_failures(gang: GangDraft) -> None:
@@ -291,7 +291,7 @@ def _kill_unwanted(gang: GangDraft) -> None:
         suspects |= tasks.having(Fact.STRANGER)
     limit = gang.spec.kill_grace_seconds + KILL_MARGIN_SECONDS
     suspects &= tasks.having(Fact.CONTAINED)
-    for record in tasks.records_of(suspects - _who_end_later(gang, suspects)):
+    for record in tasks.records_of(suspects - _servers_that_end_later(gang, suspects)):
         if gang.now - record.killed_at < limit + KILL_RETRY_SECONDS:
             continue
         why = _why_not(gang, record)
@@ -302,7 +302,7 @@ def _kill_unwanted(gang: GangDraft) -> None:
             )
 
 
-def _who_end_later(gang: GangDraft, suspects: Collection[str]) -> frozenset[str]:
+def _servers_that_end_later(gang: GangDraft, suspects: Collection[str]) -> frozenset[str]:
     """Return the servers of a stopped job, as long as others save through them."""
     verdict = gang.job.verdict
     if verdict is None or verdict.outcome is not Outcome.STOPPED:

@@ -192,8 +192,8 @@ class TaskTable(Mapping[str, TaskRecord]):
         """Return the records of these tasks, sidecars last, in an order that is always the same."""
         mine = {name for name in names if name in self._records}
         members = self.roster.in_order(mine)
-        beside = sorted(mine.difference(members))
-        return tuple(self._records[name] for name in (*members, *beside))
+        others = sorted(mine.difference(members))
+        return tuple(self._records[name] for name in (*members, *others))
 
     @property
     def live(self) -> tuple[TaskRecord, ...]:

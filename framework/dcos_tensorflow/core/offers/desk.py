@@ -69,7 +69,7 @@ def use_offers(draft: Draft) -> None:
     wanted.sort(key=_turn)
     _ask_for_offers(draft)
     blocked = _old_attempts_may_live(draft, reachable)
-    looks = _let_look(draft, wanted, blocked) or _grow(draft, wanted, blocked)
+    looks = _place_in_turn(draft, wanted, blocked) or _grow(draft, wanted, blocked)
     waiting = list(looks)
     launches = bool(draft.accepts)
     accept_all(draft)
@@ -104,19 +104,19 @@ def _is_late(gang: GangDraft) -> bool:
     return gang.service.waited(gang.job.phase_since) > gang.spec.gang.wait_seconds
 
 
-def _let_look(
+def _place_in_turn(
     draft: Draft, wanted: Sequence[tuple[GangDraft, Wants]], blocked: Mapping[str, str]
-) -> dict[GangDraft, _Look]:
+) -> dict[GangDraft, _Considered]:
     """Let each gang take what it wants of what is left by then; return the gangs that wait.
 
     One that does not fit hands everything on to the next, so that no two hold offers against each
     other; but one that has waited for long is alone with them while they are held for it, so that
     smaller ones do not take them away piece by piece for ever.
     """
-    waiting: dict[GangDraft, _Look] = {}
+    waiting: dict[GangDraft, _Considered] = {}
     alone = False
     for number, (gang, what) in enumerate(wanted, start=1):
-        look = _NOT_LOOKED
+        look = _NOT_CONSIDERED
         if gang.name in blocked:
             gang.block(blocked[gang.name])
         elif not alone and draft.state.desk.offers:
@@ -136,11 +136,11 @@ def _let_look(
 
 def _grow(
     draft: Draft, wanted: list[tuple[GangDraft, Wants]], blocked: Mapping[str, str]
-) -> dict[GangDraft, _Look]:
+) -> dict[GangDraft, _Considered]:
     """Make more slots while all find places; return one of each shape that waits for offers."""
     while draft.accepts and (made := slots.grow(draft, slots.GROWTH)):
         more = [(gang, what) for gang in made if (what := wants(gang))]
-        waiting = _let_look(draft, more, blocked)
+        waiting = _place_in_turn(draft, more, blocked)
         if waiting:
             first = {gang.job.shape: gang for gang in reversed(waiting)}.values()
             slots.drop_unplaced(draft, [gang for gang in waiting if gang not in first])
@@ -154,7 +154,7 @@ def _keeps_others_away(gang: GangDraft) -> bool:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Considered:
     """What came of a gang's look at the offers."""
 
     #: What was placed and is launched.
@@ -168,7 +168,7 @@ class _Look:
 
 
 #: Of a gang that has not looked anew every offer in hand may be of use.
-_NOT_LOOKED = _Look()
+_NOT_CONSIDERED = _Considered()
 
 
 def _take_out(draft: Draft, what: Wants, launched: Iterable[Assignment]) -> None:
@@ -192,7 +192,7 @@ def _take_out(draft: Draft, what: Wants, launched: Iterable[Assignment]) -> None
     draft.change_offers(changed)
 
 
-def _decline_useless(draft: Draft, waiting: Mapping[GangDraft, _Look]) -> None:
+def _decline_useless(draft: Draft, waiting: Mapping[GangDraft, _Considered]) -> None:
     """Hand back what is of use to no waiting gang."""
     if not waiting:
         return
@@ -347,7 +347,7 @@ def _ask_for_offers(draft: Draft) -> None:
     draft.act(Revive((draft.state.spec.mesos_role,)), "asking for offers")
 
 
-def _consider(gang: GangDraft, what: Wants) -> _Look:
+def _consider(gang: GangDraft, what: Wants) -> _Considered:
     """Look for places in the offers in hand, and launch what has some.
 
     Never some members without the others.
@@ -360,7 +360,7 @@ def _consider(gang: GangDraft, what: Wants) -> _Look:
         str(choosy),
     )
     if gang.placing.considered == (draft.state.desk.version, asked):
-        return _NOT_LOOKED
+        return _NOT_CONSIDERED
     avoided = avoidance.reasons(draft) if choosy else {}
     offers = _table(gang)
     placed = _placed(gang, what)
@@ -385,12 +385,12 @@ def _consider(gang: GangDraft, what: Wants) -> _Look:
             if offers_now[offer_id].agent_id not in avoided
         }
         seconds = SOON_REFUSE_SECONDS if what.picky else USELESS_REFUSE_SECONDS
-        return _Look((), useless, seconds, asked)
+        return _Considered((), useless, seconds, asked)
     if result.assignments:
         launch(gang, result)
     # A sidecar without a place does not hold up the gang, but says why it waits.
     gang.placing = replace(gang.placing, misfits=misfits)
-    return _Look(result.assignments)
+    return _Considered(result.assignments)
 
 
 def _is_room(gang: GangDraft, requests: tuple[TaskRequest, ...]) -> bool:

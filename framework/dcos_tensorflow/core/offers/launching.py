@@ -32,7 +32,7 @@ from dcos_tensorflow.core.offers.returning import note_offers
 from dcos_tensorflow.core.placement.place import Assignment, Placement
 from dcos_tensorflow.core.restarts import sidecars
 from dcos_tensorflow.core.restarts.launch_options import options_of
-from dcos_tensorflow.core.restarts.membership import who_must_know
+from dcos_tensorflow.core.restarts.membership import members_to_tell
 from dcos_tensorflow.core.restarts.restarts import renew_epoch
 from dcos_tensorflow.core.spec.service_spec import MAIN, split_task_name
 
@@ -128,7 +128,7 @@ def _enter(
         who = f"all {len(members)} tasks" if len(members) > 1 else "the only task"
         gang.enter(JobPhase.STARTING, f"{who} of the gang {where}")
         return
-    told = who_must_know(gang.view, before, epoch.addresses)
+    told = members_to_tell(gang.view, before, epoch.addresses)
     concerned = gang.roster.in_order({*gang.restart.members, *members, *told})
     # Beside a gang that trains nothing has failed: a task that stops for joining ones saves first.
     planned = gang.restart.planned or gang.job.phase is JobPhase.RUNNING
@@ -189,8 +189,8 @@ def _record(gang: GangDraft, assignment: Assignment, attempt: int, held: bool) -
     ports = (*volume_places.kept_ports(view, assignment.task), *assignment.ports)
     resource_id = reservations.for_launch(gang, assignment, attempt, task_id)
     before = view.tasks.get(assignment.task)
-    beside = before is not None and not role.is_in_gang
-    earlier = sidecars.ends(view, before) if before and beside else sidecars.NO_ENDS
+    is_sidecar = not role.is_in_gang
+    earlier = sidecars.ends(view, before) if before and is_sidecar else sidecars.NO_ENDS
     return TaskRecord(
         name=assignment.task,
         role=role,

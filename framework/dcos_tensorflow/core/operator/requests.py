@@ -59,7 +59,7 @@ def stop(draft: Draft, event: events.StopRequested) -> None:
     """End the job; what has outlived one that is over ends too."""
     for gang in draft.gangs():
         if gang.job.phase in ENDED_PHASES:
-            sidecars.stop_who_stay(gang, event.why)
+            sidecars.stop_staying(gang, event.why)
             continue
         verdict = Verdict(Outcome.STOPPED, uninstall.EXIT_INTERRUPTED, event.why)
         gang.job = replace(gang.job, verdict=verdict, finished_at=draft.now)

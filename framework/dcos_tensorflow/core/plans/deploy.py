@@ -61,8 +61,8 @@ def deploy_plan(view: GangView) -> Plan:
         for role in view.spec.roles_in_start_order
     )
     if view.spec.units is not None:
-        beside = (_slots(view),) if view.gang.name == MAIN else ()
-        phases = (*(phase for phase in phases if phase.steps), *beside)
+        slots = (_slots(view),) if view.gang.name == MAIN else ()
+        phases = (*(phase for phase in phases if phase.steps), *slots)
     job = view.job
     failed = job.verdict is not None and job.verdict.outcome is Outcome.FAILED
     if failed:

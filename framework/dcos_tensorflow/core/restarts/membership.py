@@ -15,7 +15,7 @@ from dcos_tensorflow.core.restarts.restart_table import Loss, restart_set
 from dcos_tensorflow.core.spec.service_spec import Strategy, TaskRole, split_task_name
 
 
-def who_must_know(
+def members_to_tell(
     view: GangView, before: Mapping[str, str], after: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Return the members that restart when the addresses ``before`` become those ``after``.

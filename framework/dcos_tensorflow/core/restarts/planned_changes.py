@@ -32,7 +32,7 @@ from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.restarts import restarts, update_order
 from dcos_tensorflow.core.restarts.gang_queries import contained, paused, restart_set_of
-from dcos_tensorflow.core.restarts.membership import who_must_know
+from dcos_tensorflow.core.restarts.membership import members_to_tell
 from dcos_tensorflow.core.restarts.restart_table import Loss
 from dcos_tensorflow.core.spec.service_spec import Addressing, ServiceSpec, split_task_name
 from dcos_tensorflow.records import dataclass
@@ -119,15 +119,15 @@ def _with(known: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
 
 def _leave_agents(gang: GangDraft) -> None:
     draft = gang.service
-    _leave(gang, [r for r in _whose_agents_go(gang) if must_be_left(draft, r.agent_id)])
+    _leave(gang, [r for r in _on_leaving_agents(gang) if must_be_left(draft, r.agent_id)])
 
 
-def who_looks_elsewhere(gang: GangDraft) -> tuple[str, ...]:
+def members_that_move(gang: GangDraft) -> tuple[str, ...]:
     """Return the members on machines that are taken back: they train on, and look for places."""
     known = gang.service.state.maintenance
     if gang.job.phase is not JobPhase.RUNNING or not (known.noticed or known.advised):
         return ()
-    return tuple(record.name for record in _whose_agents_go(gang))
+    return tuple(record.name for record in _on_leaving_agents(gang))
 
 
 def leave_early(gang: GangDraft) -> None:
@@ -136,12 +136,12 @@ def leave_early(gang: GangDraft) -> None:
     Not before others may have heard of their own end: machines of one market go together, and each
     move costs the gang a restart.
     """
-    going = _whose_agents_go(gang)
+    going = _on_leaving_agents(gang)
     if not any(is_just_noticed(gang.service, record.agent_id) for record in going):
         _leave(gang, going)
 
 
-def _whose_agents_go(gang: GangDraft) -> list[TaskRecord]:
+def _on_leaving_agents(gang: GangDraft) -> list[TaskRecord]:
     """Return the members on agents that go soon, as far as they can go elsewhere.
 
     A task with a volume cannot go without it, and trains on until the agent is down.
@@ -179,7 +179,7 @@ def _change_members(gang: GangDraft) -> None:
         return
     before = epoch.addresses
     after = {n: before[n] for n in roster.names if n in before}
-    chosen = who_must_know(gang.view, before, after)
+    chosen = members_to_tell(gang.view, before, after)
     what = they(removed, "leave")
     if chosen:
         restarts.stop(gang, chosen, what, planned=True)
@@ -249,7 +249,7 @@ def announced(view: GangView, spec: ServiceSpec) -> Announced:
     after = {name: before.get(name, "joins") for name in wanted}
     chosen = {
         *restart_set_of(view, {n: Loss.PROCESS for n in replaced if n in view.roster}),
-        *(who_must_know(view, before, after) if joining or leaving else ()),
+        *(members_to_tell(view, before, after) if joining or leaving else ()),
     }
     along = view.roster.in_order(chosen - {*replaced, *joining, *leaving})
     return Announced(replaced, along, joining, leaving)

@@ -67,7 +67,7 @@ def watch_stopping(gang: GangDraft) -> None:
         return
     concerned = view.tasks.having(Fact.CONTAINED).intersection(scope(view))
     busy = concerned - view.tasks.having(Fact.STOPPED)
-    later = _who_stop_later(view, busy) if gang.restart.planned else frozenset()
+    later = _servers_that_stop_later(view, busy) if gang.restart.planned else frozenset()
     for record in view.tasks.records_of(busy):
         _order_to_stop(gang, record, later)
     replacing = concerned.intersection(gang.restart.replacing)
@@ -84,7 +84,7 @@ def watch_stopping(gang: GangDraft) -> None:
         _go_on(gang)
 
 
-def _who_stop_later(view: GangView, busy: Collection[str]) -> frozenset[str]:
+def _servers_that_stop_later(view: GangView, busy: Collection[str]) -> frozenset[str]:
     """Return which of those that still train are not told yet to stop, when nothing has failed.
 
     The decider goes first, to save; independent tasks each for themselves. Servers go last, and all

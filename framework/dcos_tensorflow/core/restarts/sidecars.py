@@ -34,9 +34,9 @@ def sidecars(view: GangView) -> tuple[TaskRecord, ...]:
 
 def look_after(gang: GangDraft) -> None:
     """Start failed sidecars again, stop paused ones, end those whose container must go."""
-    beside = sidecars(gang.view)
-    due = update_order.due(gang.view) if beside else ()
-    for record in beside:
+    found = sidecars(gang.view)
+    due = update_order.due(gang.view) if found else ()
+    for record in found:
         if not has_container(record) or record.kill_reason:
             continue
         if record.name not in gang.roster.wanted:
@@ -64,14 +64,14 @@ def _has_to_move(gang: GangDraft, record: TaskRecord) -> bool:
     return goes and gang.service.state.reservation_of(record.name) is None
 
 
-def look_after_who_stay(gang: GangDraft) -> None:
+def look_after_staying(gang: GangDraft) -> None:
     """Start again, of the sidecars that outlive the job, those that failed after its end."""
     for record in sidecars(gang.view):
         if has_container(record) and record.process_failed and stays(gang.view, record.name):
             _start_again(gang, record)
 
 
-def stop_who_stay(gang: GangDraft, why: str) -> None:
+def stop_staying(gang: GangDraft, why: str) -> None:
     """End what has outlived the job."""
     for record in staying(gang.view):
         gang.put(replace(record, kill_reason=f"stopped: {why}"))
