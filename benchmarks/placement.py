@@ -47,7 +47,7 @@ from itertools import islice
 from pathlib import Path
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.placement.offered import Offered
+from dcos_tensorflow.core.placement.agent_table import AgentTable
 from dcos_tensorflow.core.placement.place import Assignment, TaskRequest, place
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
@@ -178,9 +178,8 @@ def fill_with_place(
     """
     chance = random.Random(agents)
     cluster = Cluster(agents)
-    hand = Offered(cluster.offers)
     # The first table of all is made when the service starts, not for a batch.
-    hand.table  # noqa: B018
+    hand = AgentTable().of(cluster.offers)
     running: list[Assignment] = []
     times: list[float] = []
     placed = 0

@@ -43,7 +43,7 @@ import spot_traces
 from spot_simulation import DeadlineAware, Greedy, Market, Policy, Run, UniformProgress
 from spot_traces import Trace
 
-from dcos_tensorflow.capacity.deadline import Job, RestartCost
+from dcos_tensorflow.capacity.deadline import DeadlineJob, RestartCost
 
 DEADLINES = (1.1, 1.25, 1.5, 2.0)
 JOB_HOURS = 24.0
@@ -162,7 +162,7 @@ def jobs(
     for factor in DEADLINES:
         # What on-demand machines alone could not keep is no miss of a policy.
         deadline = max(factor * work, work + cost.cold)
-        job = Job(machines, work, 0.0, deadline, cost)
+        job = DeadlineJob(machines, work, 0.0, deadline, cost)
         long = math.ceil(deadline / gap)
         for begin in np.linspace(0, points - long, starts, dtype=int):
             part = slice(begin, begin + long)

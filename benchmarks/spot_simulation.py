@@ -24,17 +24,17 @@ from numpy.typing import NDArray
 
 from dcos_tensorflow.capacity.deadline import (
     NOTHING,
+    DeadlineJob,
     Fleet,
-    Job,
+    JobObservation,
     Memory,
     Quote,
-    Sight,
     decide,
 )
 
 Floats = NDArray[np.float64]
 #: Decides as ``dcos_tensorflow.capacity.deadline.decide`` does; a new one for each job.
-Policy = Callable[[Job, Sight], Fleet]
+Policy = Callable[[DeadlineJob, JobObservation], Fleet]
 
 # How closely the least price is looked for: so many prices of a second at once, so many times.
 _PRICES, _ROUNDS, _DEAREST = 32, 2, 6.0
@@ -75,12 +75,12 @@ class Run:
         return self.spot + self.on_demand
 
 
-def on_demand_cost(job: Job) -> float:
+def on_demand_cost(job: DeadlineJob) -> float:
     """Return what on-demand machines alone cost."""
     return job.machines * (job.cost.cold + job.work) / 3600
 
 
-def simulate(job: Job, market: Market, policy: Policy) -> Run:
+def simulate(job: DeadlineJob, market: Market, policy: Policy) -> Run:
     """Play a job to its end, or to its deadline if that comes before."""
     run, now, left, since = Run(), 0.0, job.work, 0.0
     fleet, ready_in = NOTHING, None
@@ -98,7 +98,7 @@ def simulate(job: Job, market: Market, policy: Policy) -> Run:
             again, warned = min(max(0.0, job.cost.lost - job.cost.notice), since), job.cost.warned
             left, run.repeated, run.losses = left + again, run.repeated + again, run.losses + 1
             fleet, ready_in = Fleet(fleet.zone, has, fleet.on_demand), None
-        wanted = policy(job, Sight(now, left, fleet, ready_in, quotes, market.gap_seconds))
+        wanted = policy(job, JobObservation(now, left, fleet, ready_in, quotes, market.gap_seconds))
         if wanted == NOTHING:
             fleet, ready_in = NOTHING, None
             now += span
@@ -139,13 +139,13 @@ class DeadlineAware:
 
     memory: Memory = field(default_factory=Memory)
 
-    def __call__(self, job: Job, sight: Sight) -> Fleet:
+    def __call__(self, job: DeadlineJob, sight: JobObservation) -> Fleet:
         """Decide as the planner does."""
         fleet, self.memory = decide(job, sight, self.memory)
         return fleet
 
 
-def spot_or_nothing(job: Job, sight: Sight) -> Fleet:
+def spot_or_nothing(job: DeadlineJob, sight: JobObservation) -> Fleet:
     """Return a gang of spot machines alone, where it is if it can stay there."""
     whole = [quote.zone for quote in sight.quotes if quote.available >= job.machines]
     if not whole:
@@ -154,7 +154,7 @@ def spot_or_nothing(job: Job, sight: Sight) -> Fleet:
     return Fleet(zone, job.machines, 0)
 
 
-def _no_way_back(job: Job, sight: Sight) -> bool:
+def _no_way_back(job: DeadlineJob, sight: JobObservation) -> bool:
     """Say whether another try with spot machines, or to wait, could cost the deadline."""
     slack = job.deadline - sight.now - sight.work_left - (sight.ready_in or 0.0)
     if sight.ready_in is not None and sight.fleet.spot:
@@ -165,7 +165,7 @@ def _no_way_back(job: Job, sight: Sight) -> bool:
     )
 
 
-def on_demand(job: Job, sight: Sight) -> Fleet:
+def on_demand(job: DeadlineJob, sight: JobObservation) -> Fleet:
     """Decide for on-demand machines, always."""
     return Fleet(sight.quotes[0].zone, 0, job.machines)
 
@@ -176,7 +176,7 @@ class Greedy:
 
     at_last: bool = False
 
-    def __call__(self, job: Job, sight: Sight) -> Fleet:
+    def __call__(self, job: DeadlineJob, sight: JobObservation) -> Fleet:
         """Decide as the paper's greedy policy does."""
         self.at_last = self.at_last or _no_way_back(job, sight)
         return on_demand(job, sight) if self.at_last else spot_or_nothing(job, sight)
@@ -191,7 +191,7 @@ class UniformProgress:
 
     at_last: bool = False
 
-    def __call__(self, job: Job, sight: Sight) -> Fleet:
+    def __call__(self, job: DeadlineJob, sight: JobObservation) -> Fleet:
         """Decide as the paper's policy does."""
         self.at_last = self.at_last or _no_way_back(job, sight)
         if self.at_last:
@@ -206,7 +206,7 @@ class UniformProgress:
         return on_demand(job, sight) if behind else NOTHING
 
 
-def least(job: Job, market: Market) -> float:
+def least(job: DeadlineJob, market: Market) -> float:
     """Return a price below which no policy could have ended this job, the future known.
 
     Of all fleets at all points the dynamic programme finds those that earn most, where a second
@@ -228,7 +228,7 @@ def least(job: Job, market: Market) -> float:
     return best
 
 
-def _earned(job: Job, market: Market, spans: Floats, prices: Floats) -> Floats:
+def _earned(job: DeadlineJob, market: Market, spans: Floats, prices: Floats) -> Floats:
     """Return the most that can be earned at each price of a second; by price."""
     machines, cost = job.machines, job.cost
     zones = range(len(market.zones))

@@ -31,7 +31,7 @@ from dcos_tensorflow.core.spec.workload_spec import (
     SweepSpec,
 )
 from dcos_tensorflow.workloads import producer_of
-from dcos_tensorflow.workloads.producer import Outcome
+from dcos_tensorflow.workloads.producer import UnitOutcome
 
 Told = Mapping[str, Any]
 
@@ -136,7 +136,7 @@ def regrets(space: str, method: SearchMethod, seed: int, trials: int) -> list[fl
         told = sweep.shown(ended)["parameters"]
         worth = function(told)
         seen = worth + noise * unevenness(told)
-        sweep.ended(ended, Outcome.SUCCEEDED, {"metrics": {"loss": seen}})
+        sweep.ended(ended, UnitOutcome.SUCCEEDED, {"metrics": {"loss": seen}})
         best = min(best, (seen, worth))
         found.append(best[1])
         ended += 1

@@ -10,7 +10,7 @@ import threading
 from typing import Any
 
 from cluster_faults import FaultyCluster
-from dcos_tensorflow.capacity.providers.ec2_instances import OWNER_TAG, PRICE_TAG, PURCHASE_TAG
+from dcos_tensorflow.capacity.providers.ec2_facts import OWNER_TAG, PRICE_TAG, PURCHASE_TAG
 from ec2_server import Ec2Server
 
 #: Each agent has so many ports of this machine.

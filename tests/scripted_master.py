@@ -20,7 +20,7 @@ import pytest
 
 from dcos_tensorflow.mesos.hardened import HardenedSchedulerDriver
 from dcos_tensorflow.mesos.pymesos_import import import_pymesos
-from dcos_tensorflow.mesos.stream import Backoff
+from dcos_tensorflow.mesos.stream import ReconnectBackoff
 from waiting import eventually, stays
 
 pymesos = import_pymesos()
@@ -329,7 +329,7 @@ class Stage:
 def stage(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Stage]:
     """Give drivers that are stopped at the end."""
     if "real_back_off" not in request.fixturenames:
-        monkeypatch.setattr(Backoff.__init__, "__defaults__", (0.05, 0.5))
+        monkeypatch.setattr(ReconnectBackoff.__init__, "__defaults__", (0.05, 0.5))
     stage = Stage()
     yield stage
     for driver in stage.drivers:

@@ -18,7 +18,7 @@ from dcos_tensorflow.core.spec.workload_spec import (
     SweepSpec,
 )
 from dcos_tensorflow.workloads import producer_of
-from dcos_tensorflow.workloads.producer import KeptUnit, Outcome
+from dcos_tensorflow.workloads.producer import KeptUnit, UnitOutcome
 from dcos_tensorflow.workloads.sweep.sweep import Sweep
 
 STEPS = (1, 2, 3, 5, 9, 14, 27, 40)
@@ -83,7 +83,7 @@ class Slots:
         stored = json.loads(
             json.dumps([[k.number, k.payload, k.outcome, k.result] for k in self.kept])
         )
-        kept = [KeptUnit(n, p, o and Outcome(o), r) for n, p, o, r in stored]
+        kept = [KeptUnit(n, p, o and UnitOutcome(o), r) for n, p, o, r in stored]
         made = producer_of(self.spec, kept)
         assert isinstance(made, Sweep)
         return made
@@ -120,7 +120,7 @@ class Slots:
         stop = self.sweep.measured(number, points)
         # The order to stop may come too late: then the trial reaches its end all the same.
         if stop is not None and self.random.random() < 0.8:
-            self.end(number, Outcome.PRUNED, stop.result)
+            self.end(number, UnitOutcome.PRUNED, stop.result)
             return
         self.running[number] += 1
         if self.running[number] == len(STEPS):
@@ -128,9 +128,9 @@ class Slots:
                 "metrics": {"score": value_at(parameters, STEPS[-1])},
                 "measured": measured(parameters),
             }
-            self.end(number, Outcome.SUCCEEDED, result)
+            self.end(number, UnitOutcome.SUCCEEDED, result)
 
-    def end(self, number: int, outcome: Outcome, result: Mapping[str, Any]) -> None:
+    def end(self, number: int, outcome: UnitOutcome, result: Mapping[str, Any]) -> None:
         self.kept[number] = KeptUnit(number, self.kept[number].payload, outcome, result)
         del self.running[number]
         for _ in range(self.random.choice((1, 1, 2))):

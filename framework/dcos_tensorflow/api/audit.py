@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.records import dataclass
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
     Event,
@@ -29,9 +29,9 @@ from dcos_tensorflow.core.model.events import (
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.operator import plan_control, renewal, requests
-from dcos_tensorflow.core.operator.plan_control import Answer
+from dcos_tensorflow.core.operator.plan_control import CommandAnswer
 from dcos_tensorflow.core.plans.plan import plans
-from dcos_tensorflow.core.restarts import announced_changes, sidecars
+from dcos_tensorflow.core.restarts import planned_changes, sidecars
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.records import dataclass
 from untrusted_input.json_text import read_json
@@ -50,7 +50,7 @@ PLAN_VERBS: Mapping[str, PlanVerb] = {
 
 POD_VERBS: Mapping[str, PodVerb] = {str(verb): verb for verb in PodVerb}
 
-_STATUS = {Answer.RECEIVED: 200, Answer.ALREADY: 208, Answer.REFUSED: 409}
+_STATUS = {CommandAnswer.RECEIVED: 200, CommandAnswer.ALREADY: 208, CommandAnswer.REFUSED: 409}
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,10 @@ def plan_verb(
         raise BadRequest("a step needs its phase")
     command = _resolved(state, plan, PLAN_VERBS[word], phase or "", step or "")
     ruling = plan_control.rule(state, command)
-    if ruling.answer is Answer.UNKNOWN:
+    if ruling.answer is CommandAnswer.UNKNOWN:
         raise ElementNotFound(plan)
     status = _STATUS[ruling.answer]
-    if ruling.answer is Answer.RECEIVED:
+    if ruling.answer is CommandAnswer.RECEIVED:
         return Reply(status, received(word, why=ruling.why), command)
     return Reply(status, {"message": ruling.why})
 
@@ -132,11 +132,11 @@ def pod_verb(state: ServiceState, name: str, word: str, body: bytes) -> Reply:
             return Reply(404, {"message": f"{name} has no task {', '.join(wrong)}", "tasks": wrong})
     command = PodCommand(verb, (name,))
     ruling = plan_control.rule(state, command)
-    if ruling.answer is Answer.UNKNOWN:
+    if ruling.answer is CommandAnswer.UNKNOWN:
         raise ElementNotFound(name)
-    if ruling.answer is Answer.REFUSED:
+    if ruling.answer is CommandAnswer.REFUSED:
         return Reply(409, {"message": ruling.why})
-    event = command if ruling.answer is Answer.RECEIVED else None
+    event = command if ruling.answer is CommandAnswer.RECEIVED else None
     return Reply(200, {"pod": name, "tasks": [name]}, event)
 
 
@@ -205,7 +205,7 @@ def update(state: ServiceState, spec: ServiceSpec, word: str = "update") -> Repl
     refusal = requests.refusal(state, spec)
     if refusal:
         return _not_changed(refusal)
-    found = announced_changes.announced(state.view(), spec)
+    found = planned_changes.announced(state.view(), spec)
     body = received(
         word,
         id=identifier,

@@ -64,7 +64,7 @@ def others_of(
             dearer = price + max(Fraction(), exact(other.price) - exact(dearest)) * count
             if not is_within(dearer):
                 break
-            common = _common(least[at][0].resources, other.resources)
+            common = least[at][0].resources.common(other.resources)
             # Without rules a machine is no more than what it has.
             shape = (*(other.key[:2] if rules else ("", "")), common)
             if shape in refused:
@@ -97,13 +97,3 @@ def _said(pool: Pool, field: str) -> str:
     """Return what rules see of a pool's machines; empty for what all pools have alike."""
     zone = pool.zone
     return {"instance_type": pool.instance_type, "zone": zone, ZONE_FIELD: zone}.get(field, "")
-
-
-def _common(one: Resources, other: Resources) -> Resources:
-    """Return what both have."""
-    return Resources(
-        min(one.cpus, other.cpus),
-        min(one.mem, other.mem),
-        min(one.disk, other.disk),
-        min(one.gpus, other.gpus),
-    )

@@ -10,9 +10,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from dcos_tensorflow.capacity.deadline import Fleet, Job, Memory, Quote, RestartCost, Sight, decide
+from dcos_tensorflow.capacity.deadline import (
+    DeadlineJob,
+    Fleet,
+    JobObservation,
+    Memory,
+    Quote,
+    RestartCost,
+    decide,
+)
 from dcos_tensorflow.capacity.exchange import trained_on
-from dcos_tensorflow.capacity.ledger import Backoff, Ledger, pool_key
+from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
 from dcos_tensorflow.records import dataclass
@@ -106,7 +114,7 @@ def fleet_of(
     there = [(e, m) for e, m in ledger.machines() if m.is_useful]
     if way.trains and (now := trained_on(ledger)):
         there = now
-        # Who is to move has its place on machines that are there, or are bought for it.
+        # A gang that is to move has its place on machines that are there, or are bought for it.
         demand = None if any(m.moves for _, m in now) else demand
     spot = sum(entry.market is Market.SPOT for entry, _ in there)
     zone = there[0][1].zone if there else ""
@@ -121,14 +129,14 @@ def fleet_of(
         safe = Fleet("", 0, machines) if share >= _UNMEASURED_SHARE else None
         return safe, memory
     fleet = Fleet(zone, spot, len(there) - spot)
-    known = [_to_be_had(pool, ledger, way.now) for pool in pools]
+    known = [ledger.account.to_be_had(pool, way.now) for pool in pools]
     ours = Counter(m.zone for e, m in ledger.machines() if m.is_useful and e.market is Market.SPOT)
     ours |= Counter({zone: spot})
     quotes = tuple(_quotes(kind, ours, machines, known))
     if not quotes:
         return None, memory
     whole = not more
-    job = Job(
+    job = DeadlineJob(
         machines=machines,
         work=max(1.0, way.total_steps / way.pace.rate),
         began=way.began,
@@ -138,7 +146,7 @@ def fleet_of(
     ready_in = (0.0 if way.trains else way.cost.cold) if whole else None
     if zone and zone not in {quote.zone for quote in quotes}:
         return None, memory
-    sight = Sight(way.now, left, fleet, ready_in, quotes, next_look)
+    sight = JobObservation(way.now, left, fleet, ready_in, quotes, next_look)
     return decide(job, sight, memory)
 
 
@@ -169,9 +177,3 @@ def _quotes(
             available += machines if offered.available is None else offered.available
             price = offered.price
         yield Quote(zone, min(available, machines), price, kept.price)
-
-
-def _to_be_had(pool: Pool, ledger: Ledger, now: float) -> Pool:
-    """Return a pool, empty where it is not to be asked now."""
-    held = ledger.account.pools.get(pool_key(pool), Backoff()).holds(now)
-    return replace(pool, available=0) if held else pool

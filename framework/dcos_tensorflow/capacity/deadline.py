@@ -18,7 +18,7 @@ from dataclasses import field, replace
 from dcos_tensorflow.capacity.experience import HOUR, Experience
 from dcos_tensorflow.records import dataclass
 
-#: A second of everybody's time is paid while machines change, and its slack is missing later: it
+#: A second of all machines' time is paid while machines change, and its slack is missing later: it
 #: is worth itself, and this share of the work that would be left for each second of slack. (Half of
 #: it or twice as much changes the results by a hundredth.)
 _SLACK_WORTH = 0.2
@@ -92,7 +92,7 @@ NOTHING = Fleet()
 
 
 @dataclass(frozen=True)
-class Job:
+class DeadlineJob:
     """What is to be done, and by when; seconds."""
 
     #: A gang trains with all of its machines or not at all.
@@ -106,7 +106,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Sight:
+class JobObservation:
     """How things stand."""
 
     now: float
@@ -128,7 +128,7 @@ class Memory:
     experiences: Mapping[str, Experience] = field(default_factory=dict)
 
 
-def decide(job: Job, sight: Sight, memory: Memory) -> tuple[Fleet, Memory]:
+def decide(job: DeadlineJob, sight: JobObservation, memory: Memory) -> tuple[Fleet, Memory]:
     """Return the fleet that the gang should have from now on, and what to remember.
 
     The fleet is whole or :data:`NOTHING`. A job that on-demand machines alone would end in time
@@ -140,7 +140,7 @@ def decide(job: Job, sight: Sight, memory: Memory) -> tuple[Fleet, Memory]:
     return _begun_with(job, sight, memory), memory
 
 
-def _looked(job: Job, sight: Sight, memory: Memory) -> Memory:
+def _looked(job: DeadlineJob, sight: JobObservation, memory: Memory) -> Memory:
     found = {quote.zone: _useful(quote, job) for quote in sight.quotes}
     found[_ANY_ZONE] = max(found.values())
     experiences = {
@@ -152,12 +152,12 @@ def _looked(job: Job, sight: Sight, memory: Memory) -> Memory:
     return replace(memory, experiences=experiences)
 
 
-def _useful(quote: Quote, job: Job) -> int:
+def _useful(quote: Quote, job: DeadlineJob) -> int:
     """Return how many spot machines there are that cost less than on-demand ones."""
     return min(quote.available, job.machines) if quote.spot_price < quote.on_demand_price else 0
 
 
-def _trained_on(job: Job, sight: Sight, ready_in: float, memory: Memory) -> Fleet:
+def _trained_on(job: DeadlineJob, sight: JobObservation, ready_in: float, memory: Memory) -> Fleet:
     """Return the fleet to go on with: another one where that is worth the change."""
     cost, fleet = job.cost, sight.fleet
     slack = job.deadline - sight.now - sight.work_left - ready_in
@@ -178,7 +178,7 @@ def _trained_on(job: Job, sight: Sight, ready_in: float, memory: Memory) -> Flee
     return best
 
 
-def _begun_with(job: Job, sight: Sight, memory: Memory) -> Fleet:
+def _begun_with(job: DeadlineJob, sight: JobObservation, memory: Memory) -> Fleet:
     """Return the fleet to begin with, or none where it is better to wait."""
     cost = job.cost
     slack = job.deadline - sight.now - sight.work_left
@@ -192,11 +192,11 @@ def _begun_with(job: Job, sight: Sight, memory: Memory) -> Fleet:
     return Fleet(quote.zone, spot, job.machines - spot)
 
 
-def _choices(job: Job, sight: Sight) -> Iterator[tuple[Quote, int]]:
+def _choices(job: DeadlineJob, sight: JobObservation) -> Iterator[tuple[Quote, int]]:
     return ((quote, n) for quote in sight.quotes for n in range(_useful(quote, job) + 1))
 
 
-def _reserve(job: Job, sight: Sight) -> float:
+def _reserve(job: DeadlineJob, sight: JobObservation) -> float:
     """Return the slack that is not waited away; seconds.
 
     It is there for the spot machines that will go: one loss in each hour of the work that is left.
@@ -208,7 +208,9 @@ def _reserve(job: Job, sight: Sight) -> float:
     return job.cost.cold + min(losses, max(0.0, at_first * sight.work_left / job.work))
 
 
-def _better_comes(job: Job, sight: Sight, memory: Memory, spot: int, kept: float) -> bool:
+def _better_comes(
+    job: DeadlineJob, sight: JobObservation, memory: Memory, spot: int, kept: float
+) -> bool:
     """Say whether there will be more spot machines for as long as there is work left.
 
     Without any it is always better to wait: on-demand machines are there later, too.
@@ -224,8 +226,8 @@ def _better_comes(job: Job, sight: Sight, memory: Memory, spot: int, kept: float
 class _Market:
     """What fleets cost as the market is now; prices are per hour, of all machines."""
 
-    job: Job
-    sight: Sight
+    job: DeadlineJob
+    sight: JobObservation
     memory: Memory
     #: Seconds.
     slack: float
@@ -254,6 +256,6 @@ class _Market:
         return self._worth(here) * self.job.cost.restart + leaving * self.job.cost.boot
 
     def _worth(self, quote: Quote) -> float:
-        """Return what a second of everybody's time is worth, times 3600."""
+        """Return what a second of all machines' time is worth, times 3600."""
         scarce = _SLACK_WORTH * self.sight.work_left / max(self.slack, 1.0)
         return self.job.machines * quote.on_demand_price * (1.0 + scarce)

@@ -69,7 +69,7 @@ def to_be_left(ledger: Ledger, fleet: Fleet | None, *, goes_over: bool) -> dict[
     if fleet is None or not goes_over or _wanted(fleet) - _counted(there):
         return {}
     room, going = _wanted(fleet), {}
-    # Who is idle has come for this: of those with tasks the rest goes.
+    # Idle machines have come for this: of those with tasks the rest goes.
     for entry, machine in sorted(there, key=lambda found: bool(found[1].busy_since)):
         key = (machine.zone, entry.market)
         if room[key]:

@@ -13,13 +13,13 @@ from dcos_tensorflow.capacity import mirror
 from dcos_tensorflow.capacity.exchange import to_be_left
 from dcos_tensorflow.capacity.ledger import (
     HOUR,
-    Backoff,
     Ledger,
     OwnedMachine,
+    ProviderBackoff,
     pool_key,
 )
-from dcos_tensorflow.capacity.planner import Plan
-from dcos_tensorflow.capacity.sight import Rules, Sight
+from dcos_tensorflow.capacity.observation import Observation, Rules
+from dcos_tensorflow.capacity.planner import PurchasePlan
 
 #: A machine that does not go is asked back again after so long (seconds).
 ASK_BACK_SECONDS = 60.0
@@ -33,7 +33,12 @@ _TWICE = "two agents have registered for it"
 
 
 def with_leavers(
-    ledger: Ledger, sight: Sight, rules: Rules, *, kept: Plan | None, goes_over: bool = False
+    ledger: Ledger,
+    sight: Observation,
+    rules: Rules,
+    *,
+    kept: PurchasePlan | None,
+    goes_over: bool = False,
 ) -> tuple[Ledger, list[str]]:
     """Let machines leave that are of no use, and those stay on which a task came in between.
 
@@ -56,7 +61,7 @@ def with_leavers(
             seen = replace(machine, leaving_since=0.0, why="") if machine.leaving_since else machine
         if seen.leaving_since and not machine.leaving_since and why in (_NEVER_CAME, _TWICE):
             pools, key = dict(ledger.account.pools), pool_key(entry.pool_of(machine))
-            known = pools.get(key, Backoff())
+            known = pools.get(key, ProviderBackoff())
             pools[key] = known.failed(sight.now, why, *mirror.POOL_BACKOFF)
             ledger = ledger.with_account(replace(ledger.account, pools=pools))
         if seen is not machine:
@@ -64,13 +69,13 @@ def with_leavers(
     return ledger, told
 
 
-def _why_left(machine: OwnedMachine, sight: Sight) -> str:
+def _why_left(machine: OwnedMachine, sight: Observation) -> str:
     """Return why the tasks on a machine have to go on without it; empty when they need not."""
     twice = sight.agents is not None and not machine.names.isdisjoint(sight.agents.twice)
     return _TWICE if twice and machine.is_useful else ""
 
 
-def _is_served(sight: Sight, planned: Plan | None) -> bool:
+def _is_served(sight: Observation, planned: PurchasePlan | None) -> bool:
     """Say whether a gang waits whose places are there, or will be: no machine is idle in vain."""
     if sight.over_since:
         return False
@@ -78,7 +83,7 @@ def _is_served(sight: Sight, planned: Plan | None) -> bool:
     return any(demand.gang not in waits for demand in sight.demands)
 
 
-def _why_leaving(machine: OwnedMachine, sight: Sight, rules: Rules, *, served: bool) -> str:
+def _why_leaving(machine: OwnedMachine, sight: Observation, rules: Rules, *, served: bool) -> str:
     """Return why a machine is of no use; empty while it is."""
     now = sight.now
     if machine.is_ending:
@@ -103,7 +108,7 @@ def _why_leaving(machine: OwnedMachine, sight: Sight, rules: Rules, *, served: b
 
 
 def closed(
-    ledger: Ledger, sight: Sight
+    ledger: Ledger, sight: Observation
 ) -> tuple[Ledger, tuple[frozenset[str], ...], tuple[frozenset[str], ...]]:
     """Return the names of machines to be offered to no framework, and of those that are again.
 
@@ -129,7 +134,7 @@ def closed(
     return ledger, tuple(closing), tuple(opening)
 
 
-def _may_yet_be_offered(machine: OwnedMachine, sight: Sight) -> bool:
+def _may_yet_be_offered(machine: OwnedMachine, sight: Observation) -> bool:
     """Say whether a task may be put on a machine before it ends, which can be helped."""
     agents = sight.agents
     if agents is None or not agents.can_be_closed or not machine.is_registered:
@@ -139,7 +144,7 @@ def _may_yet_be_offered(machine: OwnedMachine, sight: Sight) -> bool:
 
 
 def asked_back(
-    ledger: Ledger, before: Ledger, sight: Sight, rules: Rules
+    ledger: Ledger, before: Ledger, sight: Observation, rules: Rules
 ) -> tuple[Ledger, tuple[str, ...]]:
     """Return the machines to end: those that were to be emptied, as is known and kept, and are."""
     going: list[str] = []

@@ -16,7 +16,7 @@ from typing import Any
 
 from dcos_tensorflow.capacity.billing.usage import BY_THE_SECOND, Moment, Sums, Tariff
 from dcos_tensorflow.capacity.market import Market, Pool, exact
-from dcos_tensorflow.capacity.provider import Machine, Order
+from dcos_tensorflow.capacity.provider import Machine, PurchaseOrder
 from dcos_tensorflow.core.model.bounds import NAME_BYTES, cut
 from dcos_tensorflow.records import dataclass
 
@@ -226,9 +226,9 @@ class Entry:
         """Hold what others work out of this purchase once (its part of the bill)."""
         return {}
 
-    def order(self, owner: str) -> Order:
+    def order(self, owner: str) -> PurchaseOrder:
         """Return what the provider is asked: the same each time."""
-        return Order(self.purchase_id, owner, self.pools, self.count, self.max_price)
+        return PurchaseOrder(self.purchase_id, owner, self.pools, self.count, self.max_price)
 
     def put(self, machine: OwnedMachine) -> Entry:
         """Return the purchase with this machine in place of what was known of it."""
@@ -238,17 +238,17 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Backoff:
+class ProviderBackoff:
     """Something that failed is not tried again before ``until``; it grows with each failure."""
 
     failures: int = 0
     until: float = 0.0
     why: str = ""
 
-    def failed(self, now: float, why: str, first: float, most: float) -> Backoff:
+    def failed(self, now: float, why: str, first: float, most: float) -> ProviderBackoff:
         """Return the same after one more failure; ``first`` and ``most`` are waits in seconds."""
         wait = min(first * 2 ** min(self.failures, 16), most)
-        return Backoff(self.failures + 1, now + wait, cut(why, NAME_BYTES))
+        return ProviderBackoff(self.failures + 1, now + wait, cut(why, NAME_BYTES))
 
     def holds(self, now: float) -> bool:
         """Say whether it is too early."""
@@ -269,14 +269,19 @@ class Account:
     #: When a gang first waited for a machine: a deadline in seconds counts from there.
     began_at: float = 0.0
     #: Of asking what there is, and of giving back ...
-    provider: Backoff = Backoff()
+    provider: ProviderBackoff = ProviderBackoff()
     #: ... and of buying.
-    orders: Backoff = Backoff()
+    orders: ProviderBackoff = ProviderBackoff()
     #: By the pool's text key.
-    pools: Mapping[str, Backoff] = field(default_factory=dict)
+    pools: Mapping[str, ProviderBackoff] = field(default_factory=dict)
     #: By the same key: what machines of a pool cost an hour from when on, as it has changed while
     #: there were any.
     prices: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
+
+    def to_be_had(self, pool: Pool, now: float) -> Pool:
+        """Return a pool, empty where it is not to be asked now."""
+        held = self.pools.get(pool_key(pool), ProviderBackoff()).holds(now)
+        return replace(pool, available=0) if held else pool
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from dcos_tensorflow.capacity.ledger import (
-    Backoff,
     Entry,
     Ledger,
     OwnedMachine,
+    ProviderBackoff,
     Stage,
     key_of,
     pool_key,
@@ -32,7 +32,7 @@ POOL_BACKOFF = (60.0, 1800.0)
 
 
 @dataclass(frozen=True)
-class Answer:
+class PurchaseAnswer:
     """What came of asking for one purchase: machines, or why there is no answer."""
 
     purchase_id: str
@@ -59,7 +59,7 @@ class Agents:
     can_be_closed: bool = False
 
 
-def answered(ledger: Ledger, answer: Answer, now: float) -> Ledger:
+def answered(ledger: Ledger, answer: PurchaseAnswer, now: float) -> Ledger:
     """Return the ledger with the provider's answer to an order."""
     entry = ledger.entries.get(answer.purchase_id)
     if entry is None:
@@ -83,11 +83,11 @@ def answered(ledger: Ledger, answer: Answer, now: float) -> Ledger:
         # The provider had the choice, and has found no more in any of them.
         why = answer.bought.missing or "the provider gave fewer machines than were asked for"
         for key in map(pool_key, entry.pools):
-            pools[key] = pools.get(key, Backoff()).failed(now, why, *POOL_BACKOFF)
+            pools[key] = pools.get(key, ProviderBackoff()).failed(now, why, *POOL_BACKOFF)
     else:
         for owned in entry.machines:
             pools.pop(pool_key(entry.pool_of(owned)), None)
-    account = replace(account, orders=Backoff(), pools=pools)
+    account = replace(account, orders=ProviderBackoff(), pools=pools)
     return ledger.put(entry).with_account(account)
 
 
@@ -167,7 +167,7 @@ def _owned(entry: Entry, machine: Machine, now: float) -> OwnedMachine:
         prices=((entry.written_at, entry.pool_of(machine).price),),
         hostnames=_names(machine),
         started_at=machine.started_at,
-        # Who does not tell the time has begun to start it just now.
+        # A provider that does not tell the time has begun to start it just now.
         clock_ahead=round((machine.told_at or machine.started_at or now) - now),
         ended_at=now if machine.state is MachineState.ENDED else 0.0,
     )

@@ -17,7 +17,7 @@ from dcos_tensorflow.capacity.alternatives import Mix as _Mix
 from dcos_tensorflow.capacity.alternatives import others_of
 from dcos_tensorflow.capacity.deadline import NOTHING, Fleet
 from dcos_tensorflow.capacity.market import Limits, Market, Pool, WantedMachines, exact
-from dcos_tensorflow.capacity.trial import Trial, made_up
+from dcos_tensorflow.capacity.trial_placement import TrialPlacement, made_up
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.placement.place import TaskRequest, place
@@ -58,7 +58,7 @@ class Owned:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PurchasePlan:
     """What to buy, and why some gangs get nothing."""
 
     wanted: tuple[WantedMachines, ...] = ()
@@ -68,7 +68,7 @@ class Plan:
 
 def plan(
     demands: Sequence[GangDemand], owned: Owned, pools: Iterable[Pool], limits: Limits
-) -> Plan:
+) -> PurchasePlan:
     """Return the machines to buy, gang by gang in the order they come.
 
     A gang gets all the machines that it needs, or none. Those of an earlier gang that have room
@@ -93,7 +93,7 @@ def plan(
         dearer = sum(each.most - each.price for each in some)
         owned = replace(owned, price_per_hour=owned.price_per_hour + dearer)
         wanted += some
-    return Plan(tuple(wanted), tuple(waits))
+    return PurchasePlan(tuple(wanted), tuple(waits))
 
 
 class _Waits(Exception):
@@ -150,7 +150,7 @@ def _with_others(
         [rule for request in demand.requests for rule in request.constraints],
         most=limits.pools_per_order - 1,
         one_zone=purchase.zone is not None,
-        fits=Trial(demand.requests, purchase.offers).fits,
+        fits=TrialPlacement(demand.requests, purchase.offers).fits,
         is_within=lambda price: not beyond(limits, owned, 0, price - _price(mix)),
     )
     return tuple(
@@ -188,7 +188,7 @@ class _Search:
             kinds.setdefault(pool.instance_type, []).append(pool)
         mix: _Mix = ()
         for requests in (tuple(r for r in demand.requests if r.resources.gpus), demand.requests):
-            trial = Trial(requests, [*offers, *made_up(mix, f"{demand.gang}/had")])
+            trial = TrialPlacement(requests, [*offers, *made_up(mix, f"{demand.gang}/had")])
             if trial.fits(()):
                 continue
             found = self._of_one_kind(trial, kinds, mix, than)
@@ -198,7 +198,11 @@ class _Search:
         return mix
 
     def _of_one_kind(
-        self, trial: Trial, kinds: Mapping[str, Sequence[Pool]], had: _Mix, than: _Mix | None
+        self,
+        trial: TrialPlacement,
+        kinds: Mapping[str, Sequence[Pool]],
+        had: _Mix,
+        than: _Mix | None,
     ) -> _Mix | None:
         """Return what is ``had``, and the machines of one kind beside it that cost least.
 

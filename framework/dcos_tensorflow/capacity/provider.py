@@ -56,7 +56,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Order:
+class PurchaseOrder:
     """Machines to buy, all of one market."""
 
     #: Ours, also the idempotency token: the same order asked twice buys once.
@@ -98,7 +98,8 @@ class Denied(ProviderError):
 def is_of(owner: str, asked: str) -> bool:
     """Say whether machines of ``owner`` are asked for.
 
-    Who ends in a dot means all whose names begin so: every instance that a service ever had.
+    An owner that ends in a dot means all whose names begin so: every instance that a service ever
+    had.
     """
     return owner.startswith(asked) if asked.endswith(".") else owner == asked
 
@@ -112,7 +113,7 @@ class Provider(Protocol):
     def pools(self) -> Sequence[Pool]:
         """Return what can be bought from, with the prices of now."""
 
-    def buy(self, order: Order) -> Bought:
+    def buy(self, order: PurchaseOrder) -> Bought:
         """Buy machines; the same order again returns what it bought the first time."""
 
     def machines(self) -> Sequence[Machine]:

@@ -25,18 +25,17 @@ from dcos_tensorflow.capacity.leavers import asked_back, closed, with_leavers
 from dcos_tensorflow.capacity.ledger import (
     HOUR,
     Account,
-    Backoff,
     Entry,
     Ledger,
+    ProviderBackoff,
     Stage,
-    pool_key,
 )
 from dcos_tensorflow.capacity.losses import losses_seen
 from dcos_tensorflow.capacity.market import Market, Pool, WantedMachines
-from dcos_tensorflow.capacity.planner import Owned, Plan, beyond, plan
-from dcos_tensorflow.capacity.provider import Order
-from dcos_tensorflow.capacity.sight import Rules, Sight
-from dcos_tensorflow.capacity.trial import offer_of
+from dcos_tensorflow.capacity.observation import Observation, Rules
+from dcos_tensorflow.capacity.planner import Owned, PurchasePlan, beyond, plan
+from dcos_tensorflow.capacity.provider import PurchaseOrder
+from dcos_tensorflow.capacity.trial_placement import offer_of
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.bounds import MACHINES_OF_A_PURCHASE
 from dcos_tensorflow.records import dataclass
@@ -54,7 +53,7 @@ class Round:
     """What follows: the ledger to keep, then what to do, and why."""
 
     ledger: Ledger
-    orders: tuple[Order, ...] = ()
+    orders: tuple[PurchaseOrder, ...] = ()
     #: Names of machines that the master is to offer to no framework, and of those it may again.
     close: tuple[frozenset[str], ...] = ()
     reopen: tuple[frozenset[str], ...] = ()
@@ -68,7 +67,7 @@ class Round:
     stop: str = ""
 
 
-def reconcile(before: Ledger, sight: Sight, rules: Rules) -> Round:
+def reconcile(before: Ledger, sight: Observation, rules: Rules) -> Round:
     """Return what to do now."""
     ledger, strangers = _mirrored(before, sight, rules)
     strangers = () if ledger.account.provider.holds(sight.now) else strangers
@@ -91,7 +90,7 @@ def reconcile(before: Ledger, sight: Sight, rules: Rules) -> Round:
     return Round(ledger, orders, close, reopen, (*going, *strangers), tuple(why), waits, stop)
 
 
-def _mirrored(before: Ledger, sight: Sight, rules: Rules) -> tuple[Ledger, tuple[str, ...]]:
+def _mirrored(before: Ledger, sight: Observation, rules: Rules) -> tuple[Ledger, tuple[str, ...]]:
     ledger, now = before, sight.now
     strangers: tuple[str, ...] = ()
     for answer in sight.answers:
@@ -101,8 +100,8 @@ def _mirrored(before: Ledger, sight: Sight, rules: Rules) -> tuple[Ledger, tuple
         account = ledger.account
         provider = account.provider.failed(now, sight.trouble, *mirror.PROVIDER_BACKOFF)
         ledger = ledger.with_account(replace(account, provider=provider))
-    elif sight.machines is not None and ledger.account.provider != Backoff():
-        ledger = ledger.with_account(replace(ledger.account, provider=Backoff()))
+    elif sight.machines is not None and ledger.account.provider != ProviderBackoff():
+        ledger = ledger.with_account(replace(ledger.account, provider=ProviderBackoff()))
     if sight.machines is not None:
         ledger, strangers = mirror.listed(ledger, sight.machines, rules.owner, now)
     if sight.agents is not None:
@@ -131,8 +130,8 @@ def _closed(ledger: Ledger, now: float) -> Ledger:
 
 
 def _planned(
-    ledger: Ledger, sight: Sight, rules: Rules
-) -> tuple[Plan | None, tuple[WantedMachines, ...]]:
+    ledger: Ledger, sight: Observation, rules: Rules
+) -> tuple[PurchasePlan | None, tuple[WantedMachines, ...]]:
     """Return the plan for those that have waited long enough; None where nothing can be planned."""
     demands = [d for d in sight.demands if d.waited >= rules.patience_seconds]
     fleet = sight.fleet
@@ -147,7 +146,7 @@ def _planned(
     return found, () if _too_early(ledger.account, sight.now) else found.wanted
 
 
-def _others(ledger: Ledger, sight: Sight, rules: Rules) -> tuple[WantedMachines, ...] | None:
+def _others(ledger: Ledger, sight: Observation, rules: Rules) -> tuple[WantedMachines, ...] | None:
     """Return what is to be bought for a gang that goes over to other machines while it trains.
 
     None where it does not, because the rule wants none or there is no way within the limits.
@@ -184,12 +183,10 @@ def _as_it_may_be_had(pool: Pool, account: Account, now: float, rules: Rules) ->
     """Return a pool, empty where it is not to be asked now."""
     most = rules.max_spot_price
     dear = most is not None and pool.market is Market.SPOT and pool.price > most
-    if dear or account.pools.get(pool_key(pool), Backoff()).holds(now):
-        return replace(pool, available=0)
-    return pool
+    return replace(pool, available=0) if dear else account.to_be_had(pool, now)
 
 
-def _owned(ledger: Ledger, sight: Sight, rules: Rules) -> Owned:
+def _owned(ledger: Ledger, sight: Observation, rules: Rules) -> Owned:
     """Return what is there for those that wait: free room, and machines on their way."""
     going = {
         name for _, machine in ledger.machines() if not machine.is_useful for name in machine.names
@@ -220,7 +217,7 @@ def _owned(ledger: Ledger, sight: Sight, rules: Rules) -> Owned:
 
 
 def _written(
-    ledger: Ledger, wanted: Sequence[WantedMachines], sight: Sight, rules: Rules
+    ledger: Ledger, wanted: Sequence[WantedMachines], sight: Observation, rules: Rules
 ) -> tuple[Ledger, tuple[Entry, ...]]:
     """Write the purchases of a plan."""
     account, made = ledger.account, []
@@ -254,7 +251,9 @@ def _on_demand_price(pool: Pool, pools: Iterable[Pool]) -> float:
     return kept.get(pool.zone, min(kept.values(), default=pool.price))
 
 
-def _repeated(ledger: Ledger, sight: Sight, *, goes_over: bool) -> tuple[Ledger, tuple[Entry, ...]]:
+def _repeated(
+    ledger: Ledger, sight: Observation, *, goes_over: bool
+) -> tuple[Ledger, tuple[Entry, ...]]:
     """Return purchases to ask for again, and cancel those that no gang waits for any more."""
     now, again = sight.now, []
     waiting = {demand.gang for demand in sight.demands}
@@ -287,8 +286,10 @@ def _told(entry: Entry) -> str:
     )
 
 
-def _waits(planned: Plan | None, account: Account, sight: Sight) -> tuple[tuple[str, str], ...]:
-    """Return who gets nothing now, and why."""
+def _waits(
+    planned: PurchasePlan | None, account: Account, sight: Observation
+) -> tuple[tuple[str, str], ...]:
+    """Return the gangs that get nothing now, and why."""
     if _too_early(account, sight.now):
         held = account.orders if account.orders.holds(sight.now) else account.provider
         at = datetime.fromtimestamp(held.until, UTC)

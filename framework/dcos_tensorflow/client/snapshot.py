@@ -11,10 +11,10 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.json_numbers import as_number
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskState
 from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, TaskRole
-from dcos_tensorflow.core.told_numbers import as_number
 from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:

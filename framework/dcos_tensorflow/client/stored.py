@@ -17,7 +17,7 @@ from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, upgrade
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.machine_records import machines_left

@@ -367,7 +367,7 @@ def _agents(draft: Draft, event: events.AgentsSeen) -> None:
 
 
 def _leave_machines(draft: Draft, event: events.CapacityNoted) -> None:
-    """Have who is on machines that are to be left look for another place."""
+    """Have the tasks on machines that are to be left look for another place."""
     moving = {name for record in event.changes.values() if record for name in record.moving}
     for record in draft.state.live_tasks if moving else ():
         gang = draft.gang_with(record.name)

@@ -1,12 +1,12 @@
-"""The active half of a step, part one: move each gang's job, kill what should not run.
+"""Moves each gang's job, and kills what should not run: three passes of a step.
 
-Called by ``core.step`` after ``core.absorb``. Level-triggered: it looks at what is true each time,
+Called by ``core.step``. Level-triggered: it looks at what is true each time,
 whatever event made it so, and does what is due; a lost event is repaired by the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from dcos_tensorflow.core.agents import maintenance
@@ -28,7 +28,6 @@ from dcos_tensorflow.core.model.job import (
 )
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
-from dcos_tensorflow.core.operator import uninstall
 from dcos_tensorflow.core.restarts import (
     evaluations,
     outcome,
@@ -38,7 +37,7 @@ from dcos_tensorflow.core.restarts import (
     update_order,
 )
 from dcos_tensorflow.core.restarts.gang_queries import down, is_quiet, stays, still_running
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, MAIN, split_task_name
+from dcos_tensorflow.core.spec.service_spec import MAIN, split_task_name
 from dcos_tensorflow.core.work import slots
 
 #: A KILL is not reliable (Mesos scheduler API): it is repeated this long after the grace ended.
@@ -71,19 +70,25 @@ _MOVING = (
 )
 
 
-def advance(draft: Draft) -> None:
-    """Move every job as far as it goes now, then kill what should not run in the phase reached."""
-    gangs = _to_look_at(draft)
-    for gang in gangs:
+def move_jobs(draft: Draft) -> None:
+    """Move every job as far as it goes now."""
+    for gang in _to_look_at(draft):
         _advance(gang)
-    slots.lead(draft)
-    uninstall.look(draft)
-    gangs = tuple(draft.awake())
+
+
+def kill_unwanted(draft: Draft) -> None:
+    """Kill what should not run in the phase that its job has reached."""
     if draft.state.registered:
-        for gang in gangs:
+        for gang in draft.awake():
             _kill_unwanted(gang)
         _kill_strays(draft)
-    _let_rest(draft, gangs)
+
+
+def let_rest(draft: Draft) -> None:
+    """Note the gangs in which time alone changes nothing: no step looks at them meanwhile."""
+    for gang in tuple(draft.awake()):
+        if _is_at_rest(gang):
+            draft.let_rest(gang.name)
 
 
 def _to_look_at(draft: Draft) -> tuple[GangDraft, ...]:
@@ -100,13 +105,6 @@ def _to_look_at(draft: Draft) -> tuple[GangDraft, ...]:
     if not same or due:
         draft.wake_all()
     return tuple(draft.awake())
-
-
-def _let_rest(draft: Draft, looked_at: Iterable[GangDraft]) -> None:
-    """Note the gangs in which time alone changes nothing: no step looks at them meanwhile."""
-    for gang in looked_at:
-        if gang.name in draft.state.gangs and _is_at_rest(gang):
-            draft.let_rest(gang.name)
 
 
 def _is_at_rest(gang: GangDraft) -> bool:
@@ -131,7 +129,7 @@ def _advance(gang: GangDraft) -> None:
     for move in range(_MAX_MOVES):
         before = gang.job.phase
         if before in WATCHED_PHASES and gang.roster.is_of_slot:
-            slots.look(gang)
+            slots.take_next(gang)
         if gang.job.phase in WATCHED_PHASES and not _finished_meanwhile(gang):
             _look_for_failures(gang)
             if gang.job.phase in WATCHED_PHASES:
@@ -140,7 +138,7 @@ def _advance(gang: GangDraft) -> None:
                 incidents.see_own_error(gang)
             if gang.job.phase in _BEGUN_PHASES and not move:
                 # Not in the step that lets members start: it would stop others in the same step.
-                standstills.look(gang)
+                standstills.check(gang)
         if gang.job.phase is before:
             _MOVES[before](gang)
         if gang.job.phase is before:
@@ -151,7 +149,7 @@ def _advance(gang: GangDraft) -> None:
     elif gang.job.phase is JobPhase.DONE and gang.roster.is_of_slot:
         slots.forget(gang)
     elif gang.job.phase is JobPhase.DONE:
-        sidecars.look_after_who_stay(gang)
+        sidecars.look_after_staying(gang)
 
 
 def _look_for_failures(gang: GangDraft) -> None:
@@ -212,7 +210,7 @@ def _starting(gang: GangDraft) -> None:
 def _running(gang: GangDraft) -> None:
     # A slot does not leave RUNNING for its next unit: only there a start may be late.
     if not (gang.unit is not None and _timed_out(gang, restarts.late(gang))):
-        planned_changes.look(gang)
+        planned_changes.begin_due(gang)
 
 
 def _timed_out(gang: GangDraft, late: tuple[TaskRecord, ...] | list[TaskRecord]) -> bool:
@@ -293,7 +291,7 @@ def _kill_unwanted(gang: GangDraft) -> None:
         suspects |= tasks.having(Fact.STRANGER)
     limit = gang.spec.kill_grace_seconds + KILL_MARGIN_SECONDS
     suspects &= tasks.having(Fact.CONTAINED)
-    for record in tasks.records_of(suspects - _who_end_later(gang, suspects)):
+    for record in tasks.records_of(suspects - _servers_that_end_later(gang, suspects)):
         if gang.now - record.killed_at < limit + KILL_RETRY_SECONDS:
             continue
         why = _why_not(gang, record)
@@ -304,13 +302,13 @@ def _kill_unwanted(gang: GangDraft) -> None:
             )
 
 
-def _who_end_later(gang: GangDraft, suspects: Collection[str]) -> frozenset[str]:
+def _servers_that_end_later(gang: GangDraft, suspects: Collection[str]) -> frozenset[str]:
     """Return the servers of a stopped job, as long as others save through them."""
     verdict = gang.job.verdict
     if verdict is None or verdict.outcome is not Outcome.STOPPED:
         return frozenset()
     spec, seen = gang.spec, gang.job.strategy_seen
-    members = [name for name in suspects if split_task_name(name)[0] in GANG_ROLES]
+    members = [name for name in suspects if split_task_name(name)[0].is_in_gang]
     serving = frozenset(name for name in members if serves(spec, seen, name))
     return serving if len(serving) < len(members) else frozenset()
 

@@ -311,7 +311,7 @@ class GangDraft:
             self.job = replace(self.job, why=why)
 
     def block(self, why: str) -> None:
-        """Note what keeps everybody from being placed or started in this step."""
+        """Note what keeps every task from being placed or started in this step."""
         self.placing = replace(self.placing, blocked=why)
         known = self.service.before.gangs.get(self.name)
         if known is None or known.placing.blocked != why:

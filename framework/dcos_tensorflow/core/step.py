@@ -4,9 +4,8 @@ Called by the scheduler's event loop with what has happened since the last step,
 step looks at what the events say, and at what is due, in this order:
 
 1. ``absorb``: the state mirrors what each event says, and people's requests are carried out;
-2. ``advance``: every gang's job moves on, what should not run is killed;
-3. ``use_offers``: what is wanted is placed, every other offer handed back;
-4. ``reconcile``: the master is asked about tasks that owe an answer.
+2. the passes of :data:`PASSES`, one after the other: jobs move on, slots come and go, what should
+   not run is killed, offers are used or handed back, the master is asked about tasks.
 
 The caller commits ``writes``, then performs ``actions`` in order; acknowledgements come last, so an
 update that was not committed is sent again by Mesos. A step never does I/O and never fails for what
@@ -16,20 +15,37 @@ an event says: bad luck is a state, not an exception. It costs what has changed,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dcos_tensorflow.core.absorb import absorb
-from dcos_tensorflow.core.advance import advance
+from dcos_tensorflow.core.advance import kill_unwanted, let_rest, move_jobs
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.kept.writes import writes_between
 from dcos_tensorflow.core.model import bounds
-from dcos_tensorflow.core.model.actions import Action, Write
+from dcos_tensorflow.core.model.actions import (
+    Accept,
+    Action,
+    CollectEvidence,
+    Decline,
+    EraseState,
+    Kill,
+    Reconcile,
+    Release,
+    Revive,
+    Suppress,
+    Teardown,
+    UnitEnded,
+    UnitsWanted,
+    Write,
+)
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.offers import reconciliation
 from dcos_tensorflow.core.offers.desk import use_offers
-from dcos_tensorflow.core.offers.reconciliation import reconcile, settle
+from dcos_tensorflow.core.operator import uninstall
 from dcos_tensorflow.core.operator.requests import carry_out
+from dcos_tensorflow.core.work import slots
 from dcos_tensorflow.records import dataclass
 
 #: A scheduler that looked at nothing for so long (its store was away, its machine stood still) has
@@ -52,6 +68,46 @@ class Decision:
     changed: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Pass:
+    """One look at the whole draft. What it changes, the passes behind it see."""
+
+    run: Callable[[Draft], None]
+    #: The fields of ``ServiceState`` that it may change, by their names.
+    changes: str
+    #: What it may ask for; no other pass asks for that.
+    actions: tuple[type, ...] = ()
+
+
+#: What a step does once its events are taken in, in this order. ``tests/simulation/test_passes.py``
+#: holds each to what stands here.
+PASSES = (
+    # The tasks that the master has spoken of owe no answer: a job that moves may doubt some anew.
+    Pass(reconciliation.settle, "reconciliation"),
+    # Each job goes where its tasks' facts and the clock lead it. A gang that changes rests no more.
+    Pass(
+        move_jobs,
+        "gangs at_rest units abandoned agent_failures controls desk told",
+        (CollectEvidence, UnitEnded),
+    ),
+    # By now it is known which slots are idle, and which are gone.
+    Pass(slots.scale, "gangs at_rest units desk", (UnitsWanted,)),
+    # It waits until every job is ENDING, and then DONE.
+    Pass(uninstall.go_on, "gangs at_rest uninstall removal framework_id", (Teardown, EraseState)),
+    # By the phase that each job has reached by now.
+    Pass(kill_unwanted, "gangs at_rest strays", (Kill,)),
+    Pass(let_rest, "at_rest"),
+    # What is wanted has settled: everything in hand is used for it, held, or handed back.
+    Pass(
+        use_offers,
+        "gangs at_rest attempt abandoned awaited_back desk reconciliation reservations told",
+        (Accept, Decline, Release, Revive, Suppress),
+    ),
+    # Also about attempts that an offer has brought into doubt.
+    Pass(reconciliation.reconcile, "reconciliation", (Reconcile,)),
+)
+
+
 def step(state: ServiceState, events: Sequence[Event], now: float) -> Decision:
     """Return what ``events`` lead to. ``now`` is unix seconds and never goes back."""
     draft = Draft(state, now, state)
@@ -59,10 +115,8 @@ def step(state: ServiceState, events: Sequence[Event], now: float) -> Decision:
     for event in map(bounds.of_event, events):
         if not carry_out(draft, event):
             absorb(draft, event)
-    settle(draft)
-    advance(draft)
-    use_offers(draft)
-    reconcile(draft)
+    for each in PASSES:
+        each.run(draft)
     writes, changed = writes_between(state, draft.state), _changed(state, draft.state)
     draft.close()
     return Decision(

@@ -21,7 +21,7 @@ from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.kept.codec import RecordError
-from dcos_tensorflow.core.model.agents import KnownAgent
+from dcos_tensorflow.core.model.known_agents import KnownAgent
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.deploy.embedded import cluster as embedded
 from dcos_tensorflow.deploy.settings import Settings, collect_for_run
@@ -97,7 +97,7 @@ def up(
         found.offer_agents(True)
         while True:
             waited = time.monotonic() - began
-            done = found.look(machines, waited)
+            done = found.run_round(machines, waited)
             _tell(done, say)
             why = "; ".join(why for _, why in done.waits)
             if why and why != told:
@@ -125,7 +125,7 @@ def down(asked: Cluster, *, wait: float, force: bool, say: Callable[[str], None]
         while found.ledger.left:
             refused = refused or found.offer_agents(False)
             # A machine that is no agent yet goes when nothing runs on the others.
-            done = found.look(release=True, end=force or not found.busy)
+            done = found.run_round(release=True, end=force or not found.busy)
             _tell(done, say)
             if found.ledger.left and time.monotonic() - began >= wait:
                 left = counted(found.ledger.left, "machine")
@@ -139,9 +139,9 @@ def down(asked: Cluster, *, wait: float, force: bool, say: Callable[[str], None]
 def released(asked: Cluster, say: Callable[[str], None]) -> dict[str, Any]:
     """Give back the machines on which nothing runs now. Raises CliError."""
     with _led(asked) as found:
-        _tell(found.look(release=True), say)
+        _tell(found.run_round(release=True), say)
         # What leaves is written first, and ended in the next round.
-        _tell(found.look(release=True), say)
+        _tell(found.run_round(release=True), say)
         return standing_machines.document(found.ledger, asked.spec, {}, time.time())
 
 
@@ -158,7 +158,7 @@ def standing(asked: Cluster) -> dict[str, Any]:
 def _ended(found: StandingMachines, say: Callable[[str], None], why: str) -> dict[str, Any]:
     say(why)
     while found.ledger.left:
-        _tell(found.look(end=True), say)
+        _tell(found.run_round(end=True), say)
         sleep(LOOK_SECONDS)
     raise CliError(f"{sentence(why)}")
 

@@ -53,7 +53,7 @@ from dcos_tensorflow.deploy.wanted_service import (
 )
 from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.options import OptionsError
-from dcos_tensorflow.options.asked import unnamed
+from dcos_tensorflow.options.default_tasks import unnamed
 
 log = logging.getLogger(__name__)
 

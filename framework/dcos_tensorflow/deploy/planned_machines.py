@@ -21,7 +21,7 @@ from dcos_tensorflow.core.spec.service_spec import ServiceSpec, slot_name
 from dcos_tensorflow.deploy.cluster_machines import read
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.scheduler.machines.machine_provider import provider_for
-from dcos_tensorflow.scheduler.machines.market_sight import demand_of, limits_of, owner_prefix
+from dcos_tensorflow.scheduler.machines.observing import demand_of, limits_of, owner_prefix
 from dcos_tensorflow.scheduler.machines.standing_machines import so_many
 
 #: So many slots are planned for where all that find a place are wanted.

@@ -35,7 +35,7 @@ from dcos_tensorflow.deploy.scheduler_settings import links_of, state_of
 from dcos_tensorflow.deploy.service_login import service_account
 from dcos_tensorflow.deploy.unasked_tasks import kept_note, runs_as_published
 from dcos_tensorflow.options import Options, as_given, effective
-from dcos_tensorflow.options.asked import came_by_default
+from dcos_tensorflow.options.default_tasks import came_by_default
 
 #: How long the scheduler of a job that has ended has to leave before the next one is begun.
 _LEAVING_SECONDS = 5.0

@@ -27,7 +27,7 @@ from dcos_tensorflow.client.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.client.told_units import came_of
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.machine_records import machines_left
@@ -169,7 +169,7 @@ class ServedJob:
         if self._traces is not None:
             self.scheduler.measure(self._traces.observe)
         self._curves = Curves()
-        self.scheduler.look(self._curves.observe)
+        self.scheduler.after_step(self._curves.observe)
         sources = Sources(
             self.scheduler.state, self.scheduler.options, self._without_secrets, self._bucket
         )

@@ -1,8 +1,9 @@
 """Tasks that the options do not name any more are never ended in silence.
 
 Used by ``run``, ``scheduler`` and ``validate``. A release before this one ran the published counts
-where options named none (``options.asked``). A job of that time that has not ended keeps them when
-it is taken up; any other job whose tasks the options pass over is taken up when they are named.
+where options named none (``options.default_tasks``). A job of that time that has not ended keeps
+them when it is taken up; any other job whose tasks the options pass over is taken up when they are
+named.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec
 from dcos_tensorflow.options import Options, OptionsError, service_spec
-from dcos_tensorflow.options.asked import lost, unnamed
+from dcos_tensorflow.options.default_tasks import lost, unnamed
 from dcos_tensorflow.options.sections.section import GROUP_OF_ROLE
 
 

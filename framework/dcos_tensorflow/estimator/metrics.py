@@ -10,7 +10,7 @@ import importlib.util
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dcos_tensorflow.core.told_numbers import as_number
+from dcos_tensorflow.core.json_numbers import as_number
 from dcos_tensorflow.task.output.error_texts import without_errors
 from dcos_tensorflow.task.output.progress import Progress, numbers_of, read_line
 from untrusted_input.json_text import read_json

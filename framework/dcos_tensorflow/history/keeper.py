@@ -35,7 +35,7 @@ _RECORD_SECONDS = 10.0
 COPY_SECONDS = 60.0
 #: How long the end of the process waits for the last words, the copy included; seconds.
 _LAST_SECONDS = 5.0
-#: How long who asks for curves waits for those of before; seconds. A disk takes a part of it.
+#: How long a request for curves waits for those of before; seconds. A disk takes a part of it.
 _EARLIER_SECONDS = 5.0
 #: What of a record changes all the time.
 _MOVING = ("step", "metrics", "summary")

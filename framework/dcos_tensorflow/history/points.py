@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dcos_tensorflow.core.contract import METRIC_NAME_LENGTH, MOST_METRICS, MOST_STEPS
-from dcos_tensorflow.core.told_numbers import as_json
+from dcos_tensorflow.core.json_numbers import as_json
 from dcos_tensorflow.records import dataclass
 from untrusted_input.json_text import read_json
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dcos_tensorflow.core.contract import MOST_STEPS, NOT_FINITE
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.json_numbers import as_json
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.job import Incident, JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.told_numbers import as_json
 from dcos_tensorflow.history.points import Point
 
 #: The newest incidents of a run that are kept.

@@ -117,7 +117,7 @@ class HttpAccess:
     def _answer(
         self, method: str, address: Address, path: str, sent: bytes | None = None
     ) -> tuple[str, bytes]:
-        """Return who has answered, and what."""
+        """Return which one has answered, and what."""
         for _ in range(_MAX_REDIRECTS + 1):
             status, location, body = self._ask(method, address, path, sent)
             if location and 300 <= status < 400:

@@ -57,7 +57,7 @@ class SubscribeRefused(Exception):
         self.status = status
 
 
-class Backoff:
+class ReconnectBackoff:
     """Full-jitter exponential back-off: ``uniform(0, min(maximum, initial * 2**n))`` seconds.
 
     Jitter over the whole interval spreads the frameworks of a cluster best after a master's

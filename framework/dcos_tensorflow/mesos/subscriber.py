@@ -26,7 +26,7 @@ from dcos_tensorflow.mesos.address import (
 from dcos_tensorflow.mesos.calls import Session
 from dcos_tensorflow.mesos.connection import Authentication, HttpConnection
 from dcos_tensorflow.mesos.stream import (
-    Backoff,
+    ReconnectBackoff,
     StreamEnded,
     StreamRedirected,
     SubscribeRefused,
@@ -80,14 +80,14 @@ class Subscriber:
         timeout_seconds: float,
         tls: ssl.SSLContext | None = None,
         https: bool = False,
-        backoff: Backoff | None = None,
+        backoff: ReconnectBackoff | None = None,
         stable_seconds: float = STABLE_SECONDS,
     ) -> None:
         self._listener = listener
         self._authentication = authentication
         self._timeout_seconds = timeout_seconds
         self._tls = tls
-        self._backoff = backoff or Backoff()
+        self._backoff = backoff or ReconnectBackoff()
         self._stable_seconds = stable_seconds
         self._lock = threading.Condition()
         self._stopping = False

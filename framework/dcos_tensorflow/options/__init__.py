@@ -4,8 +4,8 @@
 of them what the core works with; ``effective`` and ``notes`` are for showing; ``json_schema``
 describes an options file; ``task_environment`` reads the SDK's TASKCFG_* variables.
 
-They are looked up when they are asked for: what can be wrong with options is told by many who never
-read any, and the models take longer to import than all of a scheduler.
+They are looked up when they are asked for: many callers say what can be wrong with options and
+never read any, and the models take longer to import than all of a scheduler.
 """
 
 from __future__ import annotations

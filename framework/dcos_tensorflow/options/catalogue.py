@@ -98,7 +98,7 @@ class Option:
 @cache
 def options() -> Mapping[Path, Option]:
     """Return every option by its path, in the order of the models."""
-    return {option.path: option for option in _options(Options, resolved_schema(), ())}
+    return {path: _option(path, field) for path, field, group in _fields(Options) if group is None}
 
 
 @cache
@@ -106,7 +106,7 @@ def secrets() -> tuple[Path, ...]:
     """Return the options whose values are never shown. Cheaper than all that ``options`` tells."""
     return tuple(
         path
-        for path, field in _fields(Options, ())
+        for path, field, _ in _fields(Options)
         if any(isinstance(m, Secret) for m in field.metadata)
     )
 
@@ -116,7 +116,7 @@ def environments() -> tuple[Path, ...]:
     """Return the options that hold environment variables."""
     return tuple(
         path
-        for path, field in _fields(Options, ())
+        for path, field, _ in _fields(Options)
         if path[-1] == "env" and field.annotation is not str
     )
 
@@ -124,7 +124,8 @@ def environments() -> tuple[Path, ...]:
 @cache
 def groups() -> Mapping[Path, tuple[str, ...]]:
     """Return the names in each group of options, by the group's path; () is the whole."""
-    return dict(_groups(Options, ()))
+    found = {path: tuple(group.model_fields) for path, _, group in _fields(Options) if group}
+    return {(): tuple(Options.model_fields), **found}
 
 
 @cache
@@ -171,36 +172,31 @@ def nearest(path: Path) -> str:
     return far[0] if far else ""
 
 
-def _options(model: type[Section], schema: Mapping[str, Any], path: Path) -> Iterator[Option]:
+def _option(path: Path, field: FieldInfo) -> Option:
+    schema = resolved_schema()
+    for name in path:
+        schema = schema["properties"][name]
+    words = next((m.text for m in field.metadata if isinstance(m, Allowed)), "")
+    return Option(
+        path,
+        schema,
+        words or allowed_by(schema),
+        any(isinstance(m, Secret) for m in field.metadata),
+        field.default is None,
+        any(isinstance(m, HiddenWhenWrong) for m in field.metadata),
+    )
+
+
+def _fields(
+    model: type[Section], path: Path = ()
+) -> Iterator[tuple[Path, FieldInfo, type[Section] | None]]:
+    """Yield every option, and every group with its model, in the order of the models."""
     for name, field in model.model_fields.items():
-        below = schema["properties"][name]
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            yield from _options(field.annotation, below, (*path, name))
-            continue
-        words = next((m.text for m in field.metadata if isinstance(m, Allowed)), "")
-        yield Option(
-            (*path, name),
-            below,
-            words or allowed_by(below),
-            any(isinstance(m, Secret) for m in field.metadata),
-            field.default is None,
-            any(isinstance(m, HiddenWhenWrong) for m in field.metadata),
-        )
-
-
-def _fields(model: type[Section], path: Path) -> Iterator[tuple[Path, FieldInfo]]:
-    for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            yield from _fields(field.annotation, (*path, name))
-        else:
-            yield (*path, name), field
-
-
-def _groups(model: type[Section], path: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    yield path, tuple(model.model_fields)
-    for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            yield from _groups(field.annotation, (*path, name))
+        kind = field.annotation
+        group = kind if isinstance(kind, type) and issubclass(kind, Section) else None
+        yield (*path, name), field, group
+        if group is not None:
+            yield from _fields(group, (*path, name))
 
 
 def _resolve(node: Any, definitions: Mapping[str, Any]) -> Any:

@@ -9,7 +9,6 @@ from dcos_tensorflow.core import contract, job_parameters
 from dcos_tensorflow.core.cluster import kernel_limits
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.spec.service_spec import (
-    GANG_ROLES,
     Addressing,
     JobSpec,
     ServiceSpec,
@@ -50,12 +49,12 @@ def problems(
     ``groups`` are the groups of options by role; ``variable`` says where one of a role's variables
     was given.
     """
-    largest = max((r for r in spec.roles if r.role in GANG_ROLES), key=lambda r: r.count)
+    largest = max((r for r in spec.roles if r.role.is_in_gang), key=lambda r: r.count)
     count = f"{groups[largest.role]}.count"
     by_name = spec.addressing is Addressing.DNS
     fitting = kernel_limits.members_that_fit(spec)
     if fitting is not None:
-        members = sum(role.count for role in spec.roles if role.role in GANG_ROLES)
+        members = sum(role.count for role in spec.roles if role.role.is_in_gang)
         yield OptionProblem(
             count,
             f"the addresses of {members} members do not fit TF_CONFIG: Linux passes at most "
@@ -377,7 +376,7 @@ def fewest_of(role: Worker | GpuWorker) -> int:
 
 
 def needs_a_worker(options: Options) -> bool:
-    """Say whether the job is rendered for a ParameterServerStrategy (core.cluster.cluster_spec)."""
+    """Say whether the job is rendered for a ParameterServerStrategy (core.cluster.rendering)."""
     service = options.service
     if service.strategy != "auto":
         return service.strategy == "parameter_server"

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from dcos_tensorflow.core.spec.service_spec import TaskRole
-from dcos_tensorflow.options import asked, catalogue, cross_checks, document
+from dcos_tensorflow.options import catalogue, cross_checks, default_tasks, document
 from dcos_tensorflow.options.cross_checks import findings
 from dcos_tensorflow.options.errors import OptionProblem, OptionsError, is_secret
 from dcos_tensorflow.options.models import Options
@@ -67,9 +67,9 @@ def load(
 
     ``overrides`` are texts ``path=value`` that win over ``source``: the value is read as JSON where
     it is JSON and the option is not text, else taken as it is. With ``published_defaults`` tasks
-    come of sections that are not named, too, as in the published package (``asked``). ``folder``
-    is where relative paths start, in place of the file's own. Raises OptionsError with every
-    problem, in the order of the file.
+    come of sections that are not named, too, as in the published package (``default_tasks``).
+    ``folder`` is where relative paths start, in place of the file's own. Raises OptionsError with
+    every problem, in the order of the file.
     """
     _work_out_models()
     values, problems, name, base_directory = _given_values(source, overrides, published_defaults)
@@ -115,7 +115,7 @@ def _given_values(
     values = _plain(given)
     problems = [*_duplicates(given), *_override(values, overrides)]
     if published_defaults:
-        values = asked.with_published_defaults(values)
+        values = default_tasks.with_published_defaults(values)
     return values, problems, name, base_directory
 
 
@@ -228,7 +228,7 @@ def _validate(values: Mapping[str, Any]) -> tuple[Options | None, list[OptionPro
     except ValidationError as error:
         details = error.errors(include_url=False)
     else:
-        options = asked.only_asked(options)
+        options = default_tasks.only_asked(options)
         return options, problems + _cross_problems(options, values, wrong)
     problems += [_problem(detail) for detail in _first(details, values)]
     found = [tuple(str(part) for part in detail["loc"]) for detail in details]
@@ -238,7 +238,7 @@ def _validate(values: Mapping[str, Any]) -> tuple[Options | None, list[OptionPro
         options = Options.model_validate(rest)
     except ValidationError:
         return None, problems
-    options = asked.only_asked(options)
+    options = default_tasks.only_asked(options)
     return options, problems + _cross_problems(options, values, wrong + found)
 
 
@@ -268,7 +268,7 @@ def _flaws(values: Mapping[str, Any]) -> Iterator[tuple[_Path, OptionProblem]]:
 
 
 def _first(details: list[ErrorDetails], values: Mapping[str, Any]) -> list[ErrorDetails]:
-    """Return as many as anybody reads, the first of the file first."""
+    """Return as many as a person reads, the first of the file first."""
     places = {path: place for place, (path, _) in enumerate(document.walk(values))}
     in_order = sorted(
         details, key=lambda detail: places.get(tuple(map(str, detail["loc"])), len(places))
@@ -315,8 +315,8 @@ def _given(path: _Path, values: Mapping[str, Any]) -> str:
         return document.shown(value) if option is None else _shown(value, path, option)
     if option is None or "default" not in option.schema:
         return "nothing"
-    if path[0] in asked.PUBLISHED_COUNTS and path[1:] == ("count",):
-        return asked.given_count(path[0], values)
+    if path[0] in default_tasks.PUBLISHED_COUNTS and path[1:] == ("count",):
+        return default_tasks.given_count(path[0], values)
     return f"{document.shown(option.schema['default'])}, the default"
 
 

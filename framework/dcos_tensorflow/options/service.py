@@ -13,7 +13,6 @@ from typing import Any
 from dcos_tensorflow.core.contract import CONTRACT_COMMAND
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import (
-    TRAINING_ROLES,
     Addressing,
     Container,
     Containerizer,
@@ -323,14 +322,13 @@ def _packages(options: Options, given: RoleOptions) -> PackagesSpec:
 def _container(options: Options, role: TaskRole, image: str) -> Container:
     """Return the container of a role, which sees what all machines share.
 
-    Who reads data sees the agent's cache of it, and data of its machines, too.
+    A role that reads data sees the agent's cache of it, and data of its machines, too.
     """
     cache = options.data_cache.directory
-    reads_data = role in (*TRAINING_ROLES, TaskRole.EVALUATOR)
     seen = list(shared_directories(options))
-    if cache and (options.service.requirements or (options.data and reads_data)):
+    if cache and (options.service.requirements or (options.data and role.uses_data)):
         seen.append(cache)
-    if reads_data:
+    if role.uses_data:
         seen += [link.source for link in linked_data(options) if link.source.startswith("/")]
     return Container(
         image,

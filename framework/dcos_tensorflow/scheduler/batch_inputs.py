@@ -63,7 +63,7 @@ class Inputs:
 NO_INPUTS = Inputs()
 
 
-def look(spec: ServiceSpec, credentials: Mapping[str, str], gate: Gate) -> Inputs:
+def list_inputs(spec: ServiceSpec, credentials: Mapping[str, str], gate: Gate) -> Inputs:
     """Return what a service's batch finds; nothing for another service.
 
     ``credentials`` are variables as boto3 reads them, none where the options name none. Raises

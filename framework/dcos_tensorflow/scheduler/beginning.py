@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from dcos_tensorflow.core.kept import paths
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.kept.restore import (
     StateUnreadable,
     configurations,

@@ -1,6 +1,6 @@
 """The one thread that owns the state: events in, step, commit, act, tell.
 
-Used by ``scheduler.scheduler``; everybody else hands it events through ``submit``. What waits is
+Used by ``scheduler.scheduler``; all others hand it events through ``submit``. What waits is
 taken together (``inbox``): one step, one commit. It keeps the order of the design: write before
 act, acknowledge after write. It never sends TEARDOWN, whatever fails.
 """
@@ -154,7 +154,7 @@ class EventLoop:
         """Call ``callback`` in the loop's thread after every step that said something."""
         self._watchers.append(callback)
 
-    def look(self, callback: Callable[[ServiceState], None]) -> None:
+    def after_step(self, callback: Callable[[ServiceState], None]) -> None:
         """Call ``callback`` in the loop's thread after every step, also when nothing happens.
 
         At least every ``tick_seconds``; it must not block.

@@ -4,8 +4,8 @@ Used by ``scheduler.scheduler`` and what it is made of, and by the command line 
 these rooms nothing else opens a file, a variable, S3 or a provider of machines that options name
 (``tests/unit/scheduler/test_gate.py``). Options may come from an author whom the scheduler's
 operator need not trust with all that this process can read and do: ``Allowed`` is what the operator
-says, and ``DOORS`` what can be asked for at all. The gate keeps nothing, and never decides what
-becomes of what was asked for.
+says; a table in ``docs/security.md`` has what can be asked for at all. The gate keeps nothing, and
+never decides what becomes of what was asked for.
 """
 
 from __future__ import annotations
@@ -29,113 +29,6 @@ if TYPE_CHECKING:
     from dcos_tensorflow.capacity.provider import Provider
     from dcos_tensorflow.options import Options
     from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
-
-
-@dataclass(frozen=True)
-class Door:
-    """One kind of thing that options can ask the scheduler for, as ``docs/security.md`` shows it.
-
-    Beyond the embedded cluster, where everything belongs to one user.
-    """
-
-    asked: str
-    options: str
-    rights: str
-    allowed: str
-
-
-DOORS = (
-    Door(
-        "a file of the scheduler's machine, for tasks",
-        "`file:` of a secret, `s3.credentials.file`",
-        "the scheduler's user",
-        "`--task-secrets-dir`; never files of the kernel",
-    ),
-    Door(
-        "a variable of the scheduler, for tasks",
-        "`env:` of a secret, each variable of `s3.credentials.env`",
-        "the scheduler's environment",
-        "`--task-secret-env`, by its whole name; never the scheduler's own variables",
-    ),
-    Door(
-        "a path of the secret store, for tasks",
-        "`source` of a secret",
-        "the scheduler's user, or Mesos'",
-        "the administrator of the store, or of the folder of `--secrets-dir`",
-    ),
-    Door(
-        "`TASKCFG_*`, for tasks",
-        "none",
-        "the scheduler's environment",
-        "the operator, who sets these variables",
-    ),
-    Door(
-        "objects of S3: inputs, outputs, kept runs",
-        "`batch`, `checkpoints.uri`, `logs.uri`",
-        "the credentials that the options name",
-        "the operator's permission for these credentials",
-    ),
-    Door(
-        "the same without credentials of the options",
-        "the same",
-        "the scheduler's own, as boto3 finds them; never at an endpoint of the options",
-        "`--s3-places s3://BUCKET/PREFIX`",
-    ),
-    Door(
-        "the same at another endpoint",
-        "`s3.endpoint_url`",
-        "the credentials that the options name",
-        "`--s3-places URL`",
-    ),
-    Door(
-        "certificates for that endpoint",
-        "`s3.ca_file`",
-        "the scheduler's user; they reach no task and no answer",
-        "every plain file but the kernel's",
-    ),
-    Door(
-        "a manifest of the scheduler's machine, for tasks",
-        "`batch.inputs.manifest`",
-        "the scheduler's user",
-        "the operator: it lies beside the options, and an update names no other",
-    ),
-    Door(
-        "which outputs are there, of those that the batch would write",
-        "`batch.output`",
-        "the scheduler's user",
-        "everywhere but in the kernel's folders",
-    ),
-    Door(
-        "which inputs an output of the batch was made of",
-        "`batch.output`",
-        "the scheduler's user",
-        "files in folders that are called `.shards`",
-    ),
-    Door(
-        "a program that makes machines",
-        "`capacity.command.cmd`",
-        "the scheduler's user and environment",
-        "`--machines-from PATH`",
-    ),
-    Door(
-        "machines of EC2",
-        "`capacity.provider`",
-        "the scheduler's account, `instance_profile` as far as its `iam:PassRole` goes",
-        "`--machines-from ec2`",
-    ),
-    Door(
-        "the same at another endpoint",
-        "`capacity.ec2.endpoint_url`",
-        "the same",
-        "`--machines-from URL`",
-    ),
-    Door(
-        "code and data of the scheduler's machine, for tasks",
-        "`service.job_url`, `data`",
-        "the scheduler's user",
-        "the operator, links that lead out of them by `--job-links-to`; an update names no other",
-    ),
-)
 
 #: Where machines come from, in the words of ``--machines-from``: a program is named by its path.
 EC2 = "ec2"
@@ -373,7 +266,7 @@ class Gate:
             raise ProviderError(str(problem))
         return provider_for(spec, owner)
 
-    # Who may.
+    # What may not be had, and why.
 
     def _machines(self, spec: CapacitySpec | None) -> Iterator[OptionProblem]:
         """Give why options may have no machines bought so.

@@ -1,7 +1,7 @@
 """What has happened and was not looked at yet, in a bounded place.
 
 Used by ``event_loop.EventLoop`` alone: any thread puts events in, the loop takes many at once. The
-state store may be away for an hour while everybody goes on to tell: whatever says the same, or is
+state store may be away for an hour while all others go on to tell: whatever says the same, or is
 made void by what comes after it, is kept once. It never looks at the state.
 """
 

@@ -23,13 +23,13 @@ from dcos_tensorflow.core.model.actions import (
     UnitEnded,
     UnitsWanted,
 )
-from dcos_tensorflow.core.model.agents import KnownAgent
 from dcos_tensorflow.core.model.events import (
     CapacityNoted,
     Event,
     FrameworkRefused,
     RunnerReported,
 )
+from dcos_tensorflow.core.model.known_agents import KnownAgent
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.core.step import Decision
@@ -49,13 +49,13 @@ from dcos_tensorflow.scheduler.runners.evidence_reading import EvidenceReader
 from dcos_tensorflow.scheduler.runners.runner_client import RunnerClient
 from dcos_tensorflow.scheduler.secrets.launch_secrets import LaunchSecrets
 from dcos_tensorflow.scheduler.secrets.masking import Masking
-from dcos_tensorflow.scheduler.subscription import Subscription
-from dcos_tensorflow.scheduler.unit_producer import Units
+from dcos_tensorflow.scheduler.subscription import FrameworkSubscription
+from dcos_tensorflow.scheduler.unit_producer import UnitLoop
 from dcos_tensorflow.state.store import StateStore
 from dcos_tensorflow.task.bundle import BundleError
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.scheduler.machines.buying import Capacity
+    from dcos_tensorflow.scheduler.machines.buying import BuyingLoop
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Leading:
         self._stopping = threading.Event()
         self._questions = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, "question")
         #: Begins with the first options that ask for machines.
-        self._capacity: Capacity | None = None
+        self._capacity: BuyingLoop | None = None
         self.loop = EventLoop(
             beginning.state,
             store,
@@ -114,17 +114,17 @@ class Leading:
             self.files, self._framework_id, self._from_task, self._questions
         )
         self._lease = Lease(store.confirm, config.session_seconds)
-        self._units = Units(self.state, self.submit, self._look_at_inputs)
+        self._units = UnitLoop(self.state, self.submit, self._inputs)
         self._runners = RunnerClient(
             self.state, self._from_runner, self._lease.holds, self._masking.value
         )
-        self._subscription = Subscription(self.gateway, self._framework_info)
+        self._subscription = FrameworkSubscription(self.gateway, self._framework_info)
         self._wire()
 
     def _wire(self) -> None:
         """Let the parts see each turn of the loop."""
-        self.loop.look(lambda _: self._evidence.expire())
-        self.loop.look(self._follow_capacity)
+        self.loop.after_step(lambda _: self._evidence.expire())
+        self.loop.after_step(self._follow_capacity)
         self.loop.when_refused(self._not_kept)
         for question in (QUOTA, AGENTS):
             watch = MasterWatch[Any](
@@ -134,7 +134,7 @@ class Leading:
                 self.submit,
                 self._questions,
             )
-            self.loop.look(watch.look)
+            self.loop.after_step(watch.follow)
         self.loop.watch(lambda _: self._runners.wake())
         self.loop.watch(self._subscription.follow)
 
@@ -260,9 +260,9 @@ class Leading:
         """Begin to buy machines once the options ask for it."""
         if state.spec.capacity is None or self._capacity is not None:
             return
-        from dcos_tensorflow.scheduler.machines.buying import Capacity
+        from dcos_tensorflow.scheduler.machines.buying import BuyingLoop
 
-        self._capacity = Capacity(
+        self._capacity = BuyingLoop(
             self.state,
             self.submit,
             self._known_agents,
@@ -297,8 +297,8 @@ class Leading:
         call = {"type": kind, kind.lower(): {"agent_id": {"value": agent_id}}}
         self.gateway.access.post(master, "/api/v1", call)
 
-    def _look_at_inputs(self, state: ServiceState) -> batch_inputs.Inputs:
-        return batch_inputs.look(state.spec, self._s3_credentials(state.spec), self._gate)
+    def _inputs(self, state: ServiceState) -> batch_inputs.Inputs:
+        return batch_inputs.list_inputs(state.spec, self._s3_credentials(state.spec), self._gate)
 
 
 def mesos_config(config: SchedulerConfig) -> MesosConfig:

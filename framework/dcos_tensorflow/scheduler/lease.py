@@ -1,9 +1,10 @@
 """Knowing for certain that no other scheduler leads, while something is ordered.
 
 Used by ``scheduler.scheduler`` for ``runner_client``. The state store fences what is written and
-Mesos its calls, but a task runner obeys all who have its token: a leader that was frozen or cut off
-from ZooKeeper, would order what its successor has changed. So orders are given only for a while
-after the store has confirmed the leadership, and for less than the session lasts that it hangs on.
+Mesos its calls, but a task runner obeys each caller that has its token: a leader that was frozen or
+cut off from ZooKeeper, would order what its successor has changed. So orders are given only for a
+while after the store has confirmed the leadership, and for less than the session lasts that it
+hangs on.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Asks the master about what no offer says: a quota, and machines that are silent.
 
 Used by ``scheduler.scheduler``. What is found becomes QuotaSeen and AgentsSeen; that is all that
-is done about it (``core.model.quota``, ``core.model.agents``). A master that does not let us look,
-does not answer, or answers with more than we read at once is asked again later.
+is done about it (``core.model.quota``, ``core.agents.silence``). A master that does not let us
+look, does not answer, or answers with more than we read at once is asked again later.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from typing import Any, Generic, TypeVar
 
-from dcos_tensorflow.core.model.agents import KnownAgent, SilentAgents, silent_agents
+from dcos_tensorflow.core.agents.silence import silent_agents
 from dcos_tensorflow.core.model.events import AgentsSeen, Event, QuotaSeen
 from dcos_tensorflow.core.model.job import ENDED_PHASES, JobPhase
+from dcos_tensorflow.core.model.known_agents import KnownAgent, SilentAgents
 from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.mesos.address import Address
@@ -170,7 +171,7 @@ class MasterWatch(Generic[T]):
         self._known: T = question.nothing
         self._trouble = ""
 
-    def look(self, state: ServiceState) -> None:
+    def follow(self, state: ServiceState) -> None:
         """Ask when it is worth it and it is time; forget the answer when it is not."""
         self._known = self._question.known(state)
         if not (state.registered and self._question.is_worth_it(state)):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dcos_tensorflow.core.kept import codec, paths
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
@@ -32,7 +32,7 @@ class OptionsDocuments:
         self._stored: dict[str, Document] = {}
 
     def load(self, values: Mapping[str, bytes]) -> None:
-        """Take over what the store holds; what cannot be read is of no use to anybody."""
+        """Take over what the store holds; what cannot be read is of no use."""
         for path, value in values.items():
             folder, _, identifier = path.partition("/")
             if folder != paths.OPTIONS:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dcos_tensorflow.core.kept import paths
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable
 from dcos_tensorflow.core.model.actions import (
     Exit,
@@ -125,7 +125,7 @@ class Scheduler:
         self._published_defaults = published_defaults
         self._artifacts: dict[str, Path] = {}
         self._measurers: list[Callable[[Turn], None]] = []
-        self._lookers: list[Callable[[ServiceState], None]] = []
+        self._after_step: list[Callable[[ServiceState], None]] = []
         self._store: StateStore | None = None
         self._leadership: Leadership | None = None
         self._api: Api | None = None
@@ -163,7 +163,7 @@ class Scheduler:
         """
         # The command that started this scheduler has read its options, and few are ever changed.
         from dcos_tensorflow.options import effective, load
-        from dcos_tensorflow.options.asked import lost
+        from dcos_tensorflow.options.default_tasks import lost
 
         wanted = load(
             options, published_defaults=self._published_defaults, folder=self._gate.folder()
@@ -220,9 +220,9 @@ class Scheduler:
             return 0, 0.0
         return self._leading.loop.waiting, self._leading.loop.busy_seconds
 
-    def look(self, callback: Callable[[ServiceState], None]) -> None:
+    def after_step(self, callback: Callable[[ServiceState], None]) -> None:
         """Call back in the loop's thread after every step. To be asked for before ``start``."""
-        self._lookers.append(callback)
+        self._after_step.append(callback)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the job is done or the scheduler has ended by itself; False on time out."""
@@ -342,8 +342,8 @@ class Scheduler:
         )
         for measurer in self._measurers:
             leading.loop.measure(measurer)
-        for looker in self._lookers:
-            leading.loop.look(looker)
+        for callback in self._after_step:
+            leading.loop.after_step(callback)
         leading.loop.watch(self._note_configuration)
         leading.start()
 

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 Json = Mapping[str, Any]
 
 
-class Subscription:
+class FrameworkSubscription:
     """``describe`` makes the FrameworkInfo of a service and its framework id, empty for none."""
 
     def __init__(self, gateway: MesosGateway, describe: Callable[[ServiceSpec, str], Json]) -> None:

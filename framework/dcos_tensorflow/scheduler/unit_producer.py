@@ -34,7 +34,7 @@ from dcos_tensorflow.workloads.producer import Producer, WorkloadError
 log = logging.getLogger(__name__)
 
 
-class Units:
+class UnitLoop:
     """Asks the producer, on a thread, and tells it what became of its units.
 
     ``state`` returns the newest state that is stored, ``emit`` takes events; both from any thread.

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.state import errors, paths
+from dcos_tensorflow.state import errors, layout
 from untrusted_input.json_text import read_json
 
 _KIND = "dcos-tensorflow state"
@@ -67,9 +67,9 @@ def _values(given: Any) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     try:
         for path, value in given.items():
-            paths.check_path(path)
+            layout.check_path(path)
             found[path] = base64.b64decode(value, validate=True)
-            paths.check_value(path, found[path])
+            layout.check_value(path, found[path])
     except (AttributeError, TypeError, binascii.Error, errors.StateError) as error:
         raise NotExported(f"its values are none: {error}") from None
     return found

@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dcos_tensorflow.core.model.actions import Write
-from dcos_tensorflow.state import errors, paths
+from dcos_tensorflow.state import errors, layout
 from dcos_tensorflow.state.file_lock import FileLock
 from dcos_tensorflow.state.leadership import UNKNOWN_HOLDER, Holder, Leadership, this_process
 
@@ -49,7 +49,7 @@ class SqliteStore:
     def __init__(self, path: Path, service: str, *, timeout_seconds: float = 5.0) -> None:
         self.service = service
         self.path = path.absolute()
-        self._folder = paths.folder_name(service)
+        self._folder = layout.folder_name(service)
         self._timeout_seconds = timeout_seconds
         self._mutex = threading.RLock()
         self._closed = threading.Event()
@@ -68,15 +68,15 @@ class SqliteStore:
             rows = self._execute(
                 "SELECT path, value FROM state_value WHERE service = ?", self._folder
             ).fetchall()
-        return {path: value for path, value in rows if path not in paths.RESERVED}
+        return {path: value for path, value in rows if path not in layout.RESERVED}
 
     def commit(self, writes: Sequence[Write]) -> None:
         """Apply all writes in order, or none."""
         with self._mutex, self._translated(), self._fenced_transaction():
             self._execute(
                 "UPDATE state_value SET value = ? WHERE service = ? AND path = ? AND value <> ?",
-                *(paths.current_schema(), self._folder, paths.SCHEMA_VERSION),
-                paths.current_schema(),
+                *(layout.current_schema(), self._folder, layout.SCHEMA_VERSION),
+                layout.current_schema(),
             )
             for write in writes:
                 self._apply(write)
@@ -246,12 +246,12 @@ class SqliteStore:
             (database or self._database)
             .execute(
                 "SELECT value FROM state_value WHERE service = ? AND path = ?",
-                (self._folder, paths.SCHEMA_VERSION),
+                (self._folder, layout.SCHEMA_VERSION),
             )
             .fetchone()
         )
         if row is not None:
-            paths.check_schema(row[0], f"{self.path}, service {self.service!r}")
+            layout.check_schema(row[0], f"{self.path}, service {self.service!r}")
 
     def _is_led(self) -> bool:
         """Say whether a process leads the service, or did and left it: an erase forgets that."""
@@ -266,19 +266,19 @@ class SqliteStore:
             self._execute("INSERT OR REPLACE INTO leader VALUES (?, ?)", self._folder, token)
             self._execute(
                 "INSERT OR IGNORE INTO state_value VALUES (?, ?, ?)",
-                *(self._folder, paths.SCHEMA_VERSION, paths.current_schema()),
+                *(self._folder, layout.SCHEMA_VERSION, layout.current_schema()),
             )
         self._token = token
 
     def _apply(self, write: Write) -> None:
-        paths.check_path(write.path)
+        layout.check_path(write.path)
         self._refuse_value_and_folder(write.path)
         if write.value is None:
             self._execute(
                 "DELETE FROM state_value WHERE service = ? AND path = ?", self._folder, write.path
             )
             return
-        paths.check_value(write.path, write.value)
+        layout.check_value(write.path, write.value)
         self._execute(
             "INSERT OR REPLACE INTO state_value VALUES (?, ?, ?)",
             *(self._folder, write.path, write.value),
@@ -291,12 +291,12 @@ class SqliteStore:
             *(self._folder, path + "/", path + "0"),
         ).fetchone()
         if below:
-            raise paths.is_a_folder(path)
-        for parent in paths.parents(path):
+            raise layout.is_a_folder(path)
+        for parent in layout.parents(path):
             if self._execute(
                 "SELECT 1 FROM state_value WHERE service = ? AND path = ?", self._folder, parent
             ).fetchone():
-                raise paths.is_below_a_value(path, parent)
+                raise layout.is_below_a_value(path, parent)
 
     @contextlib.contextmanager
     def _fenced_transaction(self) -> Iterator[None]:

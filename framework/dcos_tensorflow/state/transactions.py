@@ -12,7 +12,7 @@ from enum import Enum
 
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.state.paths import (
+from dcos_tensorflow.state.layout import (
     check_path,
     check_value,
     is_a_folder,
@@ -37,7 +37,7 @@ class Verb(Enum):
 
 
 @dataclass(frozen=True)
-class Operation:
+class TreeOperation:
     """One step of a transaction, on a path below the service's root."""
 
     verb: Verb
@@ -53,7 +53,7 @@ class PlannedWrite:
     """
 
     index: int
-    operations: tuple[Operation, ...]
+    operations: tuple[TreeOperation, ...]
     changes: Mapping[str, int | None]
 
 
@@ -136,7 +136,7 @@ def split(
     return parts
 
 
-def _size(operation: Operation) -> int:
+def _size(operation: TreeOperation) -> int:
     return len(operation.path.encode()) + len(operation.value) + _OPERATION_OVERHEAD_BYTES
 
 
@@ -146,7 +146,7 @@ class _Step:
     def __init__(self, tree: Tree, overlay: Mapping[str, int | None]) -> None:
         self._tree = tree
         self._overlay = overlay
-        self.operations: list[Operation] = []
+        self.operations: list[TreeOperation] = []
         self.changes: dict[str, int | None] = {}
 
     def put(self, path: str, value: bytes) -> None:
@@ -154,7 +154,7 @@ class _Step:
         if children is not None and children > 0:
             raise is_a_folder(path)
         if children == 0:
-            self.operations.append(Operation(Verb.SET, path, value))
+            self.operations.append(TreeOperation(Verb.SET, path, value))
             return
         missing = [path]
         for parent in parents(path):
@@ -167,7 +167,7 @@ class _Step:
             break
         for created in reversed(missing):
             is_value = created == path
-            self.operations.append(Operation(Verb.CREATE, created, value if is_value else b""))
+            self.operations.append(TreeOperation(Verb.CREATE, created, value if is_value else b""))
             self.changes[created] = 0 if is_value else 1
         above = missing[-1].rpartition("/")[0]
         if above:
@@ -188,7 +188,7 @@ class _Step:
             self._remove(parent)
 
     def _remove(self, path: str) -> None:
-        self.operations.append(Operation(Verb.DELETE, path))
+        self.operations.append(TreeOperation(Verb.DELETE, path))
         self.changes[path] = None
 
     def _get(self, path: str) -> int | None:

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import BadStatePath, BadStateUrl
-from dcos_tensorflow.state.paths import check_segments
+from dcos_tensorflow.state.layout import check_segments
 from dcos_tensorflow.zookeeper_address import (
     ZooKeeperAddress,
     ZooKeeperAddressError,

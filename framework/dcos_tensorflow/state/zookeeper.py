@@ -46,12 +46,12 @@ from tenacity import (
 
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.state import errors, paths
+from dcos_tensorflow.state import errors, layout
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.transactions import (
-    Operation,
     PlannedWrite,
     Tree,
+    TreeOperation,
     Verb,
     plan,
     split,
@@ -103,8 +103,8 @@ class ZooKeeperStore:
     ) -> None:
         self.service = service
         self.place = place
-        self._root = f"{place.path}/{SERVICE_PREFIX}{paths.folder_name(service)}"
-        self._lock = f"{self._root}/{paths.LOCK}"
+        self._root = f"{place.path}/{SERVICE_PREFIX}{layout.folder_name(service)}"
+        self._lock = f"{self._root}/{layout.LOCK}"
         self._mutex = threading.RLock()
         self._leadership: Leadership | None = None
         self._fence = ""
@@ -134,7 +134,7 @@ class ZooKeeperStore:
         return {
             path: value
             for path, value in values.items()
-            if path.split("/", 1)[0] not in paths.RESERVED
+            if path.split("/", 1)[0] not in layout.RESERVED
         }
 
     def commit(self, writes: Sequence[Write]) -> None:
@@ -233,11 +233,11 @@ class ZooKeeperStore:
         self._version = stat.version
         leadership.after_erase = waited and data == _ERASED
         version = self._check_schema()
-        self._is_older = version is not None and version < paths.CURRENT_SCHEMA
+        self._is_older = version is not None and version < layout.CURRENT_SCHEMA
         self._warn_of_others()
         if version is None:
-            first = Operation(Verb.CREATE, paths.SCHEMA_VERSION, paths.current_schema())
-            self._send((PlannedWrite(0, (first,), {paths.SCHEMA_VERSION: 0}),))
+            first = TreeOperation(Verb.CREATE, layout.SCHEMA_VERSION, layout.current_schema())
+            self._send((PlannedWrite(0, (first,), {layout.SCHEMA_VERSION: 0}),))
 
     def _warn_of_others(self) -> None:
         """Say so where a login is used and the service's folder was made without it, or by others.
@@ -258,12 +258,12 @@ class ZooKeeperStore:
 
     def _check_schema(self) -> int | None:
         """The stored layout, None before the first; raises when this release cannot read it."""
-        path = f"{self._root}/{paths.SCHEMA_VERSION}"
+        path = f"{self._root}/{layout.SCHEMA_VERSION}"
         try:
             data, _stat = self._session.call(lambda client: client.get_async(path))
         except NoNodeError:
             return None
-        return paths.check_schema(data, f"{self.place}, service {self.service!r}")
+        return layout.check_schema(data, f"{self.place}, service {self.service!r}")
 
     def _known_tree(self) -> Tree:
         if self._tree is None:
@@ -424,7 +424,7 @@ def _first_failure(results: Sequence[Any]) -> tuple[int, Exception | None]:
 def _raised_schema() -> PlannedWrite:
     """What brings the layout of an older release to this one's, before a commit's own writes."""
     return PlannedWrite(
-        -1, (Operation(Verb.SET, paths.SCHEMA_VERSION, paths.current_schema()),), {}
+        -1, (TreeOperation(Verb.SET, layout.SCHEMA_VERSION, layout.current_schema()),), {}
     )
 
 
@@ -433,10 +433,10 @@ def _deletions(tree: Tree) -> list[PlannedWrite]:
 
     A folder goes with its last value: the next reader would take an empty one for a value.
     """
-    values = [path for path in tree if not tree.get(path) and path != paths.SCHEMA_VERSION]
-    order = sorted(values, key=lambda path: (paths.erase_order(path), path))
+    values = [path for path in tree if not tree.get(path) and path != layout.SCHEMA_VERSION]
+    order = sorted(values, key=lambda path: (layout.erase_order(path), path))
     planned = plan(tree, [Write(path, None) for path in order])
-    if paths.SCHEMA_VERSION in tree:
-        version = Operation(Verb.DELETE, paths.SCHEMA_VERSION)
-        planned.append(PlannedWrite(len(order), (version,), {paths.SCHEMA_VERSION: None}))
+    if layout.SCHEMA_VERSION in tree:
+        version = TreeOperation(Verb.DELETE, layout.SCHEMA_VERSION)
+        planned.append(PlannedWrite(len(order), (version,), {layout.SCHEMA_VERSION: None}))
     return planned

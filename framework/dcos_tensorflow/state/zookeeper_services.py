@@ -10,8 +10,8 @@ from contextlib import closing
 from kazoo.exceptions import NoNodeError
 
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.state.layout import LOCK
 from dcos_tensorflow.state.leadership import Holder
-from dcos_tensorflow.state.paths import LOCK
 from dcos_tensorflow.state.zookeeper import SERVICE_PREFIX
 from dcos_tensorflow.state.zookeeper_lock import in_line
 from dcos_tensorflow.state.zookeeper_session import ZooKeeperSession

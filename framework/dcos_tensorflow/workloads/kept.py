@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitState, UnitTable
-from dcos_tensorflow.workloads.producer import KeptUnit, Outcome
+from dcos_tensorflow.workloads.producer import KeptUnit, UnitOutcome
 
 _OUTCOMES = {
-    UnitState.SUCCEEDED: Outcome.SUCCEEDED,
-    UnitState.FAILED: Outcome.FAILED,
-    UnitState.PRUNED: Outcome.PRUNED,
+    UnitState.SUCCEEDED: UnitOutcome.SUCCEEDED,
+    UnitState.FAILED: UnitOutcome.FAILED,
+    UnitState.PRUNED: UnitOutcome.PRUNED,
 }
 
 
-def outcome_of(unit: Unit) -> Outcome | None:
+def outcome_of(unit: Unit) -> UnitOutcome | None:
     """Return how a unit has ended; None for one that has not."""
     return _OUTCOMES.get(unit.state)
 

@@ -19,7 +19,7 @@ from dcos_tensorflow.records import dataclass
 Points = Sequence[Sequence[float]]
 
 
-class Outcome(StrEnum):
+class UnitOutcome(StrEnum):
     """How a unit has ended."""
 
     SUCCEEDED = "succeeded"
@@ -55,7 +55,7 @@ class KeptUnit:
 
     number: int
     payload: Mapping[str, Any]
-    outcome: Outcome | None = None
+    outcome: UnitOutcome | None = None
     result: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -103,7 +103,7 @@ class Producer(ABC):
         """Hear of a unit that the state has: the next one that it knows none of, or one it does."""
 
     @abstractmethod
-    def ended(self, number: int, outcome: Outcome, result: Mapping[str, Any]) -> None:
+    def ended(self, number: int, outcome: UnitOutcome, result: Mapping[str, Any]) -> None:
         """Hear how a unit went, once that is kept."""
 
     @abstractmethod

@@ -16,8 +16,8 @@ from dcos_tensorflow.capacity.provider import (
     Denied,
     Machine,
     MachineState,
-    Order,
     ProviderError,
+    PurchaseOrder,
     Throttled,
 )
 from dcos_tensorflow.capacity.providers.command import CommandProvider
@@ -28,7 +28,7 @@ from machine_rack import PORTS, Rack
 from waiting import eventually
 
 POOL = Pool("node", "row-1", Market.ON_DEMAND, 0.5, Resources(cpus=1, mem=512, disk=1000))
-ORDER = Order("purchase-1", "job", (POOL,), 2)
+ORDER = PurchaseOrder("purchase-1", "job", (POOL,), 2)
 MACHINE = {
     "machine_id": "n1",
     "purchase_id": "purchase-1",
@@ -195,7 +195,7 @@ def rack(tmp_path: Path, cluster: FaultyCluster) -> Iterator[Rack]:
 
 def test_a_rack_is_switched_on_and_off(rack: Rack, cluster: FaultyCluster) -> None:
     asked = CommandProvider(rack.command, "job")
-    order = Order("purchase-1", "job", tuple(asked.pools()), 3)
+    order = PurchaseOrder("purchase-1", "job", tuple(asked.pools()), 3)
     bought = asked.buy(order)
     assert [m.hostnames for m in bought.machines] == [("rack-1",), ("rack-2",)]
     assert bought.missing == "2 of 3 machines could be had"
@@ -227,7 +227,7 @@ def test_the_example_in_the_docs_switches_a_rack(
     asked = CommandProvider([str(program), str(tmp_path / "rack.json")], "job")
     (offered,) = asked.pools()
     assert offered.available == 2
-    bought = asked.buy(Order("purchase-1", "job", (offered,), 3))
+    bought = asked.buy(PurchaseOrder("purchase-1", "job", (offered,), 3))
     assert [m.machine_id for m in bought.machines] == ["node-1", "node-2"]
     assert asked.machines() == list(bought.machines)
     asked.give_back(["node-1"])

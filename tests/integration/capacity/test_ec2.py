@@ -19,8 +19,8 @@ from dcos_tensorflow.capacity.market import Market, Pool
 from dcos_tensorflow.capacity.provider import (
     Denied,
     MachineState,
-    Order,
     ProviderError,
+    PurchaseOrder,
     Throttled,
 )
 from dcos_tensorflow.capacity.providers.agent_script import user_data
@@ -80,8 +80,8 @@ def provider(ec2: Ec2Server, spec: Ec2Spec, owner: str) -> Ec2Provider:
     return Ec2Provider(spec, owner, TYPES, ec2.client)
 
 
-def order(owner: str, *pools: Pool, count: int = 2, number: int = 1) -> Order:
-    return Order(f"{owner[:50]}-{number}", owner, pools or (POOL,), count)
+def order(owner: str, *pools: Pool, count: int = 2, number: int = 1) -> PurchaseOrder:
+    return PurchaseOrder(f"{owner[:50]}-{number}", owner, pools or (POOL,), count)
 
 
 def instance_of(ec2: Ec2Server, machine_id: str) -> dict[str, object]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cluster_faults import FaultyCluster
 from dcos_tensorflow.capacity.market import Market, Pool
-from dcos_tensorflow.capacity.provider import Order
+from dcos_tensorflow.capacity.provider import PurchaseOrder
 from dcos_tensorflow.capacity.providers.ec2 import Ec2Provider
 from dcos_tensorflow.core.spec.capacity_spec import Ec2Spec
 from dcos_tensorflow.core.spec.resources import Resources
@@ -31,7 +31,7 @@ def test_an_instance_is_an_agent_for_as_long_as_it_lasts(tmp_path: Path) -> None
         )
         provider = Ec2Provider(spec, "job", client=ec2.client)
         pool = Pool("c5.large", "us-east-1a", Market.SPOT, 0.03, Resources(cpus=1, mem=512))
-        bought = provider.buy(Order("purchase-1", "job", (pool,), 2))
+        bought = provider.buy(PurchaseOrder("purchase-1", "job", (pool,), 2))
         ids = [machine.machine_id for machine in bought.machines]
         assert sorted(stand_ins.agents) == sorted(ids)
         eventually(lambda: all(a.registered for a in cluster.agents), what="their registration")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.capacity.providers.ec2_instances import PURCHASE_TAG
+from dcos_tensorflow.capacity.providers.ec2_facts import PURCHASE_TAG
 from ec2_job import Ec2Job, all_given_back, machines_of
 from ec2_server import Refusal
 from metadata_service import MetadataService

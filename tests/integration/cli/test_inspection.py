@@ -20,7 +20,7 @@ from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.registry import Registration
 from dcos_tensorflow.client.work_directory import work_directory
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskState

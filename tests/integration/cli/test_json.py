@@ -16,7 +16,7 @@ from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.cli.main import cli, run_command_line
 from dcos_tensorflow.client.registry import Registration, register
 from dcos_tensorflow.client.work_directory import WorkDirectory
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec

@@ -18,7 +18,7 @@ from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.registry import Registration
 from dcos_tensorflow.client.stored import stored_state
 from dcos_tensorflow.client.work_directory import ServiceDirectory, work_directory
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import (

@@ -37,7 +37,7 @@ from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.mesos.agent_files import AgentFiles, FileNotFound
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
-from dcos_tensorflow.mesos.stream import Backoff
+from dcos_tensorflow.mesos.stream import ReconnectBackoff
 from dcos_tensorflow.mesos.wire.convert import framework_info
 from embedded_mesos import AgentConfig, Timing
 from mesos_at import files_at
@@ -129,7 +129,7 @@ class Scheduler:
 
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
-    monkeypatch.setattr(Backoff.__init__, "__defaults__", (0.05, 0.5))
+    monkeypatch.setattr(ReconnectBackoff.__init__, "__defaults__", (0.05, 0.5))
     with FaultyCluster(AGENTS, tmp_path, timing=FAST) as running:
         yield running
 

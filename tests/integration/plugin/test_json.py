@@ -16,7 +16,7 @@ from starlette.routing import Mount, Route
 
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec

@@ -12,7 +12,7 @@ import pytest
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.core.spec.storage_spec import S3Spec, StorageSpec
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
-from dcos_tensorflow.scheduler.batch_inputs import InputsAway, look
+from dcos_tensorflow.scheduler.batch_inputs import InputsAway, list_inputs
 from dcos_tensorflow.scheduler.gate import Allowed, Gate
 from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.location import S3Settings
@@ -51,30 +51,30 @@ def put(server: S3Server, *keys: str, body: bytes = b"x") -> None:
 
 def test_objects_below_a_prefix_are_listed_by_name_and_folders_are_not(server: S3Server) -> None:
     put(server, "in/b", "in/a/1", "in/é", "in/", "inside/no", "out/part-01", "out/other")
-    found = look(a_batch(server, "s3://bucket/in/"), KEYS, ANYTHING)
+    found = list_inputs(a_batch(server, "s3://bucket/in/"), KEYS, ANYTHING)
     assert found.listed == ["s3://bucket/in/a/1", "s3://bucket/in/b", "s3://bucket/in/é"]
     assert found.existing == {"s3://bucket/out/part-01"}
 
 
 def test_a_manifest_is_read_from_s3(server: S3Server) -> None:
     put(server, "inputs.txt", body=b"s3://bucket/in/b\ns3://bucket/in/a\n")
-    found = look(a_batch(server, "s3://bucket/inputs.txt"), KEYS, ANYTHING)
+    found = list_inputs(a_batch(server, "s3://bucket/inputs.txt"), KEYS, ANYTHING)
     assert found.listed == ["s3://bucket/in/b", "s3://bucket/in/a"]
 
 
 def test_a_bucket_that_is_not_there_is_an_error_for_good(server: S3Server) -> None:
     with pytest.raises(WorkloadError, match="nowhere"):
-        look(a_batch(server, "s3://nowhere/in/"), KEYS, ANYTHING)
+        list_inputs(a_batch(server, "s3://nowhere/in/"), KEYS, ANYTHING)
 
 
 def test_a_server_that_is_too_busy_is_asked_again_later(server: S3Server) -> None:
     server.fault = lambda request: Fault(503)
     with pytest.raises(InputsAway):
-        look(a_batch(server, "s3://bucket/in/"), KEYS, ANYTHING)
+        list_inputs(a_batch(server, "s3://bucket/in/"), KEYS, ANYTHING)
 
 
 def stamps(server: S3Server, listing: str) -> list[str]:
-    return list(look(a_batch(server, listing), KEYS, ANYTHING).stamps)
+    return list(list_inputs(a_batch(server, listing), KEYS, ANYTHING).stamps)
 
 
 @pytest.mark.parametrize("listing", ["s3://bucket/in/", "s3://bucket/inputs.txt"])
@@ -110,7 +110,9 @@ def test_the_record_of_an_output_is_read_as_it_was_put_beside_it(
     put(server, "in/a", "out/part-02")
     batch = a_batch(server, "s3://bucket/in/")
     assert isinstance(batch.workload, BatchSpec)
-    found = look(replace(batch, workload=replace(batch.workload, resume=True)), KEYS, ANYTHING)
+    found = list_inputs(
+        replace(batch, workload=replace(batch.workload, resume=True)), KEYS, ANYTHING
+    )
     inputs = {"begin": 0, "end": len(names), "inputs": shard["names"]}
     assert (found.existing, found.records) == ({uri, "s3://bucket/out/part-02"}, {uri: inputs})
 

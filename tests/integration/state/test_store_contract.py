@@ -18,8 +18,8 @@ from dcos_tensorflow.state.errors import (
     StateTooLarge,
     StateTooNew,
 )
+from dcos_tensorflow.state.layout import CURRENT_SCHEMA, MAX_VALUE_BYTES
 from dcos_tensorflow.state.leadership import Holder, Leadership
-from dcos_tensorflow.state.paths import CURRENT_SCHEMA, MAX_VALUE_BYTES
 
 if TYPE_CHECKING:
     from conftest import Backend
@@ -379,7 +379,7 @@ def test_who_waited_for_a_leader_that_has_only_ended_is_not_told_so(backend: Bac
 
 
 def knows_layout(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
-    monkeypatch.setattr("dcos_tensorflow.state.paths.CURRENT_SCHEMA", version)
+    monkeypatch.setattr("dcos_tensorflow.state.layout.CURRENT_SCHEMA", version)
 
 
 def a_store_of_the_first_release(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from dcos_tensorflow.state.errors import (
     StateError,
     StateUnavailable,
 )
-from dcos_tensorflow.state.paths import current_schema
+from dcos_tensorflow.state.layout import current_schema
 from dcos_tensorflow.state.store import StateStore, open_store
 from dcos_tensorflow.state.transactions import split
 from dcos_tensorflow.state.zookeeper import ZooKeeperStore

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.core.cluster.cluster_spec import runner_cluster
+from dcos_tensorflow.core.cluster.rendering import runner_cluster
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec, Strategy, TaskRole

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from dcos_tensorflow.api import openapi
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.operations import OPERATIONS, Operation
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskState

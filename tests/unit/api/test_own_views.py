@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.api.views.cluster import FULL_UP_TO
-from dcos_tensorflow.core.cluster.cluster_spec import server_definition, tf_config
+from dcos_tensorflow.core.cluster.rendering import server_definition, tf_config
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from data_files import DCOS_CLI_RECORDINGS
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,

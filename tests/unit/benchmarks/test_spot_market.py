@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dcos_tensorflow.capacity.deadline import NOTHING, Fleet, Job, RestartCost
+from dcos_tensorflow.capacity.deadline import NOTHING, DeadlineJob, Fleet, RestartCost
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 COST = RestartCost(boot=100.0, restart=20.0, lost=80.0)
@@ -38,12 +38,12 @@ def market(*zones: list[int], price: float = 0.3, gap: float = GAP) -> Any:
     return simulation.Market(names, gap, available, np.full(available.shape, price))
 
 
-def job(machines: int = 1, work: float = 20 * GAP, deadline: float = 2.0) -> Job:
-    return Job(machines, work, 0.0, max(deadline * work, work + COST.cold), COST)
+def job(machines: int = 1, work: float = 20 * GAP, deadline: float = 2.0) -> DeadlineJob:
+    return DeadlineJob(machines, work, 0.0, max(deadline * work, work + COST.cold), COST)
 
 
 @st.composite
-def markets(draw: st.DrawFn) -> tuple[Job, Any]:
+def markets(draw: st.DrawFn) -> tuple[DeadlineJob, Any]:
     """A gang of up to five, a deadline, and zones in which machines come and go."""
     machines = draw(st.integers(1, 5))
     gap, factor = draw(st.sampled_from([60.0, GAP, 1000.0])), draw(st.floats(1.0, 2.2))
@@ -98,7 +98,7 @@ def test_a_notice_saves_a_part_of_the_boot_and_of_the_work_and_is_paid() -> None
     warned = replace(job(), cost=replace(COST, notice=60.0))
     played = market([1, 1, 1, 0] + [0] * 36)
 
-    def others(asked: Job, sight: Any) -> Fleet:
+    def others(asked: DeadlineJob, sight: Any) -> Fleet:
         return Fleet("zone-0", *((1, 0) if sight.quotes[0].available else (0, 1)))
 
     plain, run = (simulation.simulate(each, played, others) for each in (job(), warned))
@@ -108,7 +108,7 @@ def test_a_notice_saves_a_part_of_the_boot_and_of_the_work_and_is_paid() -> None
 
 
 def test_machines_that_leave_are_paid_until_those_that_come_have_booted() -> None:
-    def late(asked: Job, sight: Any) -> Fleet:
+    def late(asked: DeadlineJob, sight: Any) -> Fleet:
         return Fleet("zone-0", 0, 1) if sight.now < GAP else Fleet("zone-0", 1, 0)
 
     run = simulation.simulate(job(), market([1] * 40), late)

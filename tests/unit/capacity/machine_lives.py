@@ -7,7 +7,7 @@ from dataclasses import replace
 from dcos_tensorflow.capacity import mirror
 from dcos_tensorflow.capacity.ledger import Entry, Ledger
 from dcos_tensorflow.capacity.losses import Pause, losses_seen
-from dcos_tensorflow.capacity.mirror import Agents, Answer
+from dcos_tensorflow.capacity.mirror import Agents, PurchaseAnswer
 from dcos_tensorflow.capacity.provider import Bought, Machine, MachineState
 from unit.capacity.simulated_market import KEPT, OWNER, SPOT
 
@@ -35,7 +35,7 @@ GONE = Agents()
 def bought(machine: Machine = NEW) -> Ledger:
     """The ledger two seconds after its only machine was ordered."""
     entry = Entry("p-1", (SPOT,), 1, ("main",), WRITTEN, (KEPT.price,))
-    answer = Answer("p-1", Bought((machine,)))
+    answer = PurchaseAnswer("p-1", Bought((machine,)))
     return mirror.answered(Ledger().put(entry), answer, WRITTEN + 2)
 
 

@@ -15,18 +15,18 @@ from dataclasses import replace
 from dcos_tensorflow.capacity.deadline import Fleet
 from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
-from dcos_tensorflow.capacity.mirror import Agents, Answer
+from dcos_tensorflow.capacity.mirror import Agents, PurchaseAnswer
+from dcos_tensorflow.capacity.observation import Observation, Rules
 from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.capacity.provider import (
     Bought,
     Machine,
     MachineState,
-    Order,
     ProviderError,
+    PurchaseOrder,
 )
 from dcos_tensorflow.capacity.reconcile import Round, reconcile
-from dcos_tensorflow.capacity.sight import Rules, Sight
-from dcos_tensorflow.capacity.trial import offer_of
+from dcos_tensorflow.capacity.trial_placement import offer_of
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.placement.place import TaskRequest
 from dcos_tensorflow.core.spec.resources import Resources
@@ -66,7 +66,7 @@ class MarketInMemory:
         #: What the next calls of this name raise.
         self.fails: dict[str, list[ProviderError]] = {}
         #: From which of its pools each machine of an order comes.
-        self.chooses: Callable[[Order], Pool] = lambda order: order.pools[0]
+        self.chooses: Callable[[PurchaseOrder], Pool] = lambda order: order.pools[0]
         #: How many machines an order gets at most.
         self.most_per_order: int | None = None
         self.asked: list[str] = []
@@ -84,7 +84,7 @@ class MarketInMemory:
         self._may_fail("pools")
         return self.pools_now
 
-    def buy(self, order: Order) -> Bought:
+    def buy(self, order: PurchaseOrder) -> Bought:
         self._may_fail("buy")
         if order.purchase_id in self._answers:
             known = self._answers[order.purchase_id]
@@ -95,7 +95,7 @@ class MarketInMemory:
         self._answers[order.purchase_id] = Bought(bought, missing)
         return self._answers[order.purchase_id]
 
-    def _sold(self, order: Order) -> Machine:
+    def _sold(self, order: PurchaseOrder) -> Machine:
         machine_id = f"i-{len(self.all)}"
         pool = self.chooses(order)
         self.all[machine_id] = machine = Machine(
@@ -163,7 +163,7 @@ class Loop:
         self.over_since = 0.0
         self.fleet: Fleet | None = None
         self._dies = dies
-        self._answers: tuple[Answer, ...] = ()
+        self._answers: tuple[PurchaseAnswer, ...] = ()
         self._trouble = ""
         self._not_given_back: tuple[str, ...] = ()
         self.rounds: list[Round] = []
@@ -189,7 +189,7 @@ class Loop:
         )
 
     def step(self, seconds: float = 5.0) -> Round:
-        """One round: what ``scheduler.machines.buying.Capacity.look`` does."""
+        """One round: what ``scheduler.machines.buying.BuyingLoop.run_round`` does."""
         self.now += seconds
         self.market.now = self.now
         answers, self._answers = self._answers, ()
@@ -205,7 +205,7 @@ class Loop:
         self._point("seen")
         found = reconcile(
             self.stored,
-            Sight(
+            Observation(
                 now=self.now,
                 demands=self.demands,
                 offers=self._offers(),
@@ -235,11 +235,11 @@ class Loop:
                 bought = self.market.buy(order)
             except ProviderError as error:
                 answers.append(
-                    Answer(order.purchase_id, trouble=str(error), is_final=error.is_final)
+                    PurchaseAnswer(order.purchase_id, trouble=str(error), is_final=error.is_final)
                 )
                 continue
             self._point("bought")
-            answers.append(Answer(order.purchase_id, bought))
+            answers.append(PurchaseAnswer(order.purchase_id, bought))
         if found.give_back:
             try:
                 self.market.give_back(found.give_back)

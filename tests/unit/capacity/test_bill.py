@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -10,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcos_tensorflow.capacity.billing.bill import Amounts, Bill, bill, cents, document
+from dcos_tensorflow.capacity.billing.bill import (
+    Amounts,
+    Bill,
+    bill_of,
+    cents,
+    document,
+    reckoned,
+)
 from dcos_tensorflow.capacity.billing.usage import BY_THE_HOUR, MachineUse, PriceChange, Tariff
 from dcos_tensorflow.capacity.market import Market
 
@@ -38,6 +46,10 @@ def use(
         lost,
         interrupted,
     )
+
+
+def bill(uses: Sequence[MachineUse], tariff: Tariff, now: float, *, moments: int = 200) -> Bill:
+    return bill_of([reckoned(uses, tariff, now)], now, moments=moments)
 
 
 def total(*uses: MachineUse, tariff: Tariff = EC2, now: float = NOW) -> Amounts:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dcos_tensorflow.capacity.billing.bill import bill, document
+from dcos_tensorflow.capacity.billing.bill import bill_of, document, reckoned
 from dcos_tensorflow.capacity.billing.bill_picture import picture
 from dcos_tensorflow.capacity.billing.usage import MachineUse, PriceChange, Tariff
 from dcos_tensorflow.capacity.market import Market
@@ -26,7 +26,7 @@ def a_document(*markets: Market) -> dict[str, Any]:
         )
         for turn, market in enumerate(markets)
     ]
-    return document(bill(uses, Tariff(), 10 * HOUR))
+    return document(bill_of([reckoned(uses, Tariff(), 10 * HOUR)], 10 * HOUR))
 
 
 def paths(text: str) -> list[ElementTree.Element]:

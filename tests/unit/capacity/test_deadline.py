@@ -6,18 +6,18 @@ from dataclasses import replace
 
 from dcos_tensorflow.capacity.deadline import (
     NOTHING,
+    DeadlineJob,
     Fleet,
-    Job,
+    JobObservation,
     Memory,
     Quote,
     RestartCost,
-    Sight,
     decide,
 )
 
 HOUR = 3600.0
 COST = RestartCost(boot=120.0, restart=15.0, lost=60.0)
-JOB = Job(machines=4, work=10 * HOUR, began=0.0, deadline=15 * HOUR, cost=COST)
+JOB = DeadlineJob(machines=4, work=10 * HOUR, began=0.0, deadline=15 * HOUR, cost=COST)
 
 
 def zone(available: int, name: str = "a", spot_price: float = 0.3) -> Quote:
@@ -26,15 +26,15 @@ def zone(available: int, name: str = "a", spot_price: float = 0.3) -> Quote:
 
 def sight(
     *quotes: Quote, fleet: Fleet = NOTHING, now: float = 0.0, left: float = JOB.work
-) -> Sight:
-    return Sight(now, left, fleet, 0.0 if fleet.machines else None, quotes, 60.0)
+) -> JobObservation:
+    return JobObservation(now, left, fleet, 0.0 if fleet.machines else None, quotes, 60.0)
 
 
-def fleet_for(seen: Sight, job: Job = JOB, memory: Memory | None = None) -> Fleet:
+def fleet_for(seen: JobObservation, job: DeadlineJob = JOB, memory: Memory | None = None) -> Fleet:
     return decide(job, seen, memory or Memory())[0]
 
 
-def late(slack: float, quote: Quote, fleet: Fleet = NOTHING) -> Sight:
+def late(slack: float, quote: Quote, fleet: Fleet = NOTHING) -> JobObservation:
     """Return a look five hours before the end of the work, with so much slack."""
     return sight(quote, fleet=fleet, now=JOB.deadline - 5 * HOUR - slack, left=5 * HOUR)
 

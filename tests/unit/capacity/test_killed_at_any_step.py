@@ -15,7 +15,7 @@ import pytest
 
 from dcos_tensorflow.capacity.ledger import HOUR
 from dcos_tensorflow.capacity.market import Limits
-from dcos_tensorflow.capacity.provider import Bought, MachineState, Order, Throttled
+from dcos_tensorflow.capacity.provider import Bought, MachineState, PurchaseOrder, Throttled
 from dcos_tensorflow.core.spec.resources import Resources
 from unit.capacity.simulated_market import KEPT, OWNER, SPOT, Loop, MarketInMemory, gang
 
@@ -50,7 +50,7 @@ class _HardMarket(MarketInMemory):
         self.most_price = 0.0
         self.is_kind = False
 
-    def buy(self, order: Order) -> Bought:
+    def buy(self, order: PurchaseOrder) -> Bought:
         if not self.is_kind:
             self.most_per_order = self.chance.choice((None, None, 1, 0))
             if self.chance.random() < 0.1:

@@ -9,8 +9,8 @@ import pytest
 
 from dcos_tensorflow.capacity.deadline import NOTHING, Fleet
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
-from dcos_tensorflow.capacity.planner import GangDemand, Owned, Plan, plan
-from dcos_tensorflow.capacity.trial import offer_of
+from dcos_tensorflow.capacity.planner import GangDemand, Owned, PurchasePlan, plan
+from dcos_tensorflow.capacity.trial_placement import offer_of
 from dcos_tensorflow.core.placement.place import TaskRequest
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
@@ -182,7 +182,7 @@ def test_two_gangs_do_not_take_the_same_machines() -> None:
 
 
 def test_nothing_is_bought_without_a_waiting_gang() -> None:
-    assert plan([], Owned(), [pool()], Limits()) == Plan()
+    assert plan([], Owned(), [pool()], Limits()) == PurchasePlan()
 
 
 # -- others that would do as well ------------------------------------------------------------------

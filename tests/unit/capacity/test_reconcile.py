@@ -12,9 +12,9 @@ from dcos_tensorflow.capacity.billing.usage import BY_THE_SECOND
 from dcos_tensorflow.capacity.billing.uses import bill_of
 from dcos_tensorflow.capacity.ledger import Account, Ledger, Stage
 from dcos_tensorflow.capacity.market import Limits
-from dcos_tensorflow.capacity.mirror import UNSEEN_SECONDS, Answer
+from dcos_tensorflow.capacity.mirror import UNSEEN_SECONDS, PurchaseAnswer
+from dcos_tensorflow.capacity.observation import Rules
 from dcos_tensorflow.capacity.provider import Bought, Denied, MachineState, ProviderError, Throttled
-from dcos_tensorflow.capacity.sight import Rules
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.model.bounds import MACHINES_OF_A_PURCHASE
 from dcos_tensorflow.scheduler.machines.ledger_records import ACCOUNT, changes_between, ledger_of
@@ -503,7 +503,7 @@ def test_a_zone_that_is_known_later_gives_the_price() -> None:
     loop = loop_with(1, MarketInMemory(SPOT, far), limits=Limits(one_zone=False))
     loop.step()
     (sold,) = loop.market.all.values()
-    loop._answers = (Answer("p-1", Bought((replace(sold, zone=""),))),)
+    loop._answers = (PurchaseAnswer("p-1", Bought((replace(sold, zone=""),))),)
     loop.market._appears[sold.machine_id] = 2
     assert loop.step().ledger.price_per_hour == pytest.approx(0.15)
     loop.step()

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
-from dcos_tensorflow.capacity.trial import Trial, made_up, offer_of
+from dcos_tensorflow.capacity.trial_placement import TrialPlacement, made_up, offer_of
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.placement.place import TaskRequest, place
 from dcos_tensorflow.core.spec.resources import Resources
@@ -123,7 +123,7 @@ def test_fewer_machines_than_are_known_to_be_needed_never_do(
 ) -> None:
     machine = Pool("kind-0", "a", Market.SPOT, 0.1, has)
     had = offers_of([Pool("there", "a", Market.SPOT, 0.1, each) for each in there])
-    trial = Trial(requests, had)
+    trial = TrialPlacement(requests, had)
     least = trial.least([machine])
     for count in range(1, least or len(requests) + 1):
         offers = [*had, *made_up(((machine, count),), "new")]
@@ -148,7 +148,7 @@ def test_of_many_pools_few_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     tried = []
     monkeypatch.setattr(
-        "dcos_tensorflow.capacity.trial.place",
+        "dcos_tensorflow.capacity.trial_placement.place",
         lambda requests, offers: tried.append(1) or place(requests, offers),
     )
     found = plan([GangDemand("main", requests)], Owned(), pools, Limits())

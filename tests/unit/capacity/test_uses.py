@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.capacity import mirror
-from dcos_tensorflow.capacity.billing.bill import Amounts, bill
+from dcos_tensorflow.capacity.billing.bill import Amounts
 from dcos_tensorflow.capacity.billing.usage import Tariff
-from dcos_tensorflow.capacity.billing.uses import uses_of
+from dcos_tensorflow.capacity.billing.uses import bill_of
 from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.capacity.losses import Pause
 from dcos_tensorflow.capacity.provider import Machine, MachineState
@@ -28,13 +28,11 @@ from unit.capacity.simulated_market import OWNER, SPOT
 
 
 def total(ledger: Ledger, after: float = 90_000.0) -> Amounts:
-    now = WRITTEN + after
-    return bill(tuple(uses_of(ledger, now)), Tariff(), now).total
+    return bill_of(ledger, Tariff(), WRITTEN + after).total
 
 
 def lost(ledger: Ledger, after: float = 90_000.0) -> float:
-    (use,) = uses_of(ledger, WRITTEN + after)
-    return use.lost_seconds
+    return float(total(ledger, after).lost_seconds)
 
 
 def test_a_machine_is_paid_for_the_time_that_its_provider_names() -> None:

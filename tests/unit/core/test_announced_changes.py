@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.restarts.announced_changes import Announced, announced
+from dcos_tensorflow.core.restarts.planned_changes import Announced, announced
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec, Strategy, TaskRole
 from simulated_scheduler import small_job, started

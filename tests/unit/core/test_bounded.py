@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import COLLATERAL_NAMES, Incident
 from dcos_tensorflow.core.model.task import TaskState

@@ -27,7 +27,7 @@ from dcos_tensorflow.core.model.units import PAGE, UnitFailure, UnitRun, UnitSta
 from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.core.work import assignment as units
-from dcos_tensorflow.state.paths import MAX_VALUE_BYTES
+from dcos_tensorflow.state.layout import MAX_VALUE_BYTES
 from sample_states import NOW, a_record, a_spec, a_state
 from simulated_scheduler import started
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.cluster.cluster_spec import (
+from dcos_tensorflow.core.cluster.rendering import (
     address_of,
     data_shard,
     illegal_mix,
@@ -280,8 +280,9 @@ class TestWaitFor:
         self, strategy: Strategy, kind: str, task: str, expected: tuple[str, ...]
     ) -> None:
         spec = service(strategy, ps=1, chief=1, worker=2, evaluator=1)
-        waits = wait_for(spec, cluster(spec), task, kind)
-        assert waits == tuple(f"{role}-0:1" for role in expected)
+        table = cluster(spec)
+        waits = [place for members in wait_for(spec, table, task, kind) for place in members]
+        assert waits == [table.places[f"{role}-0"] for role in expected]
 
     @pytest.mark.parametrize("strategy", list(Strategy))
     def test_a_task_that_others_wait_for_starts_earlier(self, strategy: Strategy) -> None:

@@ -50,7 +50,7 @@ _COUNTED_BY_HAND = re.compile(rf"^ (?:[a-z]+ )?(?:{_THINGS})\b")
 _APART = ("task/", "plugin/")
 #: Sentences that are said of several only.
 _ALWAYS_SEVERAL = {
-    "core/cluster/cluster_spec.py": "chiefs",  # {chiefs} chiefs are wanted
+    "core/cluster/rendering.py": "chiefs",  # {chiefs} chiefs are wanted
     "core/restarts/restarts.py": "tasks",  # all {count} tasks of the gang run
     "core/offers/launching.py": "tasks",
     "job_code/agreement.py": "tasks",  # each of the {count} tasks does all of the work

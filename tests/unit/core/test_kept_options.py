@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.cluster.fingerprint import as_launched_before, fingerprint
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept
 from dcos_tensorflow.core.model.controls import UPDATE
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.changes import is_updating
-from dcos_tensorflow.core.restarts.launch_options import options_of
+from dcos_tensorflow.core.restarts.launch_options import as_launched_before, options_of
 from dcos_tensorflow.core.restarts.update_order import outdated
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import (
@@ -164,6 +163,6 @@ def test_a_mixture_is_launched_as_before_and_counted_as_the_target_says(before):
     target = training(Strategy.PARAMETER_SERVER)
     old = replace(with_workers(target, **before), job=JobSpec(name="old"), log_keep=9)
     mixed = as_launched_before(target, old, TaskRole.WORKER)
-    assert fingerprint(mixed, TaskRole.WORKER) == fingerprint(old, TaskRole.WORKER)
+    assert mixed.fingerprints[TaskRole.WORKER] == old.fingerprints[TaskRole.WORKER]
     assert mixed.task_names() == target.task_names()
     assert mixed.role(TaskRole.PS) == target.role(TaskRole.PS)

@@ -9,8 +9,8 @@ import subprocess
 import pytest
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.cluster.cluster_spec import launched_cluster, runner_cluster
 from dcos_tensorflow.core.cluster.launch import launch_command, task_token
+from dcos_tensorflow.core.cluster.rendering import launched_cluster, runner_cluster
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import (

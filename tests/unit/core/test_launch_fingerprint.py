@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.spec.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.core.spec.launched_with import DECLARED
@@ -52,7 +51,7 @@ def with_worker(**changes: Any) -> ServiceSpec:
     ],
 )
 def test_what_a_container_is_launched_with_is_in_it(changed: ServiceSpec) -> None:
-    assert fingerprint(changed, WORKER) != fingerprint(with_worker(), WORKER)
+    assert changed.fingerprints[WORKER] != with_worker().fingerprints[WORKER]
 
 
 @pytest.mark.parametrize(
@@ -64,25 +63,20 @@ def test_what_a_container_is_launched_with_is_in_it(changed: ServiceSpec) -> Non
     ],
 )
 def test_what_only_decides_about_places_and_retries_is_not(changed: ServiceSpec) -> None:
-    assert fingerprint(changed, WORKER) == fingerprint(with_worker(), WORKER)
+    assert changed.fingerprints[WORKER] == with_worker().fingerprints[WORKER]
 
 
 def test_another_role_changes_nothing() -> None:
     changed = a_spec(roles=(a_role(WORKER, 2), a_role(TaskRole.PS, 1, env={"A": "1"})))
 
-    assert fingerprint(changed, WORKER) == fingerprint(with_worker(), WORKER)
+    assert changed.fingerprints[WORKER] == with_worker().fingerprints[WORKER]
 
 
 def test_it_is_the_same_for_a_spec_that_comes_from_the_store() -> None:
     spec = replace(with_worker(), kill_grace_seconds=10)
 
     stored = codec.decode(ServiceSpec, codec.encode(spec))
-    assert fingerprint(stored, WORKER) == fingerprint(spec, WORKER)
-
-
-def test_a_role_that_the_service_does_not_have_is_named() -> None:
-    with pytest.raises(ValueError, match="chief"):
-        fingerprint(a_spec(), TaskRole.CHIEF)
+    assert stored.fingerprints[WORKER] == spec.fingerprints[WORKER]
 
 
 #: A spec with some of everything that came later.
@@ -123,7 +117,7 @@ def test_it_never_changes_for_the_same_options(
     spec: ServiceSpec, role: TaskRole, text: str
 ) -> None:
     """Else a scheduler of a newer version would restart every task that runs."""
-    assert fingerprint(spec, role) == text
+    assert spec.fingerprints[role] == text
 
 
 def parts_of(kind: Any) -> Iterator[type]:

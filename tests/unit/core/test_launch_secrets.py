@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 
-from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.cluster.launch import launch_command
 from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.spec.container_spec import ResourceLimit, TaskSecret
@@ -98,4 +97,4 @@ def test_a_parameter_server_that_keeps_nothing_in_s3_gets_no_such_secret() -> No
 def test_the_same_secret_at_another_place_of_the_options_needs_none() -> None:
     one = with_roles(secrets=(PASSWORD,))
     other = with_roles(secrets=(dataclasses.replace(PASSWORD, option="worker.secrets.3"),))
-    assert fingerprint(one, TaskRole.WORKER) == fingerprint(other, TaskRole.WORKER)
+    assert one.fingerprints[TaskRole.WORKER] == other.fingerprints[TaskRole.WORKER]

@@ -7,8 +7,8 @@ from dcos_tensorflow.core.model.actions import Action, Kill, Reconcile
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.operator.plan_control import rule
-from dcos_tensorflow.core.operator.rulings import Answer
-from dcos_tensorflow.core.plans.plan import deploy_plan
+from dcos_tensorflow.core.operator.rulings import CommandAnswer
+from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.spec.service_spec import Strategy
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, begun, lose_agent_of, small_job, started, training
@@ -41,7 +41,7 @@ def test_a_task_that_does_not_die_is_named_with_what_lets_go_of_it():
 
 def test_every_member_that_waits_says_so_in_the_plan():
     scheduler = with_a_stray()
-    steps = [s for phase in deploy_plan(scheduler.state.view()).phases for s in phase.steps]
+    steps = [s for phase in plans(scheduler.state.view())["deploy"].phases for s in phase.steps]
     assert steps
     assert all(STRAY in step.message for step in steps)
 
@@ -65,7 +65,7 @@ def test_letting_go_twice_is_as_good_as_once():
     scheduler = with_a_stray()
     command = events.PodCommand(events.PodVerb.REPLACE, (STRAY,))
     scheduler.handle(command)
-    assert rule(scheduler.state, command).answer is Answer.ALREADY
+    assert rule(scheduler.state, command).answer is CommandAnswer.ALREADY
 
 
 def test_what_was_let_go_of_is_forgotten_once_it_has_ended():

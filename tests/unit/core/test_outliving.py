@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.task import TaskState
@@ -126,4 +125,4 @@ def test_a_scheduler_that_is_killed_finds_it_running():
 
 def test_nothing_restarts_when_the_option_changes():
     board = TaskRole.TENSORBOARD
-    assert fingerprint(a_job(True), board) == fingerprint(a_job(False), board)
+    assert a_job(True).fingerprints[board] == a_job(False).fingerprints[board]

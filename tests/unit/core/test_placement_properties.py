@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.placement.agent_table import table_of
-from dcos_tensorflow.core.placement.by_columns import place_by_columns
 from dcos_tensorflow.core.placement.constraints import field_value
-from dcos_tensorflow.core.placement.few import place_few
 from dcos_tensorflow.core.placement.place import Assignment, TaskRequest, place
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator as Op
@@ -137,81 +133,6 @@ running_tasks = st.lists(
 
 def value_of(task: Assignment, name: str) -> str | None:
     return field_value(name, task.hostname, task.attributes, task.zone, task.region)
-
-
-small = st.builds(
-    Resources,
-    cpus=st.sampled_from((0.1, 0.5, 1.0)),
-    mem=st.sampled_from((0.0, 100.0, 500.0)),
-    disk=st.sampled_from((0.0, 10.0)),
-)
-ample = st.builds(
-    Resources,
-    cpus=st.sampled_from((1.0, 2.0, 4.0)),
-    mem=st.sampled_from((500.0, 1000.0, 2000.0)),
-    disk=st.sampled_from((10.0, 100.0)),
-)
-
-
-@st.composite
-def starts(draw: st.DrawFn) -> tuple[list[TaskRequest], list[Offer]]:
-    """Return what a usual start has: no rules, no GPUs, and mostly room for all."""
-    requests = [
-        replace(request, constraints=(), required_port=None, resources=draw(small))
-        for request in draw(wishes())
-    ][: draw(st.integers(1, 5))]
-    offers = [
-        replace(
-            offer,
-            resources=draw(ample),
-            # Few, and some of them on two agents of a machine.
-            ports=PortRanges.of([draw(st.sampled_from(((31000, 31003), (31002, 31007))))]),
-            unavailable_from=draw(st.sampled_from((None, None, 1.0))),
-        )
-        for offer in draw(clusters())
-    ]
-    return requests, offers
-
-
-@given(starts(), preferences)
-def test_a_few_tasks_among_a_few_agents_go_where_they_go_among_many(
-    start: tuple[list[TaskRequest], list[Offer]], preferred: PlacementSpec
-) -> None:
-    requests, offers = start
-    among_many = place_by_columns(
-        requests, table_of(offers), (), {}, salt="salt", preferred=preferred
-    )
-    assert place(requests, offers, salt="salt", preferred=preferred) == among_many
-
-
-@given(
-    starts(),
-    st.sampled_from(
-        (
-            {"constraints": RULES[:1]},
-            {"required_port": 31004},
-            {"region": "r"},
-            {"mount": 1.0},
-            {"bound_by": "its volume"},
-        )
-    ),
-)
-def test_a_task_that_wants_more_than_resources_and_ports_is_not_placed_as_one_of_a_few(
-    start: tuple[list[TaskRequest], list[Offer]], special: dict[str, Any]
-) -> None:
-    requests, offers = start
-    wanted = [*requests, TaskRequest("special", TaskRole.PS, Resources(), 0, **special)]
-    assert place_few(wanted, {o.offer_id: o for o in offers}, "", PlacementSpec()) is None
-
-
-@given(starts())
-def test_nothing_is_placed_as_one_of_a_few_where_an_agent_has_gpus(
-    start: tuple[list[TaskRequest], list[Offer]],
-) -> None:
-    requests, offers = start
-    assume(offers)
-    offers.append(replace(offers[0], offer_id="with a gpu", resources=Resources(gpus=1)))
-    assert place_few(requests, {o.offer_id: o for o in offers}, "", PlacementSpec()) is None
 
 
 @given(wishes(), clusters(), running_tasks)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.placement.agent_table import AgentTable, table_of
+from dcos_tensorflow.core.placement.agent_table import AgentTable
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 
 FIELDS = ("hostname", "rack", "@zone", "")
@@ -27,6 +28,10 @@ def offer(number: int, agent: int, mesos_role: str = "*", **changes: object) -> 
         attributes={"rack": f"r{agent % 2}"},
     )
     return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def table_of(offers: Iterable[Offer]) -> AgentTable:
+    return AgentTable().of(by_id(*offers))
 
 
 def by_id(*offers: Offer) -> dict[str, Offer]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Restart, Verdict
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -35,7 +35,7 @@ from sample_states import (
 
 
 def deploy_plan(state: ServiceState) -> Plan:
-    return of_gang.deploy_plan(state.view())
+    return plans(state)["deploy"]
 
 
 def plans(state: ServiceState) -> Mapping[str, Plan]:

@@ -8,24 +8,24 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import PlanCommand, PlanVerb, PodCommand, PodVerb
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.operator.plan_control import Answer, Effects, Ruling, rule
+from dcos_tensorflow.core.operator.plan_control import CommandAnswer, Effects, Ruling, rule
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.spec.service_spec import TaskRole, UpdateStrategy
 from sample_states import a_record, a_role, a_spec, a_state, gang, running, with_job, with_records
 
 NEVER_RUNNING = [
-    (PlanVerb.START, Answer.RECEIVED),
-    (PlanVerb.STOP, Answer.RECEIVED),
-    (PlanVerb.PAUSE, Answer.RECEIVED),
-    (PlanVerb.RESUME, Answer.ALREADY),
-    (PlanVerb.FORCE_RESTART, Answer.RECEIVED),
-    (PlanVerb.FORCE_COMPLETE, Answer.REFUSED),
+    (PlanVerb.START, CommandAnswer.RECEIVED),
+    (PlanVerb.STOP, CommandAnswer.RECEIVED),
+    (PlanVerb.PAUSE, CommandAnswer.RECEIVED),
+    (PlanVerb.RESUME, CommandAnswer.ALREADY),
+    (PlanVerb.FORCE_RESTART, CommandAnswer.RECEIVED),
+    (PlanVerb.FORCE_COMPLETE, CommandAnswer.REFUSED),
 ]
 
 
@@ -60,25 +60,27 @@ def elastic(min_count: int = 1, **job: Any) -> ServiceState:
 
 class TestEveryVerb:
     @pytest.mark.parametrize(("verb", "answer"), NEVER_RUNNING)
-    def test_it_has_an_answer_before_anything_runs(self, verb: PlanVerb, answer: Answer) -> None:
+    def test_it_has_an_answer_before_anything_runs(
+        self, verb: PlanVerb, answer: CommandAnswer
+    ) -> None:
         assert ask(a_state(), verb).answer is answer
 
     @pytest.mark.parametrize("verb", list(PlanVerb))
     def test_an_unknown_plan_is_unknown(self, verb: PlanVerb) -> None:
-        assert ask(running(), verb, "nosuch").answer is Answer.UNKNOWN
+        assert ask(running(), verb, "nosuch").answer is CommandAnswer.UNKNOWN
 
     @pytest.mark.parametrize(("phase", "step"), [("chief", ""), ("worker", "chief-0:[node]")])
     @pytest.mark.parametrize("verb", list(PlanVerb))
     def test_an_unknown_phase_or_step_is_unknown(
         self, verb: PlanVerb, phase: str, step: str
     ) -> None:
-        assert ask(running(), verb, "deploy", phase, step).answer is Answer.UNKNOWN
+        assert ask(running(), verb, "deploy", phase, step).answer is CommandAnswer.UNKNOWN
 
     @pytest.mark.parametrize("verb", [PlanVerb.PAUSE, PlanVerb.RESUME])
     def test_a_single_step_is_neither_paused_nor_resumed(self, verb: PlanVerb) -> None:
         ruling = ask(a_state(), verb, "deploy", "worker", "worker-0:[node]")
 
-        assert ruling.answer is Answer.REFUSED
+        assert ruling.answer is CommandAnswer.REFUSED
         assert "the pod" in ruling.why
 
     @pytest.mark.parametrize("verb", list(PlanVerb))
@@ -113,15 +115,15 @@ class TestPauseAndResume:
     def test_a_second_pause_is_already_so(self) -> None:
         state = after(a_state(), ask(a_state(), PlanVerb.PAUSE))
 
-        assert ask(state, PlanVerb.PAUSE).answer is Answer.ALREADY
+        assert ask(state, PlanVerb.PAUSE).answer is CommandAnswer.ALREADY
 
     def test_a_plan_that_is_complete_cannot_be_paused(self) -> None:
-        assert ask(running(), PlanVerb.PAUSE).answer is Answer.ALREADY
+        assert ask(running(), PlanVerb.PAUSE).answer is CommandAnswer.ALREADY
 
     def test_recovery_can_be_held_back_before_anything_has_failed(self) -> None:
         ruling = ask(running(), PlanVerb.PAUSE, "recovery")
 
-        assert ruling.answer is Answer.RECEIVED
+        assert ruling.answer is CommandAnswer.RECEIVED
         assert ruling.controls.holds("recovery")
 
     def test_the_one_phase_of_recovery_stands_for_the_plan(self) -> None:
@@ -138,13 +140,13 @@ class TestPauseAndResume:
         state = after(a_state(), ask(a_state(), PlanVerb.PAUSE, phase="worker"))
         ruling = ask(state, PlanVerb.RESUME)
 
-        assert ruling.answer is Answer.ALREADY
+        assert ruling.answer is CommandAnswer.ALREADY
         assert "paused in it: worker" in ruling.why
 
     def test_an_uninstall_cannot_be_paused(self) -> None:
         state = a_state(JobPhase.ENDING, gang(), job={"uninstalling": True})
 
-        assert ask(state, PlanVerb.PAUSE).answer is Answer.REFUSED
+        assert ask(state, PlanVerb.PAUSE).answer is CommandAnswer.REFUSED
 
 
 class TestStopAndStart:
@@ -168,7 +170,7 @@ class TestStopAndStart:
     def test_start_of_a_plan_in_progress_does_nothing(self) -> None:
         ruling = ask(a_state(), PlanVerb.START)
 
-        assert (ruling.answer, ruling.effects) == (Answer.RECEIVED, Effects())
+        assert (ruling.answer, ruling.effects) == (CommandAnswer.RECEIVED, Effects())
 
 
 class TestForceRestart:
@@ -204,7 +206,7 @@ class TestForceRestart:
         verdict = Verdict(Outcome.SUCCEEDED, 0, "worker-0 finished")
         state = a_state(JobPhase.DONE, gang(TaskState.FINISHED), job={"verdict": verdict})
 
-        assert ask(state, PlanVerb.FORCE_RESTART).answer is Answer.REFUSED
+        assert ask(state, PlanVerb.FORCE_RESTART).answer is CommandAnswer.REFUSED
 
 
 class TestForceComplete:
@@ -217,7 +219,7 @@ class TestForceComplete:
     def test_a_step_that_is_complete_is_already_so(self) -> None:
         ruling = ask(running(), PlanVerb.FORCE_COMPLETE, "deploy", "worker", "worker-0:[node]")
 
-        assert ruling.answer is Answer.ALREADY
+        assert ruling.answer is CommandAnswer.ALREADY
 
     def test_a_member_that_the_job_can_do_without_is_done_without(self) -> None:
         ruling = ask(elastic(), PlanVerb.FORCE_COMPLETE, "deploy", "worker", "worker-2:[node]")
@@ -240,7 +242,7 @@ class TestForceComplete:
         phase = task.rpartition("-")[0]
         ruling = ask(state, PlanVerb.FORCE_COMPLETE, "deploy", phase, f"{task}:[node]")
 
-        assert ruling.answer is Answer.REFUSED
+        assert ruling.answer is CommandAnswer.REFUSED
         assert why in ruling.why
 
     def test_a_member_with_a_container_is_not(self) -> None:
@@ -249,7 +251,7 @@ class TestForceComplete:
         placed = with_job(with_records(state, staging), phase=JobPhase.STARTING)
         ruling = ask(placed, PlanVerb.FORCE_COMPLETE, "deploy", "worker", "worker-2:[node]")
 
-        assert ruling.answer is Answer.REFUSED
+        assert ruling.answer is CommandAnswer.REFUSED
         assert "has its place on node1" in ruling.why
 
     def test_the_plan_shows_it(self) -> None:
@@ -291,7 +293,7 @@ class TestUpdates:
     def test_there_is_nothing_to_approve_before_the_canary_went(self) -> None:
         state = updating(update_strategy=UpdateStrategy.CANARY)
 
-        assert ask(state, PlanVerb.RESUME, "update").answer is Answer.ALREADY
+        assert ask(state, PlanVerb.RESUME, "update").answer is CommandAnswer.ALREADY
 
     def test_stop_takes_the_approval_back(self) -> None:
         state = updating(update_strategy=UpdateStrategy.CANARY)
@@ -319,7 +321,7 @@ class TestRemovals:
         state = a_state(JobPhase.RUNNING, records_, job={"deployed": True})
 
         ruling = ask(state, PlanVerb.FORCE_RESTART, "decommission")
-        assert ruling.answer is Answer.REFUSED
+        assert ruling.answer is CommandAnswer.REFUSED
 
     def test_an_agent_that_never_answers_is_given_up_by_force(self) -> None:
         dead = a_record("worker-0", TaskState.UNREACHABLE)
@@ -334,7 +336,7 @@ class TestRemovals:
         state = a_state(JobPhase.ENDING, job={"uninstalling": True})
 
         ruling = ask(state, PlanVerb.FORCE_COMPLETE, "deploy", "deregister-service", "deregister")
-        assert ruling.answer is Answer.REFUSED
+        assert ruling.answer is CommandAnswer.REFUSED
 
 
 class TestPods:
@@ -342,7 +344,7 @@ class TestPods:
     def test_an_unknown_one_is_unknown(self, verb: PodVerb) -> None:
         ruling = ask_pod(running(), verb, "worker-7")
 
-        assert ruling.answer is Answer.UNKNOWN
+        assert ruling.answer is CommandAnswer.UNKNOWN
         assert "worker-7" in ruling.why
 
     @pytest.mark.parametrize("verb", [PodVerb.RESTART, PodVerb.REPLACE, PodVerb.PAUSE])
@@ -350,7 +352,7 @@ class TestPods:
         records_ = [*gang()[:2], a_record("worker-1", TaskState.FINISHED)]
         state = a_state(JobPhase.RUNNING, records_, job={"deployed": True})
 
-        assert ask_pod(state, verb, "worker-1").answer is Answer.REFUSED
+        assert ask_pod(state, verb, "worker-1").answer is CommandAnswer.REFUSED
 
     def test_restart_is_an_effect(self) -> None:
         assert ask_pod(running(), PodVerb.RESTART, "ps-0").effects == Effects(restart=("ps-0",))
@@ -380,11 +382,11 @@ class TestPods:
         state = a_state(JobPhase.RUNNING, [*gang(), a_record("worker-2")], job={"deployed": True})
 
         ruling = ask_pod(state, PodVerb.RESTART, "worker-2")
-        assert ruling.answer is Answer.REFUSED
+        assert ruling.answer is CommandAnswer.REFUSED
         assert "being removed" in ruling.why
 
     @pytest.mark.parametrize("verb", [PodVerb.RESTART, PodVerb.REPLACE, PodVerb.PAUSE])
     def test_nothing_is_asked_of_an_uninstall(self, verb: PodVerb) -> None:
         state = a_state(JobPhase.ENDING, gang(), job={"uninstalling": True})
 
-        assert ask_pod(state, verb, "worker-1").answer is Answer.REFUSED
+        assert ask_pod(state, verb, "worker-1").answer is CommandAnswer.REFUSED

@@ -8,7 +8,7 @@ from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Revive, Suppress
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.plans.plan import deploy_plan
+from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.spec.service_spec import RetrySpec
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, fail, recover, small_job, started
@@ -25,7 +25,7 @@ def test_while_disconnected_nothing_is_asked_of_the_master():
 def test_a_master_that_cannot_be_reached_is_named_to_a_waiting_client():
     scheduler = Scheduler(small_job(), Cluster())
     scheduler.handle(events.Disconnected("10.0.0.1:5050: Connection refused"))
-    waiting = deploy_plan(scheduler.state.view()).phases[0].steps[0].message
+    waiting = plans(scheduler.state.view())["deploy"].phases[0].steps[0].message
     assert "10.0.0.1:5050: Connection refused" in waiting
     scheduler.cluster.subscribe()
     scheduler.run(1)

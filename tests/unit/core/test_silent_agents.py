@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.model.agents import KnownAgent, silent_agents
+from dcos_tensorflow.core.agents.silence import silent_agents
+from dcos_tensorflow.core.model.known_agents import KnownAgent
 from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.service_state import OfferLog, OfferVerdict, ServiceState
 from dcos_tensorflow.core.spec.service_spec import TaskRole

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.cluster.cluster_spec import tf_config
+from dcos_tensorflow.core.cluster.rendering import tf_config
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.operator.plan_control import rule
-from dcos_tensorflow.core.operator.rulings import Answer
+from dcos_tensorflow.core.operator.rulings import CommandAnswer
 from dcos_tensorflow.core.plans.deploy import deployed_standing
 from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.plans.plan import plans
@@ -434,7 +434,7 @@ def test_a_refused_update_is_nothing_to_pause():
     assert plan(scheduler).status is Status.ERROR
     assert "the user" in plan(scheduler).errors[0]
     ruling = rule(scheduler.state, events.PlanCommand("deploy", PAUSE))
-    assert ruling.answer is Answer.ALREADY
+    assert ruling.answer is CommandAnswer.ALREADY
 
 
 @pytest.mark.parametrize("strategy", list(Strategy))

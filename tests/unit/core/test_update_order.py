@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.cluster.fingerprint import fingerprint
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -26,7 +25,7 @@ def a_service(*outdated: str, **changes: Any) -> ServiceState:
     records = []
     for name in names:
         record = a_record(name)
-        current = "of-before" if name in outdated else fingerprint(spec, record.role)
+        current = "of-before" if name in outdated else spec.fingerprints[record.role]
         records.append(replace(record, fingerprint=current))
     return a_state(JobPhase.RUNNING, records, job=job, spec=spec)
 

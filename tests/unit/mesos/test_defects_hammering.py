@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from dcos_tensorflow.mesos.stream import Backoff
+from dcos_tensorflow.mesos.stream import ReconnectBackoff
 
 pytestmark = pytest.mark.usefixtures("real_back_off")
 
@@ -81,7 +81,7 @@ def test_18_of_two_schedulers_with_one_id_the_first_gives_way(master, stage, eve
 
 
 def test_the_back_off_grows_to_its_maximum_and_starts_afresh_after_a_reset():
-    backoff = Backoff(0.5, 15.0, draw=lambda _low, high: high)
+    backoff = ReconnectBackoff(0.5, 15.0, draw=lambda _low, high: high)
     assert [backoff.next_delay() for _ in range(7)] == [0.5, 1, 2, 4, 8, 15, 15]
     backoff.reset()
     assert backoff.next_delay() == 0.5

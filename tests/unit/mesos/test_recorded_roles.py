@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from dcos_tensorflow.core.agents.silence import silent_agents
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept
-from dcos_tensorflow.core.model.agents import silent_agents
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import JobSpec, RoleSpec, ServiceSpec, TaskRole

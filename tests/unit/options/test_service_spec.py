@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.cluster.cluster_spec import illegal_mix
+from dcos_tensorflow.core.cluster.rendering import illegal_mix
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import (
     Addressing,
@@ -37,7 +37,7 @@ from dcos_tensorflow.options import (
     notes,
     service_spec,
 )
-from dcos_tensorflow.options.asked import came_by_default
+from dcos_tensorflow.options.default_tasks import came_by_default
 from dcos_tensorflow.plugin.update_check import merge
 
 VERSION = "2.15.1"

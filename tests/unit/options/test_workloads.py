@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec, UnitKind, UnitsSpec
 from dcos_tensorflow.core.spec.workload_spec import (
     BatchSpec,

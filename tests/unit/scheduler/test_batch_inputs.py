@@ -9,7 +9,7 @@ import pytest
 
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
-from dcos_tensorflow.scheduler.batch_inputs import NO_INPUTS, look
+from dcos_tensorflow.scheduler.batch_inputs import NO_INPUTS, list_inputs
 from dcos_tensorflow.scheduler.gate import Allowed, Gate
 from dcos_tensorflow.workloads.producer import WorkloadError
 from simulated_scheduler import small_job
@@ -23,13 +23,13 @@ def a_batch(folder: Path, listing: str = "", output: str = "part-{index:02}.txt"
 
 
 def test_a_service_that_is_no_batch_finds_nothing() -> None:
-    assert look(small_job(), {}, ANYTHING) is NO_INPUTS
+    assert list_inputs(small_job(), {}, ANYTHING) is NO_INPUTS
 
 
 def test_the_lines_of_a_manifest_are_inputs_and_empty_ones_are_not(tmp_path: Path) -> None:
     manifest = tmp_path / "inputs.txt"
     manifest.write_text("b.png\n\n  a.png \nc d.png")
-    assert look(a_batch(tmp_path, str(manifest)), {}, ANYTHING).listed == [
+    assert list_inputs(a_batch(tmp_path, str(manifest)), {}, ANYTHING).listed == [
         "b.png",
         "a.png",
         "c d.png",
@@ -47,7 +47,7 @@ def test_a_manifest_that_cannot_be_read_is_told_by_its_name(
     if content is not None:
         manifest.write_bytes(content)
     with pytest.raises(WorkloadError, match=why) as raised:
-        look(a_batch(tmp_path, str(manifest)), {}, ANYTHING)
+        list_inputs(a_batch(tmp_path, str(manifest)), {}, ANYTHING)
     assert str(manifest) in str(raised.value)
 
 
@@ -65,11 +65,11 @@ def test_outputs_that_are_there_are_found(tmp_path: Path, output: str, there: st
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
     (tmp_path / "another").touch()
-    assert look(a_batch(tmp_path, output=output), {}, ANYTHING).existing == {str(file)}
+    assert list_inputs(a_batch(tmp_path, output=output), {}, ANYTHING).existing == {str(file)}
 
 
 def test_of_a_folder_that_is_not_there_yet_no_output_is_found(tmp_path: Path) -> None:
-    assert not look(a_batch(tmp_path / "new"), {}, ANYTHING).existing
+    assert not list_inputs(a_batch(tmp_path / "new"), {}, ANYTHING).existing
 
 
 def resumed(service: ServiceSpec) -> ServiceSpec:
@@ -83,12 +83,12 @@ def test_the_records_of_outputs_are_read_when_a_batch_goes_on(tmp_path: Path) ->
         (tmp_path / ".shards").mkdir(exist_ok=True)
         (tmp_path / ".shards" / f"{name}.json").write_text(record)
     (tmp_path / "part-03.txt").touch()
-    found = look(resumed(a_batch(tmp_path)), {}, ANYTHING)
+    found = list_inputs(resumed(a_batch(tmp_path)), {}, ANYTHING)
     assert found.records == {str(tmp_path / "part-01.txt"): {"begin": 2, "end": 4}}
 
 
 def stamps(folder: Path, gate: Gate = ANYTHING) -> list[str]:
-    return list(look(a_batch(folder, str(folder / "inputs.txt")), {}, gate).stamps)
+    return list(list_inputs(a_batch(folder, str(folder / "inputs.txt")), {}, gate).stamps)
 
 
 def test_a_file_that_a_manifest_names_has_another_stamp_when_it_has_changed(tmp_path: Path) -> None:

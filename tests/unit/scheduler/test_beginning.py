@@ -12,7 +12,7 @@ import pytest
 
 from dcos_tensorflow.capacity.ledger import Account
 from dcos_tensorflow.core.kept import codec, paths
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, stored_spec
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Kill, Reconcile
@@ -48,7 +48,7 @@ from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler.beginning import NothingInForce, UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.machines.ledger_records import ACCOUNT, ledger_of
-from dcos_tensorflow.state.paths import erase_order
+from dcos_tensorflow.state.layout import erase_order
 from sample_states import a_record, with_job, with_records
 from scheduled_jobs import command_job
 from simulated_scheduler import small_job

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.capacity.ledger import Ledger
-from dcos_tensorflow.capacity.provider import Bought, Order
+from dcos_tensorflow.capacity.provider import Bought, PurchaseOrder
 from dcos_tensorflow.capacity.reconcile import Round
 from dcos_tensorflow.core.model.actions import CapacityKept, ReleaseIdleMachines
-from dcos_tensorflow.core.model.agents import KnownAgent
 from dcos_tensorflow.core.model.events import CapacityNoted, Event, StopRequested
 from dcos_tensorflow.core.model.job import JobPhase, JobState
+from dcos_tensorflow.core.model.known_agents import KnownAgent
 from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
@@ -26,7 +26,7 @@ from dcos_tensorflow.mesos.agent_files import (
     FileNotFound,
 )
 from dcos_tensorflow.scheduler.machines import buying as capacity
-from dcos_tensorflow.scheduler.machines.buying import Capacity
+from dcos_tensorflow.scheduler.machines.buying import BuyingLoop
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, small_job
 from unit.capacity.simulated_market import KEPT, SPOT, MarketInMemory
@@ -52,7 +52,7 @@ class _Beside:
         self.agents: Callable[[], list[KnownAgent]] = list
         #: Shown in place of the scheduler's own.
         self.state: ServiceState | None = None
-        self.loop = Capacity(
+        self.loop = BuyingLoop(
             lambda: self.state or self.scheduler.state,
             self._send,
             self._agents,
@@ -74,7 +74,7 @@ class _Beside:
     def follow(self, looks: int) -> None:
         """Take looks, each of which sees what the one before has noted."""
         for _ in range(looks):
-            self.loop.look()
+            self.loop.run_round()
             if self.state is not None:
                 self.state = replace(self.state, capacity=self.scheduler.state.capacity)
 
@@ -89,7 +89,7 @@ class _Beside:
 
 def test_nothing_is_bought_before_it_is_kept() -> None:
     beside = _Beside()
-    assert beside.loop.look()
+    assert beside.loop.run_round()
     (noted,) = beside.sent
     assert isinstance(noted, CapacityNoted)
     assert beside.bought_then == [0]
@@ -99,27 +99,27 @@ def test_nothing_is_bought_before_it_is_kept() -> None:
 def test_what_cannot_be_kept_is_not_waited_for_and_nothing_is_bought() -> None:
     beside = _Beside()
     kept, beside.loop._emit = beside.loop._emit, lambda event: beside.loop.not_kept(event.number)
-    assert not beside.loop.look()
+    assert not beside.loop.run_round()
     assert not beside.market.all
     beside.loop._emit = kept
-    assert beside.loop.look()
+    assert beside.loop.run_round()
     assert len(beside.market.all) == 1
 
 
 def test_a_scheduler_that_does_not_lead_buys_nothing() -> None:
     beside = _Beside()
     beside.leads = False
-    beside.loop.look()
+    beside.loop.run_round()
     assert not beside.market.all
     beside.leads = True
-    beside.loop.look()
+    beside.loop.run_round()
     assert len(beside.market.all) == 1
 
 
 def with_idle_machine(**capacity: object) -> _Beside:
     """One machine, which has been idle for as long as it may, and another's."""
     beside = _Beside(idle_seconds=0.0, **capacity)
-    beside.loop.look()
+    beside.loop.run_round()
     (machine,) = beside.market.alive
     ours = KnownAgent("A", machine.hostnames[0])
     beside.agents = lambda: [ours, KnownAgent("B", "another")]
@@ -167,24 +167,24 @@ def test_for_whom_a_place_was_found_while_others_were_asked_nothing_is_bought() 
         return []
 
     beside.agents = placed
-    beside.loop.look()
+    beside.loop.run_round()
     assert not beside.market.all
 
 
 def test_why_nothing_is_bought_is_told_once() -> None:
     beside = _Beside(max_price_per_hour=0.01)
     for _ in range(3):
-        beside.loop.look()
+        beside.loop.run_round()
     assert len(beside.sent) == 1
     assert "max_price_per_hour is 0.01" in beside.scheduler.state.told.capacity["main"]
 
 
 def test_a_budget_that_is_spent_ends_the_job() -> None:
     beside = _Beside(budget=0.2)
-    beside.loop.look()
-    beside.loop.look()
+    beside.loop.run_round()
+    beside.loop.run_round()
     beside.scheduler.cluster.now += 2 * 3600.0
-    beside.loop.look()
+    beside.loop.run_round()
     stops = [event for event in beside.sent if isinstance(event, StopRequested)]
     assert "the budget of 0.20 is spent" in stops[0].why
 
@@ -197,7 +197,7 @@ def test_who_stops_does_not_wait_for_a_provider_that_takes_long(
     is_asked, may_answer = threading.Event(), threading.Event()
     buy = beside.market.buy
 
-    def slow(order: Order) -> Bought:
+    def slow(order: PurchaseOrder) -> Bought:
         is_asked.set()
         assert may_answer.wait(30)
         return buy(order)
@@ -213,16 +213,16 @@ def test_who_stops_does_not_wait_for_a_provider_that_takes_long(
 
 def test_nothing_more_is_begun_once_it_is_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     beside = _Beside()
-    beside.loop.look()
+    beside.loop.run_round()
     beside.scheduler.cluster.now += 60.0
-    beside.loop.look()
+    beside.loop.run_round()
     (machine,) = beside.market.alive
     state = beside.scheduler.state
     assert state.spec.capacity is not None
-    order = Order("p-9", machine.owner, (SPOT,), 1)
+    order = PurchaseOrder("p-9", machine.owner, (SPOT,), 1)
     asked = beside.market.asked.count("buy")
     beside.loop.stop()
     found = Round(Ledger(), (order,), (machine.machine_id,))
-    assert not beside.loop._done(state, state.spec.capacity, found)
+    assert not beside.loop._desk.do(found)
     assert beside.market.asked.count("buy") == asked
     assert beside.market.alive == [machine]

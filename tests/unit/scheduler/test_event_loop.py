@@ -26,7 +26,7 @@ from dcos_tensorflow.state.errors import (
     StateStorageFull,
     StateUnavailable,
 )
-from dcos_tensorflow.state.paths import check_value
+from dcos_tensorflow.state.layout import check_value
 from simulated_mesos import Cluster
 from simulated_scheduler import small_job
 from waiting import eventually
@@ -348,8 +348,8 @@ def test_a_failing_look_does_not_stop_the_loop(loop, caplog):
     def bad(state):
         raise RuntimeError("look")
 
-    loop.look(bad)
-    loop.look(seen.append)
+    loop.after_step(bad)
+    loop.after_step(seen.append)
     loop.start()
     eventually(lambda: len(seen) > 1)
     assert loop.exit is None
@@ -422,7 +422,7 @@ def test_a_turn_is_told_with_what_each_part_took(loop, recorder):
 def test_a_look_at_the_clock_is_no_turn_to_tell(loop, recorder):
     turns, looks = [], []
     loop.measure(turns.append)
-    loop.look(looks.append)
+    loop.after_step(looks.append)
     loop.start()
     eventually(lambda: len(looks) > 3, what=lambda: "the loop looks at the clock")
     assert turns == []

@@ -21,9 +21,9 @@ from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.deploy.scheduler_settings import scheduler_config
 from dcos_tensorflow.deploy.settings import PREFIX, collect
 from dcos_tensorflow.options import OptionsError, load, service_spec
-from dcos_tensorflow.scheduler.batch_inputs import InputsAway, look
+from dcos_tensorflow.scheduler.batch_inputs import InputsAway, list_inputs
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
-from dcos_tensorflow.scheduler.gate import DOORS, NOTHING, Allowed, Gate, GateError
+from dcos_tensorflow.scheduler.gate import NOTHING, Allowed, Gate, GateError
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from dcos_tensorflow.task.storage.s3.errors import StorageError
 from simulated_scheduler import small_job
@@ -167,7 +167,7 @@ class TestS3:
         self, stranger: Heard, gate: Gate
     ) -> None:
         with pytest.raises(InputsAway, match="its own are for no endpoint"):
-            look(a_batch(stranger.url), {}, gate)
+            list_inputs(a_batch(stranger.url), {}, gate)
         assert stranger.requests == []
 
     def test_nor_is_it_asked_with_keys_of_the_options_before_the_operator_has_named_it(
@@ -175,10 +175,10 @@ class TestS3:
     ) -> None:
         spec = a_batch(stranger.url)
         with pytest.raises(InputsAway, match=f"--s3-places {stranger.url}"):
-            look(spec, BROUGHT, s3("https://other"))
+            list_inputs(spec, BROUGHT, s3("https://other"))
         assert stranger.requests == []
         with pytest.raises(Exception, match="403"):
-            look(spec, BROUGHT, s3(stranger.url))
+            list_inputs(spec, BROUGHT, s3(stranger.url))
         assert "brought-id" in stranger.requests[0]
         assert not any(secret in stranger.requests[0] for secret in OWN.values())
 
@@ -321,9 +321,3 @@ def test_no_other_module_opens_a_door(room: str) -> None:
         for line, what in opened(file)
     }
     assert found == set()
-
-
-def test_the_documented_table_is_the_gates() -> None:
-    text = (ROOT.parents[1] / "docs" / "security.md").read_text()
-    rows = [f"| {d.asked} | {d.options} | {d.rights} | {d.allowed} |" for d in DOORS]
-    assert "\n".join(rows) in text

@@ -90,7 +90,7 @@ class Watched:
         self.watch = MasterWatch(question, lambda: MASTER, master, self._take, AtOnce())
 
     def look(self) -> None:
-        self.watch.look(self.state)
+        self.watch.follow(self.state)
 
     def _take(self, event: Any) -> None:
         self.told.append(event)

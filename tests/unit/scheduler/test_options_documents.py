@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments

@@ -13,7 +13,7 @@ import pytest
 from dcos_tensorflow.capacity.provider import Denied
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.actions import Write
-from dcos_tensorflow.core.model.agents import KnownAgent
+from dcos_tensorflow.core.model.known_agents import KnownAgent
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.deploy import cluster_machines
@@ -76,7 +76,7 @@ class Place:
 
     def until(self, machines: StandingMachines, wanted: int, **how: bool) -> None:
         for _ in range(200):
-            machines.look(wanted, **how)
+            machines.run_round(wanted, **how)
             if machines.there == wanted == machines.ledger.left:
                 return
         raise AssertionError(machines.ledger)
@@ -125,7 +125,7 @@ def place(tmp_path: Path) -> Place:
 def test_so_many_machines_come_as_were_asked_for_and_no_more(place: Place) -> None:
     with place.command() as machines:
         place.until(machines, 3)
-        machines.look(3)
+        machines.run_round(3)
     with place.command() as machines:
         place.until(machines, 4)
     assert len(place.market.all) == 4
@@ -135,7 +135,7 @@ def test_tasks_that_run_there_change_nothing(place: Place) -> None:
     with place.command() as machines:
         place.until(machines, 2)
         place.busy = set(place.market.named())
-        machines.look(2)
+        machines.run_round(2)
     assert len(place.market.all) == 2
 
 
@@ -167,7 +167,7 @@ def test_who_stays_replaces_what_is_taken_back(
 def test_a_limit_is_held_and_told(place: Place) -> None:
     place.spec = replace(SPEC, max_instances=2)
     with place.command() as machines:
-        found = machines.look(3)
+        found = machines.run_round(3)
     assert found.waits == (("the cluster", "it would take 3 machines; max_instances is 2"),)
 
 
@@ -175,16 +175,16 @@ def test_a_budget_that_is_spent_is_told(place: Place) -> None:
     place.spec = replace(SPEC, budget=0.35)
     with place.command() as machines:
         place.until(machines, 3)
-        assert machines.look(3).stop == ""
+        assert machines.run_round(3).stop == ""
         place.now += 4000.0
-        assert "the budget of 0.35 is spent" in machines.look(3).stop
+        assert "the budget of 0.35 is spent" in machines.run_round(3).stop
 
 
 def test_a_refusal_is_told_and_nothing_more_is_asked_for_a_while(place: Place) -> None:
     place.market.fails["buy"] = [Denied("no right to buy")]
     with place.command() as machines:
-        machines.look(1)
-        found = machines.look(1)
+        machines.run_round(1)
+        found = machines.run_round(1)
     assert "no right to buy" in found.waits[0][1]
 
 
@@ -194,7 +194,7 @@ def test_where_tasks_run_machines_stay_and_are_offered_to_no_framework(place: Pl
         place.busy = {"host-i-0"}
         assert machines.offer_agents(False) == ""
         for _ in range(5):
-            machines.look(release=True)
+            machines.run_round(release=True)
         assert (machines.busy, [m.machine_id for m in place.market.alive]) == (1, ["i-0"])
         assert place.closed == {"host-i-0", "host-i-1"}
         place.busy = set()

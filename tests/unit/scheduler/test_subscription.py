@@ -17,7 +17,7 @@ from dcos_tensorflow.core.spec.service_spec import (
 )
 from dcos_tensorflow.core.step import Decision
 from dcos_tensorflow.mesos.wire.convert import framework_info
-from dcos_tensorflow.scheduler.subscription import Subscription
+from dcos_tensorflow.scheduler.subscription import FrameworkSubscription
 
 WORKER = RoleSpec(TaskRole.WORKER, 1, Resources(cpus=1))
 PLAIN = ServiceSpec("job", (WORKER,))
@@ -46,7 +46,7 @@ def told():
 
 @pytest.fixture
 def subscription(told):
-    made = Subscription(told, lambda spec, i: framework_info(spec, i or None, "host", ""))
+    made = FrameworkSubscription(told, lambda spec, i: framework_info(spec, i or None, "host", ""))
     made.begin(PLAIN, "F")
     return made
 

@@ -24,7 +24,7 @@ from dcos_tensorflow.core.model.units import UnitState
 from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec, EarlyStopping, WorkloadSpec
 from dcos_tensorflow.scheduler.batch_inputs import NO_INPUTS, Inputs, InputsAway
-from dcos_tensorflow.scheduler.unit_producer import Units
+from dcos_tensorflow.scheduler.unit_producer import UnitLoop
 from dcos_tensorflow.workloads.producer import WorkloadError
 from simulated_scheduler import small_job
 from worked_sweep import a_sweep
@@ -56,8 +56,8 @@ class Service:
         self.state = replace(self.state, units=self.state.units.put(unit))
 
     @contextmanager
-    def produced(self) -> Iterator[Units]:
-        units = Units(lambda: self.state, self.answers.put, self.look)
+    def produced(self) -> Iterator[UnitLoop]:
+        units = UnitLoop(lambda: self.state, self.answers.put, self.look)
         try:
             yield units
         finally:

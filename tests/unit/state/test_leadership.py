@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.state.errors import BadStatePath
+from dcos_tensorflow.state.layout import folder_name
 from dcos_tensorflow.state.leadership import UNKNOWN_HOLDER, Holder, Leadership, this_process
-from dcos_tensorflow.state.paths import folder_name
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.core.model.actions import Write
-from dcos_tensorflow.state.transactions import Operation, Tree, Verb, plan, split
+from dcos_tensorflow.state.transactions import Tree, TreeOperation, Verb, plan, split
 
 
 def operations(tree: Tree, *writes: Write) -> list[tuple[str, str]]:
@@ -74,7 +74,7 @@ paths = st.lists(st.sampled_from(["a", "b"]), min_size=3, max_size=3).map("/".jo
 writes = st.builds(Write, paths, st.none() | st.binary(max_size=40))
 
 
-def replay(nodes: dict[str, bytes], operation: Operation) -> None:
+def replay(nodes: dict[str, bytes], operation: TreeOperation) -> None:
     """What ZooKeeper does with an operation, refusals included."""
     path = operation.path
     if operation.verb is Verb.DELETE:

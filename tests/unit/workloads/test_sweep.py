@@ -25,9 +25,9 @@ from dcos_tensorflow.core.spec.workload_spec import (
     SweepSpec,
 )
 from dcos_tensorflow.workloads import producer_of
-from dcos_tensorflow.workloads.producer import KeptUnit, Outcome
-from dcos_tensorflow.workloads.sweep import search
-from dcos_tensorflow.workloads.sweep.search import finished
+from dcos_tensorflow.workloads.producer import KeptUnit, UnitOutcome
+from dcos_tensorflow.workloads.sweep import parameter_search
+from dcos_tensorflow.workloads.sweep.parameter_search import finished
 from dcos_tensorflow.workloads.sweep.stopping import stopped
 from dcos_tensorflow.workloads.sweep.trial import FACTOR, Trial
 from worked_sweep import STEPS, Slots, a_sweep, quality
@@ -73,7 +73,7 @@ def test_another_seed_gives_other_trials() -> None:
 def test_as_many_trials_as_the_lag_are_under_way() -> None:
     sweep = producer_of(a_sweep(10, lag=4))
     assert [unit.number for unit in sweep.next(0, 10).units] == [0, 1, 2, 3]
-    sweep.ended(0, Outcome.SUCCEEDED, {"metrics": {"score": 1.0}})
+    sweep.ended(0, UnitOutcome.SUCCEEDED, {"metrics": {"score": 1.0}})
     assert [unit.number for unit in sweep.next(4, 10).units] == [4]
 
 
@@ -81,7 +81,7 @@ def test_a_trial_is_suggested_without_the_straggler_that_it_would_have_known() -
     sweep = producer_of(a_sweep(10, lag=4))
     sweep.next(0, 4)
     for number in (1, 2, 3):
-        sweep.ended(number, Outcome.SUCCEEDED, {"metrics": {"score": 1.0}})
+        sweep.ended(number, UnitOutcome.SUCCEEDED, {"metrics": {"score": 1.0}})
     given_units = sweep.next(4, 2).units
     assert [unit.payload.get("without") for unit in given_units] == [[0], [0]]
 
@@ -100,7 +100,7 @@ def test_a_trial_that_takes_twenty_times_as_long_holds_up_no_other(
             given_so_far += 1
         turn = min(ends.values())
         for number in [number for number, end in ends.items() if end == turn]:
-            sweep.ended(number, Outcome.SUCCEEDED, {"metrics": {"score": float(number)}})
+            sweep.ended(number, UnitOutcome.SUCCEEDED, {"metrics": {"score": float(number)}})
             del ends[number]
     assert turn <= 21
 
@@ -114,10 +114,10 @@ def test_a_suggestion_looks_at_the_best_and_the_newest_trials_however_many_there
         looked_at.append(trial.number)
         return finished(spec, trial)
 
-    monkeypatch.setattr(search, "finished", counted)
+    monkeypatch.setattr(parameter_search, "finished", counted)
     many = [ended_trial(number, [-float(number)], complete=True) for number in range(4000)]
-    search.suggested(a_sweep(5000), 4000, many, ())
-    best, newest = range(search.BEST), range(4000 - search.NEWEST, 4000)
+    parameter_search.suggested(a_sweep(5000), 4000, many, ())
+    best, newest = range(parameter_search.BEST), range(4000 - parameter_search.NEWEST, 4000)
     assert looked_at == [*best, *newest]
 
 
@@ -217,7 +217,7 @@ def test_the_objective_is_the_result_or_else_the_last_value(
 ) -> None:
     sweep = producer_of(a_sweep(2))
     sweep.next(0, 1)
-    sweep.ended(0, Outcome.SUCCEEDED, result)
+    sweep.ended(0, UnitOutcome.SUCCEEDED, result)
     assert sweep.shown(0)["value"] == value
 
 
@@ -225,7 +225,7 @@ def test_the_objective_is_the_result_or_else_the_last_value(
 def test_an_objective_that_is_not_finite_is_a_value(told: float | str) -> None:
     sweep = producer_of(a_sweep(2))
     sweep.next(0, 1)
-    sweep.ended(0, Outcome.SUCCEEDED, {"result": {"score": told}, "metrics": {"score": 1.0}})
+    sweep.ended(0, UnitOutcome.SUCCEEDED, {"result": {"score": told}, "metrics": {"score": 1.0}})
     shown = sweep.shown(0)
     assert str(shown["value"]) == str(float(told))
     assert not shown["why"]
@@ -243,7 +243,7 @@ def test_a_value_that_is_not_finite_is_the_worst_to_the_search(goal: Goal, told:
             sweep.next(number, 1)
             diverges = number % 3 == 0
             score = value if diverges else number
-            sweep.ended(number, Outcome.SUCCEEDED, {"metrics": {"score": score}})
+            sweep.ended(number, UnitOutcome.SUCCEEDED, {"metrics": {"score": score}})
         return [unit.payload["context"] for unit in sweep.next(30, 1).units]
 
     assert suggestions(told) == suggestions(bad)
@@ -255,7 +255,7 @@ def test_a_trial_that_diverges_is_stopped_among_others_that_do_not(rule: EarlySt
     for number in range(6):
         sweep.next(number, 1)
         told = {"measured": [[1, 1.0]], "metrics": {"score": 1.0}}
-        sweep.ended(number, Outcome.SUCCEEDED, told)
+        sweep.ended(number, UnitOutcome.SUCCEEDED, told)
     sweep.next(6, 1)
     stop = sweep.measured(6, [[1, "NaN"]])
     assert stop is not None
@@ -266,7 +266,7 @@ def test_a_trial_that_diverges_is_stopped_among_others_that_do_not(rule: EarlySt
 def test_a_trial_whose_metric_never_came_says_what_it_told_instead() -> None:
     sweep = producer_of(a_sweep(2))
     sweep.next(0, 1)
-    sweep.ended(0, Outcome.SUCCEEDED, {"metrics": {"loss": 1.0, "accuracy": 0.5}})
+    sweep.ended(0, UnitOutcome.SUCCEEDED, {"metrics": {"loss": 1.0, "accuracy": 0.5}})
     why = "its metric score never came; it told accuracy, loss"
     assert sweep.shown(0)["why"] == why
 
@@ -275,7 +275,7 @@ def test_trials_that_fail_do_not_end_a_sweep() -> None:
     sweep = producer_of(a_sweep(20, early_stopping=EarlyStopping.ASHA, lag=1))
     for number in range(20):
         assert [unit.number for unit in sweep.next(number, 1).units] == [number]
-        sweep.ended(number, Outcome.FAILED, {})
+        sweep.ended(number, UnitOutcome.FAILED, {})
     assert sweep.next(20, 1).last
 
 
@@ -285,7 +285,7 @@ def test_a_trial_that_ran_past_its_stop_counts_as_stopped() -> None:
     for number, value in enumerate((1.0, 0.0)):
         sweep.next(number, 1)
         told = {"metrics": {"score": 9.0}, "measured": [[1, value], [3, 9.0]]}
-        sweep.ended(number, Outcome.SUCCEEDED, told)
+        sweep.ended(number, UnitOutcome.SUCCEEDED, told)
     assert sweep.shown(0)["value"] == 9.0
     assert sweep.shown(1) | {"parameters": {}} == {
         "parameters": {},
@@ -306,7 +306,7 @@ def test_no_trial_is_stopped_before_its_first_steps() -> None:
         assert sweep.measured(number, [[99, value]]) is None
         stop = sweep.measured(number, [[99, value], [120, value]])
         assert (stop is None) == (number == 0)
-        sweep.ended(number, Outcome.SUCCEEDED, {"measured": [[120, value]]})
+        sweep.ended(number, UnitOutcome.SUCCEEDED, {"measured": [[120, value]]})
 
 
 def ended_trial(number: int, values: list[float], complete: bool) -> Trial:
@@ -390,7 +390,7 @@ def test_the_trials_that_run_are_looked_at_for_their_parameters_alone() -> None:
             sweep.next(number, 1)
         loud.measured(number, [[step, 100.0] for step in STEPS])
     for sweep in (quiet, loud):
-        sweep.ended(0, Outcome.SUCCEEDED, {"metrics": {"score": 1.0}})
+        sweep.ended(0, UnitOutcome.SUCCEEDED, {"metrics": {"score": 1.0}})
     assert quiet.next(8, 1) == loud.next(8, 1)
 
 
@@ -424,7 +424,7 @@ def test_lists_and_null_are_choices(method: SearchMethod) -> None:
         (unit,) = producer_of(spec, kept).next(number, 1).units
         payload = json.loads(json.dumps(unit.payload))
         score = {"metrics": {"score": float(len(payload["context"]["layers"] or ()))}}
-        kept.append(KeptUnit(number, payload, Outcome.SUCCEEDED, score))
+        kept.append(KeptUnit(number, payload, UnitOutcome.SUCCEEDED, score))
     tried = [unit.payload["context"]["layers"] for unit in kept]
     assert all(one in [None, [64, 32], [64], "[64]"] for one in tried)
     assert [64, 32] in tried
@@ -437,6 +437,6 @@ def test_a_grid_that_has_more_values_goes_on_with_those_that_were_not_tried() ->
         return a_sweep(len(choices), SearchMethod.GRID, parameters=(layers,))
 
     first = producer_of(of(1, 2, 3)).next(0, 9).units
-    kept = [KeptUnit(unit.number, unit.payload, Outcome.SUCCEEDED) for unit in first]
+    kept = [KeptUnit(unit.number, unit.payload, UnitOutcome.SUCCEEDED) for unit in first]
     more = producer_of(of(1, 2, 3, 4, 5), kept).next(3, 9).units
     assert sorted(unit.payload["context"]["layers"] for unit in (*first, *more)) == [1, 2, 3, 4, 5]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dcos_tensorflow.api.errors import ElementNotFound
 from dcos_tensorflow.api.views.pods import wanted_names
-from dcos_tensorflow.core.cluster import cluster_spec
+from dcos_tensorflow.core.cluster import rendering
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, split_task_name
@@ -28,7 +28,7 @@ def cluster(state: ServiceState) -> schemas.Cluster:
     full = len(spec.addresses) <= FULL_UP_TO
     return {
         "epoch": spec.epoch,
-        "strategy": str(cluster_spec.rendered_strategy(state.spec)),
+        "strategy": str(rendering.rendered_strategy(state.spec)),
         "addressing": str(state.spec.addressing),
         "addresses": dict(spec.addresses),
         "complete": full,
@@ -54,13 +54,13 @@ def _task(state: ServiceState, spec: ClusterSpec, name: str, full: bool) -> sche
     }
     if not full:
         return found
-    index, count = cluster_spec.data_shard(spec, name)
+    index, count = rendering.data_shard(spec, name)
     # A task that joined the options later is in no epoch yet, and is told nothing.
     member = split_task_name(name)[0] in GANG_ROLES
     told = not member or name in spec.addresses
     return {
         **found,
         "data_shard": {"index": index, "count": count},
-        "tf_config": cluster_spec.tf_config(state.spec, spec, name) if told else None,
-        "server": cluster_spec.server_definition(state.spec, spec, name) if told else None,
+        "tf_config": rendering.tf_config(state.spec, spec, name) if told else None,
+        "server": rendering.server_definition(state.spec, spec, name) if told else None,
     }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
 from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.options.differences import differing

@@ -13,7 +13,7 @@ from dcos_tensorflow.api.views.pods import pod_names
 from dcos_tensorflow.core.cluster import output_places
 from dcos_tensorflow.core.failures.waits import Wait, waits
 from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.job import Incident
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord

@@ -98,7 +98,11 @@ class Span:
 
 
 def reckoned(uses: Iterable[MachineUse], tariff: Tariff, now: float) -> Reckoned:
-    """Return what these machines are to be paid for until ``now`` (unix seconds)."""
+    """Return what these machines are to be paid for until ``now`` (unix seconds).
+
+    One that starts after ``now`` is left out. One that ends before its start, as a clock that was
+    set back leaves it, was there for no second, and costs the minimum.
+    """
     lines, spans = [], []
     for use in uses:
         if use.started_at <= now:
@@ -108,18 +112,11 @@ def reckoned(uses: Iterable[MachineUse], tariff: Tariff, now: float) -> Reckoned
     return Reckoned(summed(lines), tuple(spans))
 
 
-def bill(uses: Sequence[MachineUse], tariff: Tariff, now: float, *, moments: int = 200) -> Bill:
-    """Return the bill of these machines until ``now`` (unix seconds).
-
-    One that starts after ``now`` is not on it. One that ends before its start, as a clock that was
-    set back leaves it, was there for no second, and costs the minimum. ``moments`` is about how
-    many moments there are of ``over_time``; none below 4.
-    """
-    return bill_of([reckoned(uses, tariff, now)], now, moments=moments)
-
-
 def bill_of(accounts: Iterable[Reckoned], now: float, *, moments: int = 200) -> Bill:
-    """Return the bill of what was reckoned in parts."""
+    """Return the bill of what was reckoned in parts, until ``now`` (unix seconds).
+
+    ``moments`` is about how many moments there are of ``over_time``; none below 4.
+    """
     parts = tuple(accounts)
     lines = tuple(
         BillLine(line.instance_type, line.market, _amounts(line))

@@ -81,12 +81,6 @@ def _end(machine: OwnedMachine) -> float:
     return max(machine.ended_at, machine.stopped_at - machine.clock_ahead)
 
 
-def uses_of(ledger: Ledger, now: float) -> Iterator[MachineUse]:
-    """Yield the use of each machine that is listed, those that have ended included."""
-    for entry in ledger.entries.values():
-        yield from _uses_in(entry, now)
-
-
 def _uses_in(entry: Entry, now: float) -> Iterator[MachineUse]:
     return (_use(entry, machine, now) for machine in entry.machines)
 

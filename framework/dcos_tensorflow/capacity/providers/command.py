@@ -24,8 +24,8 @@ from dcos_tensorflow.capacity.provider import (
     Bought,
     Denied,
     Machine,
-    Order,
     ProviderError,
+    PurchaseOrder,
     Throttled,
     is_of,
 )
@@ -85,7 +85,7 @@ class CommandProvider:
         """Return the owner's machines; those of others are no business of ours."""
         return [m for m in self._listed().machines if is_of(m.owner, self._owner)]
 
-    def buy(self, order: Order) -> Bought:
+    def buy(self, order: PurchaseOrder) -> Bought:
         """Start machines, unless some of this purchase are there already: then these are it."""
         there = tuple(m for m in self.machines() if m.purchase_id == order.purchase_id)
         if there:
@@ -168,7 +168,7 @@ class CommandProvider:
         return ProviderError(f"the answer of {self._command[0]} {verb} cannot be used: {why}")
 
 
-def _missing(order: Order, count: int) -> str:
+def _missing(order: PurchaseOrder, count: int) -> str:
     if count >= order.count:
         return ""
     return f"{count} of {counted(order.count, 'machine')} could be had"

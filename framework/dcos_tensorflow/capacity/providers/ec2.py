@@ -26,17 +26,19 @@ from dcos_tensorflow.capacity.provider import (
     Denied,
     Machine,
     MachineState,
-    Order,
     ProviderError,
+    PurchaseOrder,
     Throttled,
 )
 from dcos_tensorflow.capacity.providers.agent_script import user_data
-from dcos_tensorflow.capacity.providers.ec2_facts import Ec2Facts, read_facts, read_pools
-from dcos_tensorflow.capacity.providers.ec2_instances import (
+from dcos_tensorflow.capacity.providers.ec2_facts import (
     OWNER_TAG,
     PRICE_TAG,
     PURCHASE_TAG,
+    Ec2Facts,
     machine_of,
+    read_facts,
+    read_pools,
     told_at,
 )
 from dcos_tensorflow.core.counted import counted
@@ -119,7 +121,7 @@ class Ec2Provider:
                 )
             return read_pools(self._client, self._known_facts, self._spec.prices)
 
-    def buy(self, order: Order) -> Bought:
+    def buy(self, order: PurchaseOrder) -> Bought:
         """Ask for a fleet of the order's machines; the token makes it the same fleet each time."""
         with _told():
             try:
@@ -190,7 +192,7 @@ class Ec2Provider:
 
     # -- an order in EC2's words ---------------------------------------------------------------
 
-    def _fleet(self, order: Order) -> dict[str, Any]:
+    def _fleet(self, order: PurchaseOrder) -> dict[str, Any]:
         market = order.pools[0].market
         strategy = {"AllocationStrategy": "price-capacity-optimized"}
         options: dict[str, Any] = {"SpotOptions": strategy}
@@ -212,7 +214,7 @@ class Ec2Provider:
             **options,
         }
 
-    def _overrides(self, order: Order) -> Iterator[dict[str, Any]]:
+    def _overrides(self, order: PurchaseOrder) -> Iterator[dict[str, Any]]:
         subnet_of = {zone: subnet for subnet, zone in self._zones().items()}
         for rank, pool in enumerate(order.pools):
             place = {"AvailabilityZone": pool.zone}
@@ -257,7 +259,7 @@ class Ec2Provider:
                 raise
         return name
 
-    def _bought(self, answer: Mapping[str, Any], order: Order) -> Iterator[Machine]:
+    def _bought(self, answer: Mapping[str, Any], order: PurchaseOrder) -> Iterator[Machine]:
         zones = self._zones()
         now = told_at(answer)
         for group in answer.get("Instances", ()):
@@ -300,7 +302,7 @@ def template_data(spec: Ec2Spec, first: str, root_device: str) -> dict[str, Any]
     return {name: value for name, value in data.items() if value}
 
 
-def _tags(order: Order) -> list[dict[str, str]]:
+def _tags(order: PurchaseOrder) -> list[dict[str, str]]:
     price = max(pool.price for pool in order.pools)
     tags = {
         OWNER_TAG: order.owner,
@@ -317,7 +319,7 @@ def _reasons(errors: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(told))
 
 
-def _missing(order: Order, count: int, reasons: Sequence[str]) -> str:
+def _missing(order: PurchaseOrder, count: int, reasons: Sequence[str]) -> str:
     if count >= order.count:
         return ""
     why = "; ".join(reasons)

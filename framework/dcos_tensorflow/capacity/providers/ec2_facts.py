@@ -1,17 +1,20 @@
-"""What can be had on EC2: instance types with what they have, their zones, their prices.
+"""What EC2 says, as pools and machines: its instance types, their zones and prices, our instances.
 
-Asked by ``ec2``. Types and zones change with years and are read once; spot prices are those of now.
+Used by ``ec2``. Types and zones change with years and are read once; spot prices are those of now.
 On-demand prices come from the operator: the API that tells them is another service, in another
 region, and knows nothing of what an account has agreed with AWS.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from dcos_tensorflow.capacity.market import Market, Pool
+from dcos_tensorflow.capacity.provider import Machine, MachineState
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.records import dataclass
 
@@ -129,3 +132,54 @@ def _spot_prices(client: Any, facts: Ec2Facts) -> dict[tuple[str, str], float]:
             told = item["Timestamp"], float(item["SpotPrice"])
             newest[key] = max(told, newest.get(key, told))
     return {key: price for key, (_, price) in newest.items()}
+
+
+OWNER_TAG = "dcos-tensorflow:owner"
+PURCHASE_TAG = "dcos-tensorflow:purchase"
+#: What a machine costs an hour at most; the agent tells it as an attribute.
+PRICE_TAG = "dcos-tensorflow:price"
+
+_STATES = {
+    "pending": MachineState.STARTING,
+    "running": MachineState.RUNNING,
+    "terminated": MachineState.ENDED,
+}
+#: EC2 itself has taken a spot machine back (EC2 User Guide, "State reason codes").
+_TAKEN_BACK = frozenset({"Server.SpotInstanceShutdown", "Server.SpotInstanceTermination"})
+#: When a user ended an instance: "User initiated (2026-03-01 10:20:30 GMT)".
+_ENDED = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
+
+
+def told_at(answer: Mapping[str, Any]) -> float:
+    """Return EC2's time of an answer (unix seconds): its header has it, and nothing else."""
+    headers = answer["ResponseMetadata"]["HTTPHeaders"]
+    return parsedate_to_datetime(headers["date"]).timestamp()
+
+
+def machine_of(item: Mapping[str, Any], at: float) -> Machine:
+    """Return an instance as EC2 described it ``at`` (unix seconds, EC2's)."""
+    tags = {tag["Key"]: tag["Value"] for tag in item.get("Tags", ())}
+    names = ("PrivateDnsName", "PrivateIpAddress", "PublicDnsName", "PublicIpAddress")
+    spot = item.get("InstanceLifecycle") == "spot"
+    reason = item.get("StateReason") or {}
+    return Machine(
+        item["InstanceId"],
+        tags.get(PURCHASE_TAG, ""),
+        tags.get(OWNER_TAG, ""),
+        item["InstanceType"],
+        item["Placement"]["AvailabilityZone"],
+        Market.SPOT if spot else Market.ON_DEMAND,
+        _STATES.get(item["State"]["Name"], MachineState.ENDING),
+        item["LaunchTime"].timestamp(),
+        tuple(item[name] for name in names if item.get(name)),
+        reason.get("Code", ""),
+        ended_at=_ended_at(item),
+        told_at=at,
+        taken_back=reason.get("Code") in _TAKEN_BACK,
+    )
+
+
+def _ended_at(item: Mapping[str, Any]) -> float:
+    """Return when an instance was ended (unix seconds), where EC2 says: 0 where it does not."""
+    found = _ENDED.search(item.get("StateTransitionReason") or "")
+    return datetime.fromisoformat(f"{found[1]}+00:00").timestamp() if found else 0.0

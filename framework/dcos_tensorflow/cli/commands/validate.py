@@ -52,12 +52,12 @@ def validate(
     as_json: bool,
 ) -> int:
     """Show the tasks that a job would run, or all mistakes."""
-    from dcos_tensorflow.core.cluster.cluster_spec import illegal_mix
+    from dcos_tensorflow.core.cluster.rendering import illegal_mix
     from dcos_tensorflow.deploy.job import describing
     from dcos_tensorflow.deploy.job.deployment import PreparedJob
     from dcos_tensorflow.deploy.job.preparation import settled
     from dcos_tensorflow.deploy.job.script_job import ScriptFlags, given_options
-    from dcos_tensorflow.options.asked import came_by_default
+    from dcos_tensorflow.options.default_tasks import came_by_default
 
     if local and master is not None:
         raise UsageError("--local and --master exclude each other.")

@@ -7,13 +7,14 @@ runners on machines that are taken back; asked where tasks are placed and moved.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from dcos_tensorflow.core.contract import NOTICE_SECONDS
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.records import dataclass
 
 #: A maintenance that we have agreed to is spoken of again within this time: the driver has the
 #: master ask again after ten minutes.
@@ -62,9 +63,9 @@ def advise(gang: GangDraft, record: TaskRecord) -> None:
     """Take in that the machine of a task may be taken back: its tasks leave it if told to."""
     draft = gang.service
     before = draft.state.maintenance
-    if not draft.state.spec.leave_on_rebalance or _is_advised(draft, record.agent_id):
-        return
     since = draft.now - TOLD_AGAIN_SECONDS
+    if not draft.state.spec.leave_on_rebalance or before.advised.get(record.agent_id, 0.0) >= since:
+        return
     advised = {agent: at for agent, at in before.advised.items() if at >= since}
     advised[record.agent_id] = draft.now
     draft.state = replace(draft.state, maintenance=replace(before, advised=advised))
@@ -73,17 +74,20 @@ def advise(gang: GangDraft, record: TaskRecord) -> None:
 
 
 def agents(draft: Draft) -> frozenset[str]:
-    """Return the agents with a notice that still counts."""
+    """Return the agents that are to be left, sooner or later."""
     known = draft.state.maintenance
-    taken_back = (agent for agent in known.noticed if _is_taken_back(draft, agent))
-    advised = (agent for agent in known.advised if _is_advised(draft, agent))
-    return frozenset({*known.starts, *taken_back, *advised})
+    named = {*known.starts, *known.noticed, *known.advised}
+    return frozenset(agent for agent in named if any(_reasons(draft, agent)))
 
 
 def is_leaving(draft: Draft, agent_id: str) -> bool:
     """Say whether an agent goes so soon that nothing should be placed there."""
-    said = _is_taken_back, _is_advised, _is_announced
-    return any(goes(draft, agent_id) for goes in said)
+    return any(draft.now >= reason.shunned_from for reason in _reasons(draft, agent_id))
+
+
+def must_be_left(draft: Draft, agent_id: str) -> bool:
+    """Say whether an agent goes so soon that its tasks have to leave, wherever to."""
+    return any(draft.now >= reason.left_from for reason in _reasons(draft, agent_id))
 
 
 def remembered_seconds(draft: Draft, agent_id: str) -> float:
@@ -101,39 +105,31 @@ def is_just_noticed(draft: Draft, agent_id: str) -> bool:
     return draft.now < at - NOTICE_SECONDS + GATHERING_SECONDS
 
 
-def must_be_left(draft: Draft, agent_id: str) -> bool:
-    """Say whether an agent goes so soon that its tasks have to leave, wherever to.
+@dataclass(frozen=True)
+class _Reason:
+    """Why an agent is to be left. Unix seconds."""
 
-    From a machine that is taken back that is as late as can be: until then there may be another
-    place, and who trains meanwhile loses nothing.
-    """
-    if _is_announced(draft, agent_id):
-        return True
-    lead = draft.state.spec.kill_grace_seconds + LEAVING_SECONDS
-    at = draft.state.maintenance.noticed.get(agent_id, 0.0)
-    return _is_taken_back(draft, agent_id) and draft.now >= at - lead
-
-
-def _is_taken_back(draft: Draft, agent_id: str) -> bool:
-    at = draft.state.maintenance.noticed.get(agent_id)
-    # A machine that was stopped, and no more, may be back with its agent.
-    return at is not None and draft.now - at <= TOLD_AGAIN_SECONDS
+    #: It was said then, or the machine goes then: it counts for TOLD_AGAIN_SECONDS after that.
+    said_at: float
+    #: From then on nothing is placed there ...
+    shunned_from: float
+    #: ... and from then on its tasks leave, wherever to.
+    left_from: float
 
 
-def _is_advised(draft: Draft, agent_id: str) -> bool:
-    at = draft.state.maintenance.advised.get(agent_id)
-    wanted = draft.state.spec.leave_on_rebalance
-    return wanted and at is not None and draft.now - at <= TOLD_AGAIN_SECONDS
-
-
-def _is_announced(draft: Draft, agent_id: str) -> bool:
-    """Say whether an agent's maintenance is near.
-
-    No message says that a maintenance was cancelled which we have agreed to: the master only stops
-    asking for the agent again.
-    """
-    known = draft.state.maintenance
-    start = known.starts.get(agent_id)
-    if start is None or draft.now - known.told_at.get(agent_id, 0.0) > TOLD_AGAIN_SECONDS:
-        return False
-    return draft.now >= start - draft.state.spec.maintenance_lead_seconds
+def _reasons(draft: Draft, agent_id: str) -> Iterator[_Reason]:
+    """Yield why an agent is to be left, as far as it still counts: the one table of that."""
+    spec, known = draft.state.spec, draft.state.maintenance
+    found = []
+    if (start := known.starts.get(agent_id)) is not None:
+        # No message says that a maintenance was cancelled which we have agreed to: the master only
+        # stops asking for the agent again.
+        lead = start - spec.maintenance_lead_seconds
+        found.append(_Reason(known.told_at.get(agent_id, 0.0), lead, lead))
+    if (at := known.noticed.get(agent_id)) is not None:
+        # As late as can be: until then there may be another place, and tasks that train meanwhile
+        # lose nothing. A machine that was stopped, and no more, may be back with its agent.
+        found.append(_Reason(at, -math.inf, at - spec.kill_grace_seconds - LEAVING_SECONDS))
+    if spec.leave_on_rebalance and (at := known.advised.get(agent_id)) is not None:
+        found.append(_Reason(at, -math.inf, math.inf))
+    return (each for each in found if draft.now - each.said_at <= TOLD_AGAIN_SECONDS)

@@ -1,6 +1,6 @@
 """By what names and ports tasks are reached: DNS, virtual addresses, containers of their own.
 
-Used by ``core.cluster.cluster_spec``, by the verbs that launch, and by the API's endpoints. Pure;
+Used by ``core.cluster.rendering``, by the verbs that launch, and by the API's endpoints. Pure;
 what an address *is* comes from an offer or a status update, never from here.
 
 A task on a virtual network with an address of its own (``VirtualNetwork``) takes no port of its

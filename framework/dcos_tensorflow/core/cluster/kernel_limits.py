@@ -18,14 +18,13 @@ from collections.abc import Iterator
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster import addresses
-from dcos_tensorflow.core.cluster.cluster_spec import address_of, tf_config
 from dcos_tensorflow.core.cluster.launch import launch_task
 from dcos_tensorflow.core.cluster.output_places import Run
+from dcos_tensorflow.core.cluster.rendering import address_of, tf_config
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.spec.service_spec import (
-    GANG_ROLES,
     Containerizer,
     RoleSpec,
     ServiceSpec,
@@ -116,7 +115,7 @@ def _sample(spec: ServiceSpec) -> ClusterSpec:
     """Return a ClusterSpec of all members, but of no more than could ever fit."""
     found: dict[str, str] = {}
     for role in spec.roles:
-        if role.role in GANG_ROLES:
+        if role.role.is_in_gang:
             for index in range(min(role.count, _MOST_MEMBERS - len(found))):
                 address = address_of(spec, role, index, *_sample_place(spec, role, len(found)))
                 found[f"{role.role}-{index}"] = address

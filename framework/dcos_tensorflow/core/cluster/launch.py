@@ -16,7 +16,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.cluster import addresses, cluster_spec, storage_sections
+from dcos_tensorflow.core.cluster import addresses, rendering, storage_sections
 from dcos_tensorflow.core.cluster.output_places import Run, output_dir
 from dcos_tensorflow.core.cluster.serving import grace_of
 from dcos_tensorflow.core.model.actions import LaunchTask
@@ -144,7 +144,7 @@ def _brought(spec: ServiceSpec, role: RoleSpec) -> dict[str, Any]:
             "requirements": "\n".join(role.packages.requirements),
         }
     links = [asdict(link) for link in spec.job.links if link.source.startswith("/")]
-    if links and storage_sections.reads_data(role.role):
+    if links and role.role.uses_data:
         found["links"] = links
     return found
 
@@ -152,8 +152,8 @@ def _brought(spec: ServiceSpec, role: RoleSpec) -> dict[str, Any]:
 def _environment(
     spec: ServiceSpec, role: RoleSpec, record: TaskRecord, cluster: ClusterSpec, run: Run
 ) -> dict[str, str]:
-    shard_index, shard_count = cluster_spec.data_shard(cluster, record.name)
-    rendered, table = cluster_spec.launched_cluster(spec, cluster, record.name)
+    shard_index, shard_count = rendering.data_shard(cluster, record.name)
+    rendered, table = rendering.launched_cluster(spec, cluster, record.name)
     # TF_CONFIG, JOB_CONTEXT and what else is long is made by the runner out of its spec: a launch
     # passes through single variables of Mesos (kernel_limits), so it says everything once.
     env = {
@@ -189,9 +189,9 @@ def _uris(spec: ServiceSpec, role: RoleSpec, settings: LaunchSettings) -> tuple[
     )
     job = settings.job or (Uri(spec.job.uri) if spec.job.uri else None)
     if job and spec.job.sha256:
-        # The fetcher would unpack it before anybody has looked: the runner does it instead.
+        # The fetcher would unpack it without a look: the runner does it instead.
         job = replace(job, extract=False, output_file=contract.UNCHECKED_JOB_FILE)
-    data = settings.data if storage_sections.reads_data(role.role) else None
+    data = settings.data if role.role.uses_data else None
     return (runner, *((job,) if job else ()), *((data,) if data else ()), *spec.job.extra_uris)
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.core.cluster.cluster_spec import recovery_strategy, runner_cluster
+from dcos_tensorflow.core.cluster.rendering import recovery_strategy, runner_cluster
 from dcos_tensorflow.core.cluster.serving import grace_of
 from dcos_tensorflow.core.contract import NOTHING_TO_SAVE_SECONDS
 from dcos_tensorflow.core.model.job import STOPPED_PHASES
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, ServiceSpec, Strategy
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, Strategy
 
 
 def order(view: GangView, record: TaskRecord) -> Mapping[str, Any] | None:
@@ -35,7 +35,7 @@ def order(view: GangView, record: TaskRecord) -> Mapping[str, Any] | None:
     }
     if view.gang.unit is not None and not record.held:
         body["unit"] = unit(view)
-    elif record.role in GANG_ROLES and must_agree(view.spec, view.job.strategy_seen):
+    elif record.role.is_in_gang and must_agree(view.spec, view.job.strategy_seen):
         body["expects_restore_step"] = True
         body["restore_step"] = view.job.restart.restore_step
     return body
@@ -53,7 +53,7 @@ def unit(view: GangView) -> Mapping[str, Any] | None:
 def _is_to_stop(view: GangView, record: TaskRecord) -> bool:
     """Say whether a restart under way has yet to stop this member."""
     return (
-        record.role in GANG_ROLES
+        record.role.is_in_gang
         and not record.held
         and view.job.phase in STOPPED_PHASES
         and view.job.restart.concerns(record.name)
@@ -64,7 +64,7 @@ def has_order(view: GangView, record: TaskRecord) -> bool:
     """Say whether there is an ``order`` for ``record``'s runner, without making it."""
     if view.epoch is None or _is_to_stop(view, record):
         return False
-    return record.role not in GANG_ROLES or record.name in view.epoch.addresses
+    return not record.role.is_in_gang or record.name in view.epoch.addresses
 
 
 def grace_seconds(view: GangView, name: str) -> float:

@@ -8,15 +8,13 @@ result, and no run over that of the run before. Pure.
 from __future__ import annotations
 
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.spec.service_spec import TRAINING_ROLES, RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.records import dataclass
 
 #: The folder of all runs: in a volume, beside shared checkpoints, in the bucket.
 OUTPUT_FOLDER = "output"
 #: In the sandbox, where the job's code is unpacked and may have a folder of that name.
 SANDBOX_FOLDER = "job-output"
-#: The tasks whose output goes to S3: the others run none of the user's code, or save nothing.
-_KEPT = (*TRAINING_ROLES, TaskRole.EVALUATOR)
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,8 @@ def output_dir(spec: ServiceSpec, role: RoleSpec, task: str, run: Run) -> str:
 def output_uri(spec: ServiceSpec, role: TaskRole, task: str, run: Run) -> str:
     """Return where in S3 a task's OUTPUT_DIR is copied; empty where it is not."""
     kept = _in_s3(spec, run)
-    return f"{kept}/{task}" if kept and role in _KEPT else ""
+    # The others run none of the user's code, or save nothing.
+    return f"{kept}/{task}" if kept and role.uses_data else ""
 
 
 def output_place(spec: ServiceSpec, run: Run) -> str:

@@ -2,13 +2,13 @@
 
 Asked where a task is to be stopped (``orders``, ``core.restarts.restarts``, ``core.advance``),
 where the job waits for no server (``core.restarts.outcome``), and for a launch: TensorFlow's
-``Server.join`` never returns, and who waits in it hears of no handler of SIGTERM that the job's
+``Server.join`` never returns, and a process in it hears of no handler of SIGTERM that the job's
 code has set.
 """
 
 from __future__ import annotations
 
-from dcos_tensorflow.core.cluster.cluster_spec import recovery_strategy
+from dcos_tensorflow.core.cluster.rendering import recovery_strategy
 from dcos_tensorflow.core.contract import NOTHING_TO_SAVE_SECONDS, WORKER_ROLES
 from dcos_tensorflow.core.spec.service_spec import (
     OutcomePolicy,

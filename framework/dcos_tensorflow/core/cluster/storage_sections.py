@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from dcos_tensorflow.core.cluster.cluster_spec import rendered_strategy
 from dcos_tensorflow.core.cluster.output_places import Run, output_uri
+from dcos_tensorflow.core.cluster.rendering import rendered_strategy
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.spec.container_spec import TaskSecret
 from dcos_tensorflow.core.spec.service_spec import (
@@ -73,7 +73,7 @@ def sections(spec: ServiceSpec, record: TaskRecord, run: Run) -> dict[str, Any]:
     s3 = asdict(storage.s3)
     # Where the credentials are is the scheduler's business.
     del s3["credentials"]
-    reads = reads_data(record.role)
+    reads = record.role.uses_data
     caches = reads and storage.data and storage.data_cache.directory
     return {
         "checkpoints": _checkpoints(spec, record, run.instance),
@@ -85,11 +85,6 @@ def sections(spec: ServiceSpec, record: TaskRecord, run: Run) -> dict[str, Any]:
         "logs": asdict(storage.logs) if storage.logs.uri else None,
         "s3": s3,
     }
-
-
-def reads_data(role: TaskRole) -> bool:
-    """Say whether tasks of a role find the input data in their sandboxes."""
-    return role in (*TRAINING_ROLES, TaskRole.EVALUATOR)
 
 
 def credentials(spec: ServiceSpec, role: TaskRole) -> CredentialsReference | None:

@@ -33,7 +33,7 @@ _SERVE = (
 
 @dataclass(frozen=True)
 class EndedServer:
-    """A server that ended by itself with 0, and who waits for it as far as anybody can know."""
+    """A server that ended by itself with 0, and the tasks that are seen to wait for it."""
 
     record: TaskRecord
     #: Members whose runners wait for its port.

@@ -352,7 +352,7 @@ def _begin_restart(
 ) -> None:
     """Stop the members that restart because of these losses; ``told`` is what is said, a form."""
     view = gang.view
-    # A server that has ended is none that anybody could reach again.
+    # A server that has ended cannot be reached again.
     servers = dict.fromkeys(clean_ends.finished_servers(view), Loss.PROCESS)
     chosen = restart_set_of(view, {**servers, **losses})
     names = view.roster.in_order((*chosen, *_full_parameter_servers(gang, chosen)))

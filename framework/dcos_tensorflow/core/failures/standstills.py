@@ -22,7 +22,7 @@ from dcos_tensorflow.core.restarts.restart_table import Loss
 HEARD_SECONDS = 15.0
 
 
-def look(gang: GangDraft) -> None:
+def check(gang: GangDraft) -> None:
     """Open an incident for what has waited for nothing long enough, if anything has."""
     for server in ended_servers(gang.view):
         if incidents.add_server(gang, server.record):
@@ -38,8 +38,8 @@ def look(gang: GangDraft) -> None:
 def _is_waited_for(gang: GangDraft, server: EndedServer) -> bool:
     """Say whether others wait for a server that has ended, and not for a moment only.
 
-    Who ends because the job does may be heard of before the decider is; and a decider that does
-    something (it evaluates, it exports) does not wait.
+    A server that ends because the job does may be heard of before the decider is; and a decider
+    that does something (it evaluates, it exports) does not wait.
     """
     waited, since = gang.service.waited, server.record.changed_at
     if waited(since) < max(gang.spec.outcome_grace_seconds, HEARD_SECONDS):

@@ -19,7 +19,7 @@ from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.restarts.gang_queries import knows_strategy, strategy_of
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, Strategy
+from dcos_tensorflow.core.spec.service_spec import Strategy
 from dcos_tensorflow.records import dataclass
 
 #: No start takes longer: importing TensorFlow and reaching the peers does not (measured, seconds).
@@ -123,7 +123,7 @@ def _for_a_server(view: GangView, server: EndedServer) -> Wait:
 
 
 def _for_peers(view: GangView, now: float, told: set[str]) -> Iterator[Wait]:
-    """Yield who waits for a port; ``told`` are those of whom something truer is said."""
+    """Yield the tasks that wait for a port; of those in ``told`` something truer is said."""
     names = {address: name for name, address in _addresses(view).items()}
     for record in view.tasks.records_of(view.tasks.having(Fact.WAITS)):
         if record.name in told or now - record.began_at < START_SECONDS:
@@ -159,7 +159,7 @@ def _for_files(view: GangView, now: float) -> Iterator[Wait]:
 
 
 def _idle(view: GangView, *, decided: bool) -> Iterator[Wait]:
-    """Yield who does nothing: everybody, or those who can only wait for the others."""
+    """Yield the members that do nothing: all, or those that can only wait for the others."""
     found = standstill(view)
     if found is not None:
         limit = view.spec.idle_seconds
@@ -189,4 +189,4 @@ def _idle(view: GangView, *, decided: bool) -> Iterator[Wait]:
 
 def _members_running(records: Iterable[TaskRecord]) -> list[TaskRecord]:
     """Return those that are members and whose containers run."""
-    return [r for r in records if r.state is TaskState.RUNNING and r.role in GANG_ROLES]
+    return [r for r in records if r.state is TaskState.RUNNING and r.role.is_in_gang]

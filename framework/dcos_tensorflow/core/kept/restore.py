@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from dcos_tensorflow.core.contract import NOTICE_SECONDS
-from dcos_tensorflow.core.kept import codec, format_1, format_2, paths
-from dcos_tensorflow.core.kept.forms import KeptService
+from dcos_tensorflow.core.kept import codec, former_formats, paths
+from dcos_tensorflow.core.kept.writes import KeptService
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.gang import MAIN, Gang
 from dcos_tensorflow.core.model.job import JobState
-from dcos_tensorflow.core.model.machine_records import CapacityRecord
+from dcos_tensorflow.core.model.machine_records import CapacityRecord, CapacityRecords
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import LaunchSettings, Maintenance, ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord
@@ -42,7 +42,7 @@ def upgrade(values: Mapping[str, bytes]) -> tuple[Mapping[str, bytes], tuple[Wri
     present format. Raises StateUnreadable.
     """
     try:
-        writes = (*format_1.changes(values), *format_2.changes(values))
+        writes = former_formats.changes(values)
     except codec.RecordError as error:
         raise StateUnreadable(str(error)) from error
     upgraded = dict(values)
@@ -89,15 +89,18 @@ def configurations(values: Mapping[str, bytes]) -> tuple[dict[str, ServiceSpec],
     One that is not the target is of no use when it cannot be read, and harms nothing.
     """
     found, unreadable = {}, {}
-    for path in sorted(values):
-        folder, _, identifier = path.partition("/")
-        if folder != paths.CONFIGURATIONS:
-            continue
+    for identifier, path in _below(values, paths.CONFIGURATIONS).items():
         try:
             found[identifier] = codec.decode(ServiceSpec, values[path])
         except codec.RecordError as error:
             unreadable[identifier] = str(error)
     return found, unreadable
+
+
+def capacity_records(values: Mapping[str, bytes]) -> CapacityRecords:
+    """Return the ledger of machines by key. Raises StateUnreadable."""
+    found = _below(values, paths.CAPACITY)
+    return {key: _decoded(CapacityRecord, values, path) for key, path in found.items()}
 
 
 def is_uninstalling(values: Mapping[str, bytes]) -> bool:
@@ -135,23 +138,17 @@ def restore(
         attempt=service.attempt,
         abandoned={
             task_id: agent_id
-            for path in sorted(values)
-            if path.startswith(f"{paths.ABANDONED}/")
+            for path in _below(values, paths.ABANDONED).values()
             for task_id, agent_id in _decoded(dict, values, path).items()
         },
         controls=_kept(Controls, values, paths.CONTROLS) or Controls(),
         former_options={key: known for key, known in stored.items() if key != target},
         configurations=(*older, *(service.configurations or (target,))),
         reservations={
-            path.removeprefix(f"{paths.RESERVATIONS}/"): _reservation(values, path, now)
-            for path in sorted(values)
-            if path.startswith(f"{paths.RESERVATIONS}/")
+            key: _reservation(values, path, now)
+            for key, path in _below(values, paths.RESERVATIONS).items()
         },
-        capacity={
-            path.removeprefix(f"{paths.CAPACITY}/"): _decoded(CapacityRecord, values, path)
-            for path in sorted(values)
-            if path.startswith(f"{paths.CAPACITY}/")
-        },
+        capacity=capacity_records(values),
         maintenance=Maintenance(
             service.maintenance.starts,
             {agent: min(at, now) for agent, at in service.maintenance.told_at.items()},
@@ -275,6 +272,12 @@ def _task(values: Mapping[str, bytes], name: str, now: float) -> TaskRecord:
         killed_at=min(record.killed_at, now),
         ordered_at=min(record.ordered_at, now),
     )
+
+
+def _below(values: Mapping[str, bytes], folder: str) -> dict[str, str]:
+    """Return the paths of what is kept in a folder, by what stands behind the folder's name."""
+    start = f"{folder}/"
+    return {path.removeprefix(start): path for path in sorted(values) if path.startswith(start)}
 
 
 def _decoded(kind: type[T], values: Mapping[str, bytes], path: str) -> T:

@@ -6,17 +6,72 @@ forgotten by a branch of the code, because the difference *is* the write.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, fields
 from typing import TypeVar
 
 from dcos_tensorflow.core.kept import codec, paths
-from dcos_tensorflow.core.kept.configuration import configuration_id
-from dcos_tensorflow.core.kept.forms import INFO_FIELDS, STATUS_FIELDS, KeptService
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.gang import Gang
-from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import Maintenance, ServiceState, Uninstall
+from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.records import dataclass
 
 T = TypeVar("T")
+
+
+#: Fields of TaskRecord that change after the launch; they live in TaskStatus, the rest in TaskInfo.
+STATUS_FIELDS = frozenset(
+    {
+        "state",
+        "changed_at",
+        "source",
+        "reason",
+        "message",
+        "kill_reason",
+        "killed_at",
+        "epoch",
+        "start",
+        "held",
+        "ordered_at",
+        "failed_start",
+        "exit_class",
+        "exit_code",
+        "exit_summary",
+        "error",
+    }
+)
+INFO_FIELDS = frozenset(f.name for f in fields(TaskRecord)) - STATUS_FIELDS
+
+
+@dataclass(frozen=True)
+class KeptService:
+    """What is kept of a service beside what has a place of its own."""
+
+    attempt: int = 0
+    configurations: tuple[str, ...] = ()
+    maintenance: Maintenance = Maintenance()
+    agent_failures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    uninstall: Uninstall = Uninstall()
+    run: int = 1
+    #: No more units of work will come.
+    last_unit_given: bool = False
+    seeks_former_life: bool = False
+
+    @classmethod
+    def of(cls, state: ServiceState) -> KeptService:
+        """Return what is to be kept of ``state``."""
+        return cls(
+            state.attempt,
+            state.configurations,
+            state.maintenance,
+            state.agent_failures,
+            state.uninstall,
+            state.run,
+            state.units.last,
+            state.seeks_former_life,
+        )
 
 
 def first_writes(state: ServiceState) -> tuple[Write, ...]:
@@ -43,8 +98,8 @@ def writes_between(before: ServiceState, after: ServiceState) -> tuple[Write, ..
     writes: list[Write] = []
     if before.framework_id != after.framework_id:
         writes.append(Write(paths.FRAMEWORK_ID, after.framework_id.encode() or None))
-    writes += _reservations(before, after)
-    writes += _capacity(before, after)
+    writes += _by_key(before.reservations, after.reservations, paths.reservation)
+    writes += _by_key(before.capacity, after.capacity, paths.capacity)
     changed = [(before.gangs.get(n), g) for n, g in after.gangs.items()]
     changed = [(old, gang) for old, gang in changed if old is not gang]
     for old, gang in changed:
@@ -162,23 +217,14 @@ def _configurations(before: ServiceState, after: ServiceState) -> Iterator[Write
                 yield Write(paths.configuration(identifier), None)
 
 
-def _capacity(before: ServiceState, after: ServiceState) -> Iterator[Write]:
-    known = before.capacity
-    if known is after.capacity:
+def _by_key(
+    before: Mapping[str, object], after: Mapping[str, object], path_of: Callable[[str], str]
+) -> Iterator[Write]:
+    """Yield what differs of values that have a place each, by their keys."""
+    if before is after:
         return
-    for key, found in after.capacity.items():
-        if known.get(key) != found:
-            yield Write(paths.capacity(key), codec.encode(found))
-    for key in sorted(known.keys() - after.capacity.keys()):
-        yield Write(paths.capacity(key), None)
-
-
-def _reservations(before: ServiceState, after: ServiceState) -> Iterator[Write]:
-    known: Mapping[str, object] = before.reservations
-    if known is after.reservations:
-        return
-    for key, found in after.reservations.items():
-        if known.get(key) != found:
-            yield Write(paths.reservation(key), codec.encode(found))
-    for key in sorted(known.keys() - after.reservations.keys()):
-        yield Write(paths.reservation(key), None)
+    for key, found in after.items():
+        if before.get(key) != found:
+            yield Write(path_of(key), codec.encode(found))
+    for key in sorted(before.keys() - after.keys()):
+        yield Write(path_of(key), None)

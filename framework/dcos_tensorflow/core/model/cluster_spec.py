@@ -1,7 +1,7 @@
 """The ClusterSpec of one epoch: where each task is. What tasks are told of it, others render.
 
 ``core.restarts.restarts`` makes one when an address or the membership has changed;
-``core.cluster.cluster_spec`` renders it per strategy and per task.
+``core.cluster.rendering`` renders it per strategy and per task.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ClusterSpec:
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
-        """Return the names of everybody in it."""
+        """Return the names of all members."""
         return frozenset(self.addresses)
 
     @functools.cached_property

@@ -11,8 +11,8 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
-from dcos_tensorflow.core.model.agents import SilentAgents
 from dcos_tensorflow.core.model.gang import MAIN
+from dcos_tensorflow.core.model.known_agents import SilentAgents
 from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.own_error import OwnError

@@ -48,7 +48,7 @@ class Placing:
     rounds: int = 0
     #: What of a quota is too small for the members that wait; empty when nothing is.
     short_of_quota: str = ""
-    #: What keeps everybody from being placed or started, whatever is offered; empty for nothing.
+    #: What keeps every task from being placed or started, whatever is offered; empty for nothing.
     blocked: str = ""
 
     @functools.cached_property
@@ -79,7 +79,7 @@ class Gang:
 
     @property
     def why(self) -> str:
-        """Return why the job is where it is, for people: with what holds everybody up, if anything.
+        """Return why the job is where it is, for people: with what holds all tasks up, if anything.
 
         What is not kept has its place here, not in ``JobState.why``.
         """

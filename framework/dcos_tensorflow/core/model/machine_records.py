@@ -1,7 +1,8 @@
 """What is kept of machines that are bought for a service.
 
-The ledger itself is ``capacity``'s and is opaque here: the core commits it before anybody acts on
-it, places nothing on machines that are to be emptied, and ends no uninstall while one is left.
+The ledger itself is ``capacity``'s and is opaque here: the core commits it before the loop that
+buys acts on it, places nothing on machines that are to be emptied, and ends no uninstall while one
+is left.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def unit_of(report: Report) -> tuple[int, int, Mapping[str, Any]] | None:
 
 
 def is_started(record: TaskRecord, report: Report) -> bool:
-    """Say whether the wanted start of a task runs, or is done, as far as anybody can know."""
+    """Say whether the wanted start of a task runs, or is done, as far as can be known."""
     if record.state is TaskState.FINISHED:
         return True
     if record.state is not TaskState.RUNNING:

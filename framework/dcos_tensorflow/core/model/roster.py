@@ -44,10 +44,10 @@ class Roster:
         wanted = frozenset(task_in(gang, name) for name in spec.wanted_names)
         if spec.units is not None:
             # One TensorBoard shows them all: it is beside the whole service, and so in its gang.
-            beside = frozenset(n for n in wanted if split_task_name(n)[0] is TaskRole.TENSORBOARD)
+            boards = frozenset(n for n in wanted if split_task_name(n)[0] is TaskRole.TENSORBOARD)
             if gang == MAIN:
-                return cls((), (), beside, "", gang)
-            wanted -= beside
+                return cls((), (), boards, "", gang)
+            wanted -= boards
         decider, in_slot = task_in(gang, spec.decider), spec.units is not None
         return cls(every, every, wanted, decider, gang, in_slot).without(absent)
 

@@ -14,12 +14,12 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.core.model.agents import SilentAgents
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.evaluation import Evaluation
 from dcos_tensorflow.core.model.gang import MAIN, Gang
 from dcos_tensorflow.core.model.job import JobPhase, JobState
+from dcos_tensorflow.core.model.known_agents import SilentAgents
 from dcos_tensorflow.core.model.machine_records import CapacityRecords
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.quota import Quota
@@ -34,7 +34,7 @@ from dcos_tensorflow.core.spec.volume_spec import Reservation
 from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.core.placement.offered import Offered
+    from dcos_tensorflow.core.placement.agent_table import AgentTable
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,13 @@ class OfferUse(StrEnum):
     UNWANTED = "unwanted"
     #: No waiting task fits into it.
     UNFIT = "unfit"
-    #: Everybody has found a place in others.
+    #: All tasks have found a place in others.
     UNNEEDED = "unneeded"
     #: Its machine is to be taken down, or given back.
     LEAVING = "leaving"
     #: It was held in vain: the gang was not complete in time.
     INCOMPLETE = "incomplete"
-    #: Something keeps everybody from being placed, whatever is offered.
+    #: Something keeps every task from being placed, whatever is offered.
     BLOCKED = "blocked"
 
 
@@ -133,8 +133,8 @@ class OfferDesk:
     #: ... and how often one was wanted too early after another.
     throttled: int = 0
     log: OfferLog = OfferLog()
-    #: The offers as placement last looked at them; None when nothing is wanted.
-    offered: Offered | None = field(default=None, compare=False, repr=False)
+    #: The offers as placement last looked at them: the next table is made of this one.
+    table: AgentTable | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

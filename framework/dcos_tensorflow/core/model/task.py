@@ -91,7 +91,7 @@ class TaskRecord:
     empty until Mesos has told it. ``epoch`` is the ClusterSpec it was launched with.
     ``kill_reason`` is set when we asked Mesos to kill it (and says why); ``killed_at`` when that
     call was last sent. ``failures`` and ``interruptions`` count the earlier ends of a sidecar
-    (``core.failures.sidecar_ends``).
+    (``core.restarts.sidecars``).
 
     In one attempt the user's process may be started many times (docs/task-runner.md): ``start`` is
     the number of the start that is wanted, ``held`` says that it is wanted stopped. When a start

@@ -5,7 +5,7 @@ thousands of tasks a step must not look at all of them. So what a record, its ru
 and the roster say about a task is worked out when one of the three changes, as a set of
 :class:`Fact`, and the names that have a fact are kept together.
 
-To everybody but the step that makes it a table is immutable. ``core.draft`` opens a copy for one
+Outside the step that makes it a table is immutable. ``core.draft`` opens a copy for one
 step, puts records into that, and closes it: ten thousand updates in a step cost one copy.
 """
 
@@ -27,7 +27,7 @@ from dcos_tensorflow.core.model.report import (
 )
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.task import COMING_UP, TaskRecord, TaskState
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, TaskRole
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 
 Key = TypeVar("Key")
 
@@ -78,7 +78,7 @@ def facts_of(record: TaskRecord, report: Report, roster: Roster) -> frozenset[Fa
     found = _of_ended(record, roster) if record.terminal else _of_live(record, report)
     if record.held:
         found.append(Fact.HELD)
-    if record.role not in GANG_ROLES:
+    if not record.role.is_in_gang:
         found.append(Fact.SIDECAR)
     elif not record.terminal and record.name not in roster:
         found.append(Fact.STRANGER)
@@ -192,8 +192,8 @@ class TaskTable(Mapping[str, TaskRecord]):
         """Return the records of these tasks, sidecars last, in an order that is always the same."""
         mine = {name for name in names if name in self._records}
         members = self.roster.in_order(mine)
-        beside = sorted(mine.difference(members))
-        return tuple(self._records[name] for name in (*members, *beside))
+        others = sorted(mine.difference(members))
+        return tuple(self._records[name] for name in (*members, *others))
 
     @property
     def live(self) -> tuple[TaskRecord, ...]:

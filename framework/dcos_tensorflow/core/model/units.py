@@ -15,9 +15,9 @@ from dataclasses import field, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from dcos_tensorflow.core.json_numbers import as_number
 from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.spec.service_spec import Shape, TaskRole
-from dcos_tensorflow.core.told_numbers import as_number
 from dcos_tensorflow.records import dataclass
 
 #: So many units are one value of the store, which is written whole when one of them changes.
@@ -38,7 +38,7 @@ class UnitState(StrEnum):
 
 @dataclass(frozen=True)
 class UnitFailure:
-    """An attempt that failed by the unit's own fault, as far as anybody knew then."""
+    """An attempt that failed by the unit's own fault, as far as was known then."""
 
     #: Where.
     agent_id: str

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from dcos_tensorflow.core.agents import avoidance, maintenance
 from dcos_tensorflow.core.counted import agreeing, counted, listed
@@ -29,14 +30,15 @@ from dcos_tensorflow.core.offers.reconciliation import doubt
 from dcos_tensorflow.core.offers.returning import decline
 from dcos_tensorflow.core.offers.wants import Wants, wants
 from dcos_tensorflow.core.placement.constraints import depends_on_counts
-from dcos_tensorflow.core.placement.offered import Offered
 from dcos_tensorflow.core.placement.place import Assignment, Placement, TaskRequest, place
 from dcos_tensorflow.core.restarts import planned_changes, sidecars
 from dcos_tensorflow.core.restarts.backoff import spread
-from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import gang_named
 from dcos_tensorflow.core.work import shares, slots
 from dcos_tensorflow.records import dataclass
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.core.placement.agent_table import AgentTable
 
 #: Seconds. Nothing is wanted / this offer cannot help.
 IDLE_REFUSE_SECONDS = 3600.0
@@ -67,7 +69,7 @@ def use_offers(draft: Draft) -> None:
     wanted.sort(key=_turn)
     _ask_for_offers(draft)
     blocked = _old_attempts_may_live(draft, reachable)
-    looks = _let_look(draft, wanted, blocked) or _grow(draft, wanted, blocked)
+    looks = _place_in_turn(draft, wanted, blocked) or _grow(draft, wanted, blocked)
     waiting = list(looks)
     launches = bool(draft.accepts)
     accept_all(draft)
@@ -102,19 +104,19 @@ def _is_late(gang: GangDraft) -> bool:
     return gang.service.waited(gang.job.phase_since) > gang.spec.gang.wait_seconds
 
 
-def _let_look(
+def _place_in_turn(
     draft: Draft, wanted: Sequence[tuple[GangDraft, Wants]], blocked: Mapping[str, str]
-) -> dict[GangDraft, _Look]:
-    """Let each gang take what it wants of what those before it have left; return who waits.
+) -> dict[GangDraft, _Considered]:
+    """Let each gang take what it wants of what is left by then; return the gangs that wait.
 
     One that does not fit hands everything on to the next, so that no two hold offers against each
     other; but one that has waited for long is alone with them while they are held for it, so that
     smaller ones do not take them away piece by piece for ever.
     """
-    waiting: dict[GangDraft, _Look] = {}
+    waiting: dict[GangDraft, _Considered] = {}
     alone = False
     for number, (gang, what) in enumerate(wanted, start=1):
-        look = _NOT_LOOKED
+        look = _NOT_CONSIDERED
         if gang.name in blocked:
             gang.block(blocked[gang.name])
         elif not alone and draft.state.desk.offers:
@@ -134,11 +136,11 @@ def _let_look(
 
 def _grow(
     draft: Draft, wanted: list[tuple[GangDraft, Wants]], blocked: Mapping[str, str]
-) -> dict[GangDraft, _Look]:
+) -> dict[GangDraft, _Considered]:
     """Make more slots while all find places; return one of each shape that waits for offers."""
     while draft.accepts and (made := slots.grow(draft, slots.GROWTH)):
         more = [(gang, what) for gang in made if (what := wants(gang))]
-        waiting = _let_look(draft, more, blocked)
+        waiting = _place_in_turn(draft, more, blocked)
         if waiting:
             first = {gang.job.shape: gang for gang in reversed(waiting)}.values()
             slots.drop_unplaced(draft, [gang for gang in waiting if gang not in first])
@@ -152,7 +154,7 @@ def _keeps_others_away(gang: GangDraft) -> bool:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Considered:
     """What came of a gang's look at the offers."""
 
     #: What was placed and is launched.
@@ -166,7 +168,7 @@ class _Look:
 
 
 #: Of a gang that has not looked anew every offer in hand may be of use.
-_NOT_LOOKED = _Look()
+_NOT_CONSIDERED = _Considered()
 
 
 def _take_out(draft: Draft, what: Wants, launched: Iterable[Assignment]) -> None:
@@ -179,7 +181,7 @@ def _take_out(draft: Draft, what: Wants, launched: Iterable[Assignment]) -> None
         owed = request.resources
         for offer_id in assignment.offer_ids:
             offer = changed.get(offer_id, offers[offer_id])
-            taken = _most_of(owed, offer.resources)
+            taken = owed.common(offer.resources)
             owed = owed - taken
             changed[offer_id] = replace(
                 offer,
@@ -190,16 +192,7 @@ def _take_out(draft: Draft, what: Wants, launched: Iterable[Assignment]) -> None
     draft.change_offers(changed)
 
 
-def _most_of(wanted: Resources, there: Resources) -> Resources:
-    return Resources(
-        min(wanted.cpus, there.cpus),
-        min(wanted.mem, there.mem),
-        min(wanted.disk, there.disk),
-        min(wanted.gpus, there.gpus),
-    )
-
-
-def _decline_useless(draft: Draft, waiting: Mapping[GangDraft, _Look]) -> None:
+def _decline_useless(draft: Draft, waiting: Mapping[GangDraft, _Considered]) -> None:
     """Hand back what is of use to no waiting gang."""
     if not waiting:
         return
@@ -279,7 +272,7 @@ def _old_attempts_may_live(draft: Draft, reachable: frozenset[str]) -> Mapping[s
         gang: f"nothing is placed before {_named(mine)} ended: not wanted any more, and killed"
         for gang, mine in _by_gang(running).items()
     }
-    # Who waits for an end does not ask, too.
+    # A gang that waits for an end does not ask, too.
     doubtful = frozenset(key for key in doubtful if _gang_of(key) not in found)
     if doubtful:
         doubt(draft, doubtful)
@@ -318,8 +311,8 @@ def _want_nothing(draft: Draft) -> None:
         _stop_looking(gang)
     unwanted = tuple(draft.state.desk.offers)
     decline(draft, unwanted, seconds, "nothing is wanted now", OfferUse.UNWANTED)
-    if draft.state.desk.offered is not None:
-        draft.state = replace(draft.state, desk=replace(draft.state.desk, offered=None))
+    if draft.state.desk.table is not None:
+        draft.state = replace(draft.state, desk=replace(draft.state.desk, table=None))
     if awaited:
         _ask_for_offers(draft)
     elif not soon and draft.state.desk.suppressed is not True:
@@ -354,7 +347,7 @@ def _ask_for_offers(draft: Draft) -> None:
     draft.act(Revive((draft.state.spec.mesos_role,)), "asking for offers")
 
 
-def _consider(gang: GangDraft, what: Wants) -> _Look:
+def _consider(gang: GangDraft, what: Wants) -> _Considered:
     """Look for places in the offers in hand, and launch what has some.
 
     Never some members without the others.
@@ -367,9 +360,9 @@ def _consider(gang: GangDraft, what: Wants) -> _Look:
         str(choosy),
     )
     if gang.placing.considered == (draft.state.desk.version, asked):
-        return _NOT_LOOKED
+        return _NOT_CONSIDERED
     avoided = avoidance.reasons(draft) if choosy else {}
-    offers = _offered(gang)
+    offers = _table(gang)
     placed = _placed(gang, what)
     salt = _port_salt(gang)
     preferred = gang.spec.placement
@@ -392,18 +385,18 @@ def _consider(gang: GangDraft, what: Wants) -> _Look:
             if offers_now[offer_id].agent_id not in avoided
         }
         seconds = SOON_REFUSE_SECONDS if what.picky else USELESS_REFUSE_SECONDS
-        return _Look((), useless, seconds, asked)
+        return _Considered((), useless, seconds, asked)
     if result.assignments:
         launch(gang, result)
     # A sidecar without a place does not hold up the gang, but says why it waits.
     gang.placing = replace(gang.placing, misfits=misfits)
-    return _Look(result.assignments)
+    return _Considered(result.assignments)
 
 
 def _is_room(gang: GangDraft, requests: tuple[TaskRequest, ...]) -> bool:
     """Say whether members that run would all find a place in the offers in hand."""
     placed = _placed(gang, Wants(requests))
-    return place(requests, _offered(gang), placed, salt=_port_salt(gang)).complete
+    return place(requests, _table(gang), placed, salt=_port_salt(gang)).complete
 
 
 def _port_salt(gang: GangDraft) -> str:
@@ -416,14 +409,17 @@ def _port_salt(gang: GangDraft) -> str:
     return f"{state.instance}/{state.attempt}" if clashed else state.instance
 
 
-def _offered(gang: GangDraft) -> Offered:
+def _table(gang: GangDraft) -> AgentTable:
     """Return the offers in hand as placement has them, and keep them for the next time."""
+    # With numpy, which a service that wants nothing does without.
+    from dcos_tensorflow.core.placement.agent_table import AgentTable
+
     draft = gang.service
     desk = draft.state.desk
     offers = volume_places.placeable(gang.spec, desk.offers)
-    offered = Offered(offers) if desk.offered is None else desk.offered.of(offers)
-    draft.state = replace(draft.state, desk=replace(desk, offered=offered))
-    return offered
+    table = (desk.table or AgentTable()).of(offers)
+    draft.state = replace(draft.state, desk=replace(desk, table=table))
+    return table
 
 
 def _placed(gang: GangDraft, what: Wants) -> tuple[TaskRecord, ...]:

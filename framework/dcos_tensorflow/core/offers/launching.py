@@ -15,13 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from dcos_tensorflow.core.cluster import addresses
-from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.cluster.launch import launch_task
 from dcos_tensorflow.core.cluster.orders import must_agree
 from dcos_tensorflow.core.cluster.output_places import run_of
 from dcos_tensorflow.core.counted import counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
-from dcos_tensorflow.core.failures import sidecar_ends
 from dcos_tensorflow.core.model.actions import Accept, LaunchTask
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import UPDATE
@@ -32,10 +30,11 @@ from dcos_tensorflow.core.model.task import TaskRecord, TaskState, mesos_task_id
 from dcos_tensorflow.core.offers import reservations, volume_places
 from dcos_tensorflow.core.offers.returning import note_offers
 from dcos_tensorflow.core.placement.place import Assignment, Placement
+from dcos_tensorflow.core.restarts import sidecars
 from dcos_tensorflow.core.restarts.launch_options import options_of
-from dcos_tensorflow.core.restarts.membership import who_must_know
+from dcos_tensorflow.core.restarts.membership import members_to_tell
 from dcos_tensorflow.core.restarts.restarts import renew_epoch
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, MAIN, TaskRole, split_task_name
+from dcos_tensorflow.core.spec.service_spec import MAIN, split_task_name
 
 #: What is left over of an agent comes back soon; if nothing is wanted then, it is suppressed.
 SOON_REFUSE_SECONDS = 5.0
@@ -44,7 +43,7 @@ SOON_REFUSE_SECONDS = 5.0
 def launch(gang: GangDraft, result: Placement) -> None:
     """Make the launches of what was placed; ``accept_all`` sends them."""
     by_task = {a.task: a for a in result.assignments}
-    members = [n for n in by_task if split_task_name(n)[0] in GANG_ROLES]
+    members = [n for n in by_task if split_task_name(n)[0].is_in_gang]
     held = bool(members) and _must_be_held(gang, members)
     _note_given_up(gang, by_task)
     draft = gang.service
@@ -129,7 +128,7 @@ def _enter(
         who = f"all {len(members)} tasks" if len(members) > 1 else "the only task"
         gang.enter(JobPhase.STARTING, f"{who} of the gang {where}")
         return
-    told = who_must_know(gang.view, before, epoch.addresses)
+    told = members_to_tell(gang.view, before, epoch.addresses)
     concerned = gang.roster.in_order({*gang.restart.members, *members, *told})
     # Beside a gang that trains nothing has failed: a task that stops for joining ones saves first.
     planned = gang.restart.planned or gang.job.phase is JobPhase.RUNNING
@@ -190,11 +189,11 @@ def _record(gang: GangDraft, assignment: Assignment, attempt: int, held: bool) -
     ports = (*volume_places.kept_ports(view, assignment.task), *assignment.ports)
     resource_id = reservations.for_launch(gang, assignment, attempt, task_id)
     before = view.tasks.get(assignment.task)
-    beside = before is not None and role not in GANG_ROLES
-    earlier = sidecar_ends.ends(view, before) if before and beside else sidecar_ends.NONE
+    is_sidecar = not role.is_in_gang
+    earlier = sidecars.ends(view, before) if before and is_sidecar else sidecars.NO_ENDS
     return TaskRecord(
         name=assignment.task,
-        role=TaskRole(role),
+        role=role,
         index=index,
         attempt=attempt,
         task_id=task_id,
@@ -209,7 +208,7 @@ def _record(gang: GangDraft, assignment: Assignment, attempt: int, held: bool) -
         failures=earlier.failures,
         interruptions=earlier.interruptions,
         held=held,
-        fingerprint=fingerprint(options, role),
+        fingerprint=options.fingerprints[role],
         attributes=assignment.attributes,
         zone=assignment.zone,
         region=assignment.region,

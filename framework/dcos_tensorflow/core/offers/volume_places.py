@@ -17,7 +17,7 @@ from dcos_tensorflow.core.offers.reservations import offered
 from dcos_tensorflow.core.placement.place import TaskRequest
 from dcos_tensorflow.core.restarts.launch_options import options_of
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, Addressing, RoleSpec, ServiceSpec
+from dcos_tensorflow.core.spec.service_spec import Addressing, RoleSpec, ServiceSpec
 from dcos_tensorflow.core.spec.volume_spec import VolumeType
 
 
@@ -76,7 +76,7 @@ def _is_called_by_another_port(view: GangView, record: TaskRecord) -> bool:
     """Say whether peers name a port that the task did not have: with DNS, the configured one."""
     spec = options_of(view, record.name)
     role = spec.role(record.role)
-    by_name = spec.addressing is Addressing.DNS and record.role in GANG_ROLES
+    by_name = spec.addressing is Addressing.DNS and record.role.is_in_gang
     return by_name and role is not None and record.ports[0] != role.port
 
 

@@ -17,7 +17,7 @@ from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingGang:
     """Tasks that are placed together or not at all."""
 
     #: The gang, or of what takes a place by itself (a sidecar) the task.
@@ -29,10 +29,10 @@ class Waiting:
     zone: str = ""
 
 
-def waiting(state: ServiceState, now: float, most_slots: int) -> tuple[Waiting, ...]:
-    """Return who waits, the longest first, and of slots that units wait for at most so many.
+def waiting(state: ServiceState, now: float, most_slots: int) -> tuple[WaitingGang, ...]:
+    """Return the gangs that wait, the longest first; of slots that units wait for at most so many.
 
-    Who is held up by something else than room is left out: a machine would be of no use to it.
+    A gang that something else than room holds up is left out: a machine is of no use to it.
     """
     if not state.registered or all(gang.placing.blocked for gang in state.gangs.values()):
         return ()
@@ -42,21 +42,21 @@ def waiting(state: ServiceState, now: float, most_slots: int) -> tuple[Waiting, 
     return tuple(sorted(found, key=lambda each: each.since))
 
 
-def _of(gang: GangDraft, state: ServiceState) -> Iterator[Waiting]:
+def _of(gang: GangDraft, state: ServiceState) -> Iterator[WaitingGang]:
     known = state.gangs.get(gang.name)
     blocked = known is not None and (known.placing.blocked or known.placing.short_of_quota)
     what = wants(gang)
     if blocked or gang.placing.blocked:
         return
     since = max(gang.job.phase_since, state.subscription.registered_at)
-    # Who trains on a machine that is taken back has to have its new place before that.
+    # A task that trains on a machine that is taken back has to have its new place before that.
     urgent = (*what.members, *what.ahead)
     zone = _zone(gang, {request.name for request in urgent})
     if urgent:
-        yield Waiting(gang.name, urgent, since, zone)
+        yield WaitingGang(gang.name, urgent, since, zone)
     misfits = known.placing.reasons if known is not None else {}
     for request in _without_place(what.others, misfits):
-        yield Waiting(request.name, (request,), since, zone)
+        yield WaitingGang(request.name, (request,), since, zone)
 
 
 def _without_place(

@@ -34,7 +34,7 @@ from dcos_tensorflow.core.restarts.gang_queries import (
     strategy_of,
 )
 from dcos_tensorflow.core.restarts.launch_options import options_of, preferred_port
-from dcos_tensorflow.core.restarts.membership import can_do_without, who_must_know
+from dcos_tensorflow.core.restarts.membership import can_do_without, members_to_tell
 from dcos_tensorflow.core.spec.service_spec import (
     GANG_ROLES,
     Addressing,
@@ -84,14 +84,14 @@ def wants(gang: GangDraft) -> Wants:
     lost = _lost_members(gang)
     if lost and _waited_too_long(gang, lost):
         lost = _lost_members(gang)
-    beside = (*_wanted_sidecars(gang, with_gang=bool(lost)), *_wanted_again(gang))
-    ahead = planned_changes.who_looks_elsewhere(gang)
-    if not lost and not beside and not ahead:
+    others = (*_wanted_sidecars(gang, with_gang=bool(lost)), *_wanted_again(gang))
+    ahead = planned_changes.members_that_move(gang)
+    if not lost and not others and not ahead:
         return _NOTHING
     terms = _Terms.of(gang)
     picky = any(terms.keeps_its_place(gang.tasks.get(name)) for name in lost)
     requests = terms.requests
-    return Wants(requests(lost), requests(beside), requests(ahead), picky)
+    return Wants(requests(lost), requests(others), requests(ahead), picky)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class _Terms:
         """Say whether a task is wanted at its old address."""
         if before is None or not self.at_old_places:
             return False
-        if before.role not in GANG_ROLES or before.kill_reason or not before.terminal:
+        if not before.role.is_in_gang or before.kill_reason or not before.terminal:
             return False
         if before.reason in _LEFT_BEHIND or before.agent_id in self.avoided:
             return False
@@ -147,7 +147,7 @@ class _Terms:
         before = view.tasks.get(name)
         preferred = preferred_port(view, name)
         own = spec.has_own_addresses()
-        by_name = not own and spec.addressing is Addressing.DNS and task_role in GANG_ROLES
+        by_name = not own and spec.addressing is Addressing.DNS and task_role.is_in_gang
         home = view.service.subscription.master_region
         request = TaskRequest(
             name=name,
@@ -219,7 +219,7 @@ def _go_without(gang: GangDraft, lost: Sequence[str], how_long: str) -> None:
     gang.say(why)
     view = gang.view
     if not missing(view) and view.epoch is not None:
-        told = who_must_know(view, view.epoch.addresses, cluster_addresses(view))
+        told = members_to_tell(view, view.epoch.addresses, cluster_addresses(view))
         restarts.stop(gang, told, why, planned=False)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.controls import (
     DECOMMISSION,
     DEPLOY,
@@ -24,9 +24,9 @@ from dcos_tensorflow.core.model.events import PlanCommand, PlanVerb, PodCommand
 from dcos_tensorflow.core.model.service_state import GangView, ServiceState
 from dcos_tensorflow.core.operator.pod_control import rule_pod
 from dcos_tensorflow.core.operator.rulings import (
-    Answer,
+    CommandAnswer,
+    CommandRefused,
     Effects,
-    Refused,
     Ruling,
     check_goes_on,
     deploy_keys,
@@ -41,7 +41,7 @@ from dcos_tensorflow.core.restarts.membership import can_do_without
 from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, split_task_name
 from dcos_tensorflow.records import dataclass
 
-__all__ = ["Answer", "Effects", "Ruling", "rule"]
+__all__ = ["CommandAnswer", "Effects", "Ruling", "rule"]
 
 
 def rule(state: ServiceState, command: PlanCommand | PodCommand) -> Ruling:
@@ -136,33 +136,35 @@ def _target(view: GangView, command: PlanCommand) -> _Target | None:
 def _rule_plan(view: GangView, command: PlanCommand) -> Ruling:
     target = _target(view, command)
     if target is None:
-        return unchanged(view.controls, Answer.UNKNOWN, "there is no such plan, phase or step")
+        return unchanged(
+            view.controls, CommandAnswer.UNKNOWN, "there is no such plan, phase or step"
+        )
     try:
         return _PLAN_VERBS[command.verb](view, target)
-    except Refused as refused:
-        return unchanged(view.controls, Answer.REFUSED, str(refused))
+    except CommandRefused as refused:
+        return unchanged(view.controls, CommandAnswer.REFUSED, str(refused))
 
 
 def _pause(view: GangView, target: _Target) -> Ruling:
     if target.step:
-        raise Refused("a step cannot be paused: pause its phase, or the pod")
+        raise CommandRefused("a step cannot be paused: pause its phase, or the pod")
     if view.service.uninstall.asked:
-        raise Refused("an uninstall cannot be paused: it cannot be taken back")
+        raise CommandRefused("an uninstall cannot be paused: it cannot be taken back")
     controls = view.controls
     if target.key in controls.paused:
-        return unchanged(view.controls, Answer.ALREADY, f"{target.title} is paused already")
+        return unchanged(view.controls, CommandAnswer.ALREADY, f"{target.title} is paused already")
     # Recovery can be held back before anything has failed, and units as long as any are left; what
     # is complete otherwise stays so.
     goes_on = view.spec.units is not None and not view.job.is_over
     if target.complete and target.plan.name != RECOVERY and not goes_on:
-        return unchanged(view.controls, Answer.ALREADY, f"{target.title} is complete")
+        return unchanged(view.controls, CommandAnswer.ALREADY, f"{target.title} is complete")
     after = replace(controls, paused=(*controls.paused, target.key))
-    return Ruling(after, Effects(), Answer.RECEIVED, f"{target.title} is paused")
+    return Ruling(after, Effects(), CommandAnswer.RECEIVED, f"{target.title} is paused")
 
 
 def _resume(view: GangView, target: _Target) -> Ruling:
     if target.step:
-        raise Refused("a step cannot be resumed: resume its phase, or the pod")
+        raise CommandRefused("a step cannot be resumed: resume its phase, or the pod")
     controls = view.controls
     left = tuple(key for key in controls.paused if key not in target.resumed)
     after = replace(controls, paused=left)
@@ -172,22 +174,24 @@ def _resume(view: GangView, target: _Target) -> Ruling:
         held = [key for key in controls.paused if key.startswith(f"{target.key}/")]
         paused = f"; paused in it: {', '.join(key.partition('/')[2] for key in held)}"
         more = paused if held else ""
-        return unchanged(view.controls, Answer.ALREADY, f"{target.title} is not paused{more}")
-    return Ruling(after, Effects(), Answer.RECEIVED, f"{target.title} goes on")
+        return unchanged(
+            view.controls, CommandAnswer.ALREADY, f"{target.title} is not paused{more}"
+        )
+    return Ruling(after, Effects(), CommandAnswer.RECEIVED, f"{target.title} goes on")
 
 
 def _start(view: GangView, target: _Target) -> Ruling:
     resumed = _resume(view, target)
-    if resumed.answer is Answer.RECEIVED:
+    if resumed.answer is CommandAnswer.RECEIVED:
         return resumed
     if target.complete:
         return _force_restart(view, target)
-    return unchanged(view.controls, Answer.RECEIVED, f"{target.title} is in progress")
+    return unchanged(view.controls, CommandAnswer.RECEIVED, f"{target.title} is in progress")
 
 
 def _stop(view: GangView, target: _Target) -> Ruling:
     if view.service.uninstall.asked:
-        raise Refused("an uninstall cannot be stopped: it cannot be taken back")
+        raise CommandRefused("an uninstall cannot be stopped: it cannot be taken back")
     controls = view.controls
     prefix = f"{target.plan.name}/"
     reset = replace(
@@ -196,12 +200,12 @@ def _stop(view: GangView, target: _Target) -> Ruling:
         completed=tuple(key for key in controls.completed if not key.startswith(prefix)),
         approved="" if target.plan.name == UPDATE else controls.approved,
     )
-    return Ruling(reset, Effects(), Answer.RECEIVED, f"{target.title} is paused and reset")
+    return Ruling(reset, Effects(), CommandAnswer.RECEIVED, f"{target.title} is paused and reset")
 
 
 def _force_restart(view: GangView, target: _Target) -> Ruling:
     if view.service.uninstall.asked or target.plan.name == DECOMMISSION:
-        raise Refused("a task that is being removed does not start again")
+        raise CommandRefused("a task that is being removed does not start again")
     check_goes_on(view)
     keys = [step_key(target.plan.name, phase.name, step.name) for phase, step in target.steps]
     keys += deploy_keys(step.task for _, step in target.steps)
@@ -210,13 +214,13 @@ def _force_restart(view: GangView, target: _Target) -> Ruling:
     what = f": {', '.join(tasks)}" if tasks else "; nothing of it runs that could be restarted"
     why = f"{target.title} is started again{what}"
     effects = Effects(restart=tasks, plan=target.plan.name)
-    return Ruling(controls, effects, Answer.RECEIVED, why)
+    return Ruling(controls, effects, CommandAnswer.RECEIVED, why)
 
 
 def _force_complete(view: GangView, target: _Target) -> Ruling:
     open_steps = [(p, s) for p, s in target.steps if s.status is not Status.COMPLETE]
     if not open_steps:
-        return unchanged(view.controls, Answer.ALREADY, f"{target.title} is complete")
+        return unchanged(view.controls, CommandAnswer.ALREADY, f"{target.title} is complete")
     if view.service.uninstall.asked or target.plan.name == DECOMMISSION:
         after, effects = _give_up(view, target.plan.name, open_steps)
     elif target.plan.name == UPDATE:
@@ -225,7 +229,7 @@ def _force_complete(view: GangView, target: _Target) -> Ruling:
     else:
         names = tuple(step.task for _, step in open_steps)
         after, effects = _do_without(view, names), Effects()
-    return Ruling(after, effects, Answer.RECEIVED, f"{target.title} is taken for complete")
+    return Ruling(after, effects, CommandAnswer.RECEIVED, f"{target.title} is taken for complete")
 
 
 def _give_up(
@@ -234,7 +238,7 @@ def _give_up(
     keys, tasks = [], []
     for phase, step in steps:
         if not step.task:
-            raise Refused(f"{step.name} is done last, by itself, and cannot be left out")
+            raise CommandRefused(f"{step.name} is done last, by itself, and cannot be left out")
         keys.append(step_key(plan, phase.name, step.name))
         tasks.append(step.task)
     given_up = tuple(dict.fromkeys(tasks))
@@ -243,7 +247,7 @@ def _give_up(
 
 def _do_without(view: GangView, names: tuple[str, ...]) -> Controls:
     check_goes_on(view)
-    gang = tuple(n for n in names if split_task_name(n)[0] in GANG_ROLES)
+    gang = tuple(n for n in names if split_task_name(n)[0].is_in_gang)
     for name in gang:
         _check_can_do_without(view, name, gang)
     return view.controls.with_completed(deploy_keys(names))
@@ -267,17 +271,21 @@ def _check_can_do_without(view: GangView, name: str, gang: tuple[str, ...]) -> N
     spec = view.spec.role(role)
     record = view.tasks.get(name)
     if record is not None and has_container(record):
-        raise Refused(
+        raise CommandRefused(
             f"{name} has its place on {record.hostname}: only a member that has none can be done"
             " without"
         )
     if name == view.roster.decider:
-        raise Refused(f"{name} decides about the job's end: the job cannot go on without it")
+        raise CommandRefused(f"{name} decides about the job's end: the job cannot go on without it")
     if spec is None or spec.min_count is None:
-        raise Refused(f"the job needs every {role}: it has no min_count that allows doing without")
+        raise CommandRefused(
+            f"the job needs every {role}: it has no min_count that allows doing without"
+        )
     forced = tuple(n for n in view.roster.every if view.controls.forced(n))
     absent = tuple(dict.fromkeys((*view.job.membership.absent, *forced)))
     more = {*gang} - {*absent}
     if more and not can_do_without(view, more, besides=absent):
         gone = f"; {', '.join(absent)} is done without already" if absent else ""
-        raise Refused(f"the job needs at least {spec.min_count} of {role} ({name} asked){gone}")
+        raise CommandRefused(
+            f"the job needs at least {spec.min_count} of {role} ({name} asked){gone}"
+        )

@@ -15,9 +15,9 @@ from dcos_tensorflow.core.model.events import PodCommand, PodVerb
 from dcos_tensorflow.core.model.service_state import GangView, ServiceState
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.operator.rulings import (
-    Answer,
+    CommandAnswer,
+    CommandRefused,
     Effects,
-    Refused,
     Ruling,
     check_goes_on,
     deploy_keys,
@@ -37,11 +37,11 @@ def rule_pod(state: ServiceState, command: PodCommand) -> Ruling:
     unknown = [name for name in names if state.gang_wanting(name) is None]
     if unknown or not names:
         why = f"there is no task {', '.join(unknown)}"
-        return unchanged(state.controls, Answer.UNKNOWN, why)
+        return unchanged(state.controls, CommandAnswer.UNKNOWN, why)
     try:
         return _POD_VERBS[command.verb](state, names)
-    except Refused as refused:
-        return unchanged(state.controls, Answer.REFUSED, str(refused))
+    except CommandRefused as refused:
+        return unchanged(state.controls, CommandAnswer.REFUSED, str(refused))
 
 
 def _let_go(controls: Controls, old: Names) -> Ruling:
@@ -52,8 +52,8 @@ def _let_go(controls: Controls, old: Names) -> Ruling:
     why = f"the scheduler no longer waits for the end of {', '.join(old)}"
     let_go = tuple(dict.fromkeys((*controls.let_go, *old)))
     if let_go == controls.let_go:
-        return unchanged(controls, Answer.ALREADY, why)
-    return Ruling(replace(controls, let_go=let_go), Effects(), Answer.RECEIVED, why)
+        return unchanged(controls, CommandAnswer.ALREADY, why)
+    return Ruling(replace(controls, let_go=let_go), Effects(), CommandAnswer.RECEIVED, why)
 
 
 def _views(state: ServiceState, names: Names) -> Iterable[tuple[GangView, Names]]:
@@ -70,9 +70,11 @@ def _check_unfinished(state: ServiceState, names: Names) -> None:
         for name in mine:
             record = view.tasks.get(name)
             if record is not None and record.state is TaskState.FINISHED:
-                raise Refused(f"{name} has finished: it has done its part of the job")
+                raise CommandRefused(f"{name} has finished: it has done its part of the job")
             if name not in view.roster.wanted:
-                raise Refused(f"{name} is being removed: the options do not ask for it any more")
+                raise CommandRefused(
+                    f"{name} is being removed: the options do not ask for it any more"
+                )
 
 
 def _restart_pod(state: ServiceState, names: Names) -> Ruling:
@@ -80,7 +82,7 @@ def _restart_pod(state: ServiceState, names: Names) -> Ruling:
     controls = state.controls.without_completed(deploy_keys(names))
     tasks = tuple(n for view, mine in _views(state, names) for n in restartable(view, mine))
     what = f"restarting {', '.join(tasks)}" if tasks else f"{', '.join(names)}: on the way already"
-    return Ruling(controls, Effects(restart=tasks), Answer.RECEIVED, what)
+    return Ruling(controls, Effects(restart=tasks), CommandAnswer.RECEIVED, what)
 
 
 def _replace_pod(state: ServiceState, names: Names) -> Ruling:
@@ -93,7 +95,7 @@ def _replace_pod(state: ServiceState, names: Names) -> Ruling:
         if name in view.tasks and name not in view.job.restart.replacing
     )
     what = f"replacing {', '.join(tasks)}" if tasks else f"{', '.join(names)}: on the way already"
-    return Ruling(controls, Effects(replace=tasks), Answer.RECEIVED, what)
+    return Ruling(controls, Effects(replace=tasks), CommandAnswer.RECEIVED, what)
 
 
 def _pause_pod(state: ServiceState, names: Names) -> Ruling:
@@ -117,9 +119,9 @@ def _resume_pod(state: ServiceState, names: Names) -> Ruling:
 
 def _with_paused(controls: Controls, paused: Names, why: str, already: str) -> Ruling:
     if paused == controls.paused_tasks:
-        return unchanged(controls, Answer.ALREADY, already)
+        return unchanged(controls, CommandAnswer.ALREADY, already)
     after = replace(controls, paused_tasks=paused)
-    return Ruling(after, Effects(), Answer.RECEIVED, why)
+    return Ruling(after, Effects(), CommandAnswer.RECEIVED, why)
 
 
 _POD_VERBS: dict[PodVerb, Callable[[ServiceState, Names], Ruling]] = {

@@ -11,10 +11,10 @@ from dataclasses import fields, replace
 from typing import Any
 
 from dcos_tensorflow.core.agents import avoidance
-from dcos_tensorflow.core.cluster.cluster_spec import illegal_mix, rendered_strategy
+from dcos_tensorflow.core.cluster.rendering import illegal_mix, rendered_strategy
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.draft import Draft, GangDraft
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import ReleaseIdleMachines
 from dcos_tensorflow.core.model.job import ENDED_PHASES, JobPhase, Membership, Outcome, Verdict
@@ -27,7 +27,6 @@ from dcos_tensorflow.core.operator import plan_control, uninstall
 from dcos_tensorflow.core.restarts import planned_changes, sidecars, update_order
 from dcos_tensorflow.core.restarts.launch_options import still_of_use
 from dcos_tensorflow.core.spec.service_spec import (
-    GANG_ROLES,
     ServiceSpec,
     Strategy,
     TaskRole,
@@ -60,7 +59,7 @@ def stop(draft: Draft, event: events.StopRequested) -> None:
     """End the job; what has outlived one that is over ends too."""
     for gang in draft.gangs():
         if gang.job.phase in ENDED_PHASES:
-            sidecars.stop_who_stay(gang, event.why)
+            sidecars.stop_staying(gang, event.why)
             continue
         verdict = Verdict(Outcome.STOPPED, uninstall.EXIT_INTERRUPTED, event.why)
         gang.job = replace(gang.job, verdict=verdict, finished_at=draft.now)
@@ -98,7 +97,7 @@ def _start_again(
             # A person that replaces it by hand does not wait for its agent any longer.
             _abandon(gang, record)
             avoidance.avoid(draft, record.agent_id)
-        elif record.role in GANG_ROLES:
+        elif record.role.is_in_gang:
             members.setdefault(gang.name, []).append(name)
         else:
             sidecars.restart_on_request(gang, record, in_new_container=in_new_container)

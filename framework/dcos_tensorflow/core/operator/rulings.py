@@ -11,7 +11,6 @@ from enum import StrEnum
 from dcos_tensorflow.core.model.controls import Controls, deploy_key
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES
 from dcos_tensorflow.records import dataclass
 
 
@@ -29,7 +28,7 @@ class Effects:
     give_up: tuple[str, ...] = ()
 
 
-class Answer(StrEnum):
+class CommandAnswer(StrEnum):
     """What becomes of a command; the API has a status for each."""
 
     RECEIVED = "received"
@@ -47,15 +46,15 @@ class Ruling:
 
     controls: Controls
     effects: Effects
-    answer: Answer
+    answer: CommandAnswer
     why: str
 
 
-class Refused(Exception):
+class CommandRefused(Exception):
     """A command that cannot be carried out; the text says why."""
 
 
-def unchanged(controls: Controls, answer: Answer, why: str) -> Ruling:
+def unchanged(controls: Controls, answer: CommandAnswer, why: str) -> Ruling:
     """Return a ruling that changes nothing."""
     return Ruling(controls, Effects(), answer, why)
 
@@ -63,9 +62,9 @@ def unchanged(controls: Controls, answer: Answer, why: str) -> Ruling:
 def check_goes_on(view: GangView) -> None:
     """Raise Refused when nothing of the job is started any more."""
     if view.service.uninstall.asked:
-        raise Refused("the service is being uninstalled")
+        raise CommandRefused("the service is being uninstalled")
     if view.job.is_over:
-        raise Refused(f"the job is over: {view.gang.why}")
+        raise CommandRefused(f"the job is over: {view.gang.why}")
 
 
 def restartable(view: GangView, names: Iterable[str]) -> tuple[str, ...]:
@@ -78,7 +77,7 @@ def restartable(view: GangView, names: Iterable[str]) -> tuple[str, ...]:
         record = view.tasks.get(name)
         if record is None or record.state is TaskState.FINISHED or name in about_to:
             continue
-        if not record.terminal or record.role not in GANG_ROLES:
+        if not record.terminal or not record.role.is_in_gang:
             found.append(name)
     return tuple(found)
 

@@ -1,6 +1,6 @@
 """Leaving nothing behind: the way of an uninstall, which always ends.
 
-Asked for through ``core.operator.requests``; ``core.advance`` looks at it once a step. Tasks are
+Asked for through ``core.operator.requests``; ``core.step`` goes on with it once a step. Tasks are
 killed first, then volumes are destroyed and reservations given back. Machines that were bought are
 given back, too (``scheduler.machines.buying``), and it does not end while one of them is left. What
 is on agents that do not answer is listed; the master ends every task of a framework that was torn
@@ -46,7 +46,7 @@ def request(draft: Draft, event: UninstallRequested) -> None:
         gang.job = replace(gang.job, phase_since=draft.now)
 
 
-def look(draft: Draft) -> None:
+def go_on(draft: Draft) -> None:
     """Go on with an uninstall that was asked for."""
     if not draft.state.uninstall.asked:
         return

@@ -14,7 +14,7 @@ the tables before.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from operator import attrgetter, is_not
 
@@ -159,11 +159,6 @@ class AgentTable:
             ranges[2] = row[ranges[2]]
             found._ranges = ranges[:, ranges[2] >= 0]
         return found
-
-
-def table_of(offers: Iterable[Offer]) -> AgentTable:
-    """Build a table from nothing. An offer given twice counts once."""
-    return AgentTable().of({offer.offer_id: offer for offer in offers})
 
 
 def _codes(values: Values, field: str, agents: NDArray[np.object_]) -> IntArray:

@@ -1,7 +1,6 @@
 """One agent as placement sees it: what it offers for one Mesos role, all its offers together.
 
-``core.placement.agent_table`` has a row for each, ``core.placement.few`` a handful of them. Nothing
-here decides anything.
+``core.placement.agent_table`` has a row for each. Nothing here decides anything.
 """
 
 from __future__ import annotations

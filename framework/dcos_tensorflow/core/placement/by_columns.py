@@ -1,6 +1,6 @@
 """Places tasks among any number of agents, whatever is wanted of them.
 
-``core.placement.place`` calls it where ``core.placement.few`` does not do. Made for 10,000 agents:
+``core.placement.place`` calls it. Made for 10,000 agents:
 they are columns of a table that is kept from one decision to the next
 (``core.placement.agent_table``), a task costs the rows that it changes
 (``core.placement.packing``), and only what a caller asks for is worked out.
@@ -27,7 +27,6 @@ from dcos_tensorflow.core.placement.place import (
     Placement,
     RunningTask,
     TaskRequest,
-    assigned,
 )
 from dcos_tensorflow.core.placement.search import Packed, Search, Wish
 from dcos_tensorflow.core.spec.service_spec import (
@@ -203,7 +202,21 @@ def _assignments(table: AgentTable, wishes: Sequence[Wish], best: Packed) -> Ite
     for wish, row, ports in zip(wishes, best.rows, best.ports, strict=True):
         if row is None:
             continue
-        yield assigned(wish.task, wish.kind.role, table.agents[row], ports)
+        agent = table.agents[row]
+        offer = agent.speaker
+        yield Assignment(
+            task=wish.task,
+            role=wish.kind.role,
+            agent_id=offer.agent_id,
+            hostname=offer.hostname,
+            address=offer.address,
+            mesos_role=offer.mesos_role,
+            offer_ids=agent.offer_ids,
+            ports=ports,
+            attributes=offer.attributes,
+            zone=offer.zone,
+            region=offer.region,
+        )
 
 
 def _misfits(wishes: Sequence[Wish], best: Packed, avoid: Mapping[str, str]) -> Iterator[Misfit]:

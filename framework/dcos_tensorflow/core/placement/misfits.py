@@ -125,11 +125,11 @@ def _nearest(packing: Packing, kind: Kind, rows: BoolArray) -> str:
         if free < kind.need[resource]:
             needs.append(amount(_amount(kind.need[resource], divisor), unit))
             offered.append(_amount(free, divisor))
-    beside = packing.on_row.get(row, [])
+    neighbours = packing.on_row.get(row, [])
     agent = packing.problem.table.agents[row].key[0]
     return (
         f"needs {' and '.join(needs)}, best agent {agent} offers {' and '.join(offered)}"
-        f"{_beside(beside)}"
+        f"{_beside(neighbours)}"
     )
 
 

@@ -5,10 +5,8 @@ The answer is a value: assignments, misfits each with its reason, and which offe
 Nothing is accepted, declined
 or remembered here.
 
-The usual start has a few tasks, a few agents and no rules, and is worked out as it stands
-(``core.placement.few``). All else, and whatever does not fit, is for ``core.placement.by_columns``,
-which comes with numpy: a tenth of a second that a start does not have. Where both can answer they
-answer the same (``tests/unit/core/test_placement_properties.py``).
+``core.placement.by_columns`` finds the answer. It comes with numpy, and so is imported once
+something is to be placed.
 """
 
 from __future__ import annotations
@@ -16,13 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from dcos_tensorflow.core.model.gang import Misfit
 from dcos_tensorflow.core.model.offer import AttributeValue, Offer
 from dcos_tensorflow.core.model.task import TaskRecord
-from dcos_tensorflow.core.placement.agents import Agent
-from dcos_tensorflow.core.placement.few import place_few
-from dcos_tensorflow.core.placement.offered import Offered
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import (
     PACKED,
@@ -31,6 +27,9 @@ from dcos_tensorflow.core.spec.service_spec import (
     TaskRole,
 )
 from dcos_tensorflow.records import dataclass
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.core.placement.agent_table import AgentTable
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ class Placement:
 
 def place(
     requests: Sequence[TaskRequest],
-    offers: Offered | Iterable[Offer],
+    offers: AgentTable | Iterable[Offer],
     placed: Iterable[RunningTask] = (),
     avoid: Mapping[str, str] | None = None,
     salt: str = "",
@@ -124,48 +123,16 @@ def place(
 ) -> Placement:
     """Decide where the requested tasks go.
 
-    ``offers`` come as the caller keeps them, or as they are. ``placed`` is
+    ``offers`` come as the table that the caller keeps, or as they are. ``placed`` is
     looked at where some rule counts tasks. ``avoid`` names agents that are to get nothing, each
     with the reason (agent id -> reason). ``salt`` spreads the choice of ports: pass the service's
     name, and something else with it when a port turned out to be taken. ``preferred`` says which
     agents are preferred. The result does not depend on the order of the offers.
     Raises ValueError for a constraint that ``constraints.problem_with`` refuses.
     """
-    hand = offers if isinstance(offers, Offered) else Offered.of_all(offers)
-    avoided = avoid or {}
+    from dcos_tensorflow.core.placement.agent_table import AgentTable
+    from dcos_tensorflow.core.placement.by_columns import place_by_columns
 
-    def by_columns() -> Placement:
-        from dcos_tensorflow.core.placement.by_columns import place_by_columns
-
-        return place_by_columns(
-            requests, hand.table, placed, avoided, salt=salt, preferred=preferred
-        )
-
-    found = None if avoided else place_few(requests, hand.offers, salt, preferred)
-    if found is None:
-        return by_columns()
-    return Placement(
-        assignments=tuple(
-            assigned(request.name, request.role, agent, ports)
-            for request, (agent, ports) in zip(requests, found, strict=True)
-        ),
-        why_useless=lambda: by_columns().useless_offers,
-    )
-
-
-def assigned(task: str, role: TaskRole, agent: Agent, ports: tuple[int, ...]) -> Assignment:
-    """Return the assignment of a task to an agent."""
-    offer = agent.speaker
-    return Assignment(
-        task=task,
-        role=role,
-        agent_id=offer.agent_id,
-        hostname=offer.hostname,
-        address=offer.address,
-        mesos_role=offer.mesos_role,
-        offer_ids=agent.offer_ids,
-        ports=ports,
-        attributes=offer.attributes,
-        zone=offer.zone,
-        region=offer.region,
-    )
+    if not isinstance(offers, AgentTable):
+        offers = AgentTable().of({offer.offer_id: offer for offer in offers})
+    return place_by_columns(requests, offers, placed, avoid or {}, salt=salt, preferred=preferred)

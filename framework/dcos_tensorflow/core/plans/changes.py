@@ -17,7 +17,7 @@ from dcos_tensorflow.core.plans.elements import Plan, PlanStrategy, Status, aggr
 from dcos_tensorflow.core.plans.standing import Standing, on_its_way, where
 from dcos_tensorflow.core.restarts import update_order
 from dcos_tensorflow.core.restarts.gang_queries import is_started_again, scope
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, RoleSpec, UpdateStrategy
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, UpdateStrategy
 
 _STRATEGIES = {
     UpdateStrategy.PARALLEL: PlanStrategy.PARALLEL,
@@ -35,7 +35,7 @@ def recovery_plan(view: GangView) -> Plan:
     steps = tuple(
         step_of(view, RECOVERY, name, _recovering(view, name))
         for role in view.spec.roles_in_start_order
-        if role.role in GANG_ROLES
+        if role.role.is_in_gang
         for name in view.roster.names_of(role)
         if name in concerned
     )

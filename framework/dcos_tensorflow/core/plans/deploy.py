@@ -63,8 +63,8 @@ def deploy_plan(view: GangView) -> Plan:
         for role in view.spec.roles_in_start_order
     )
     if view.spec.units is not None:
-        beside = (_slots(view),) if view.gang.name == MAIN else ()
-        phases = (*(phase for phase in phases if phase.steps), *beside)
+        slots = (_slots(view),) if view.gang.name == MAIN else ()
+        phases = (*(phase for phase in phases if phase.steps), *slots)
     job = view.job
     failed = job.verdict is not None and job.verdict.outcome is Outcome.FAILED
     if failed:
@@ -138,7 +138,7 @@ def _steps(view: GangView, names: Iterable[str]) -> tuple[Step, ...]:
             continue
         step = step_of(view, DEPLOY, name, deployed_standing(view, name))
         lasts = deployed and step.status is Status.COMPLETE
-        if record is not None and lasts and record.role in GANG_ROLES:
+        if record is not None and lasts and record.role.is_in_gang:
             record.remembered[DEPLOY] = (job, controls, step)
         found.append(step)
     return tuple(found)
@@ -158,7 +158,7 @@ def deployed_standing(view: GangView, name: str) -> Standing:
 
 
 def _standing(view: GangView, name: str) -> Standing:
-    if split_task_name(name)[0] in GANG_ROLES:
+    if split_task_name(name)[0].is_in_gang:
         return _member(view, name)
     return sidecar(view, name)
 

@@ -21,8 +21,11 @@ from dcos_tensorflow.core.plans.removal import decommission_plan, uninstall_plan
 
 def plans(view: GangView) -> Mapping[str, Plan]:
     """Return every plan of the service by name, in the order in which they are listed."""
-    found = dict(work(view))
-    found[DEPLOY] = _or_refused(view, found[DEPLOY])
+    found, refused = dict(work(view)), view.service.told.why_not_updated
+    if refused and not view.service.uninstall.asked:
+        # Clients of the SDK see of an update what ``deploy`` shows.
+        plan = found[DEPLOY]
+        found[DEPLOY] = replace(plan, status=Status.ERROR, errors=(refused, *plan.errors))
     return found
 
 
@@ -50,24 +53,8 @@ def work(view: GangView) -> Mapping[str, Plan]:
     return found
 
 
-def deploy_plan(view: GangView) -> Plan:
-    """Return the plan ``deploy``: the first deployment, an update under way, or an uninstall.
-
-    An update takes the deployment's place once that is complete, as in the SDK: its clients'
-    ``update status`` shows ``deploy``. So does an update that was refused: the plan has errors
-    until options are asked for that can be had.
-    """
-    return _or_refused(view, _deploy_work(view))
-
-
-def _or_refused(view: GangView, plan: Plan) -> Plan:
-    refused = view.service.told.why_not_updated
-    if not refused or view.service.uninstall.asked:
-        return plan
-    return replace(plan, status=Status.ERROR, errors=(refused, *plan.errors))
-
-
 def _deploy_work(view: GangView) -> Plan:
+    """Return the first deployment, an update once that is complete, or an uninstall."""
     if view.service.uninstall.asked:
         return uninstall_plan(view)
     return update_plan(view, DEPLOY) if shows_update(view) else deploy.deploy_plan(view)

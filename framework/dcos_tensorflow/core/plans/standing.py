@@ -5,12 +5,13 @@ Used by the plan views only. Each function is total: whatever the state, there i
 
 from __future__ import annotations
 
-from dcos_tensorflow.core.failures import causes, sidecar_ends
+from dcos_tensorflow.core.failures import causes
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.plans.elements import Status
+from dcos_tensorflow.core.restarts import sidecars
 from dcos_tensorflow.core.restarts.gang_queries import has_container
 
 Standing = tuple[Status, str]
@@ -143,8 +144,8 @@ def _ended_sidecar(view: GangView, record: TaskRecord, over: bool) -> Standing:
     end = causes.describe(record)
     if record.kill_reason and over:
         return Status.COMPLETE, f"ended: {record.kill_reason}"
-    counted = sidecar_ends.ends(view, record)
-    if sidecar_ends.is_given_up(view, record):
+    counted = sidecars.ends(view, record)
+    if sidecars.is_given_up(view, record):
         return Status.ERROR, f"{end}; given up ({counted})"
     if over:
         return Status.COMPLETE, f"{end}; not started again, the job has ended"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dcos_tensorflow.core.cluster.cluster_spec import address_of, recovery_strategy
+from dcos_tensorflow.core.cluster.rendering import address_of, recovery_strategy
 from dcos_tensorflow.core.model.controls import DECOMMISSION
 from dcos_tensorflow.core.model.job import RESTARTING_PHASES, STOPPED_PHASES, Outcome
 from dcos_tensorflow.core.model.report import checkpoint_step_of, step_of
@@ -17,7 +17,7 @@ from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.restarts.restart_table import Loss, restart_set
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, Strategy, split_task_name
+from dcos_tensorflow.core.spec.service_spec import Strategy, split_task_name
 
 
 def strategy_of(view: GangView) -> Strategy:
@@ -93,14 +93,14 @@ def paused(view: GangView) -> frozenset[str]:
     asked = view.controls.paused_tasks
     if not asked:
         return frozenset()
-    losses = {p: Loss.PROCESS for p in asked if split_task_name(p)[0] in GANG_ROLES}
+    losses = {p: Loss.PROCESS for p in asked if split_task_name(p)[0].is_in_gang}
     return frozenset((*asked, *restart_set_of(view, losses)))
 
 
 def known_step(view: GangView) -> int | None:
     """Return the highest training step that any member has reported; None when none has."""
     steps = (
-        step_of(view.report_of(record)) for record in view.tasks.live if record.role in GANG_ROLES
+        step_of(view.report_of(record)) for record in view.tasks.live if record.role.is_in_gang
     )
     return max((step for step in steps if step is not None), default=None)
 

@@ -1,7 +1,7 @@
 """Which options a task is launched with: the target's, or its old ones while it is kept from those.
 
 Asked where tasks are placed and launched (``core.offers.wants``, ``core.offers.launching``,
-``core.offers.reservations``), and by ``core.failures.sidecar_ends``. A task that fails while the
+``core.offers.reservations``), and by ``core.restarts.sidecars``. A task that fails while the
 operator holds the update back comes back as it was (DC/OS SDK: a task is recovered with the
 configuration that it was launched with). Pure.
 """
@@ -9,12 +9,13 @@ configuration that it was launched with). Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from dcos_tensorflow.core.cluster.fingerprint import as_launched_before, fingerprint
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.restarts import update_order
-from dcos_tensorflow.core.spec.service_spec import ServiceSpec, split_task_name
+from dcos_tensorflow.core.spec.launched_with import DECLARED
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, TaskRole, split_task_name
 
 
 def options_of(view: GangView, name: str) -> ServiceSpec:
@@ -23,7 +24,7 @@ def options_of(view: GangView, name: str) -> ServiceSpec:
     role, _ = split_task_name(name)
     if record is None or not update_order.is_kept_back(view, name):
         return view.spec
-    if record.fingerprint in ("", fingerprint(view.spec, role)):
+    if record.fingerprint in ("", view.spec.fingerprints[role]):
         return view.spec
     for former in view.service.former_options.values():
         before = former.shaped(view.job.shape)
@@ -47,7 +48,7 @@ def has_other_options_now(view: GangView, record: TaskRecord) -> bool:
     if view.spec.role(record.role) is None:
         return False
     spec = options_of(view, record.name)
-    return record.fingerprint not in ("", fingerprint(spec, record.role))
+    return record.fingerprint not in ("", spec.fingerprints[record.role])
 
 
 def still_of_use(
@@ -70,7 +71,7 @@ def still_of_use(
 
 def _was_launched_with(record: TaskRecord, spec: ServiceSpec) -> bool:
     known = any(role.role is record.role for role in spec.roles)
-    return known and fingerprint(spec, record.role) == record.fingerprint
+    return known and spec.fingerprints[record.role] == record.fingerprint
 
 
 def _unless_addressed_otherwise(
@@ -81,3 +82,19 @@ def _unless_addressed_otherwise(
     if any(getattr(target, name) != getattr(before, name) for name in alike):
         return target
     return as_launched_before(target, before, record.role)
+
+
+def as_launched_before(target: ServiceSpec, before: ServiceSpec, role: TaskRole) -> ServiceSpec:
+    """Return ``target`` with all that containers of ``role`` are launched with as in ``before``.
+
+    How many tasks there are, where they may run and how often they are tried is the target's.
+    """
+    old = next((r for r in before.roles if r.role is role), None)
+    if old is None:
+        return target
+    of_role, of_service = (DECLARED[name].of_launch() for name in ("RoleSpec", "ServiceSpec"))
+    roles = tuple(
+        replace(r, **{name: getattr(old, name) for name in of_role}) if r.role is role else r
+        for r in target.roles
+    )
+    return replace(target, roles=roles, **{name: getattr(before, name) for name in of_service})

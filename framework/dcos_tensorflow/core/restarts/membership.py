@@ -15,7 +15,7 @@ from dcos_tensorflow.core.restarts.restart_table import Loss, restart_set
 from dcos_tensorflow.core.spec.service_spec import Strategy, TaskRole, split_task_name
 
 
-def who_must_know(
+def members_to_tell(
     view: GangView, before: Mapping[str, str], after: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Return the members that restart when the addresses ``before`` become those ``after``.
@@ -27,17 +27,17 @@ def who_must_know(
     changed = {n for n in {*before, *after} if before.get(n) != after.get(n)}
     if not changed or not before:
         return ()
-    strategy, everybody = strategy_of(view), tuple(n for n in view.roster.names if n in after)
+    strategy, members = strategy_of(view), tuple(n for n in view.roster.names if n in after)
     servers = {n for n in changed if split_task_name(n)[0] is TaskRole.PS}
     count_changed = any((n in before) != (n in after) for n in servers)
     if count_changed and strategy is not Strategy.INDEPENDENT:
-        # Variables are laid out over the ps by their number: everybody must agree on it.
-        return everybody
+        # Variables are laid out over the ps by their number: all members must agree on it.
+        return members
     losses = dict.fromkeys(changed, Loss.MOVED)
-    chosen = set(restart_set(strategy, view.roster.decider, everybody, losses))
+    chosen = set(restart_set(strategy, view.roster.decider, members, losses))
     if strategy is not Strategy.INDEPENDENT:
         chosen |= _shifted(before, after)
-    return tuple(name for name in everybody if name in chosen)
+    return tuple(name for name in members if name in chosen)
 
 
 def _shifted(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:

@@ -15,7 +15,6 @@ from dcos_tensorflow.core.spec.service_spec import (
     TRAINING_ROLES,
     OutcomePolicy,
     ServiceSpec,
-    TaskRole,
     split_task_name,
 )
 
@@ -60,7 +59,7 @@ def still_ending(view: GangView) -> tuple[str, ...]:
     return tuple(
         record.name
         for record in view.tasks.live
-        if record.role in (*TRAINING_ROLES, TaskRole.EVALUATOR)
+        if record.role.uses_data
         and not record.held
         and not record.process_failed
         and record.name not in serving

@@ -2,9 +2,11 @@
 
 Called by ``core.advance`` while the job runs. In this order, one at a time: an agent that is to be
 taken down, members that were added or are not wanted any more, a task that an operator pauses or
-resumes, a changed configuration. Each is a planned restart: who saves has the
-whole grace, the decider first, so that the newest state is in a checkpoint; servers go last and at
-once.
+resumes, a changed configuration. Each is a planned restart: tasks that save have the whole grace,
+the decider first, so that the newest state is in a checkpoint; servers go last and at once.
+
+``announced`` tells the API before an update what it would restart; what fails meanwhile may take
+more along.
 """
 
 from __future__ import annotations
@@ -21,16 +23,19 @@ from dcos_tensorflow.core.agents.maintenance import (
 )
 from dcos_tensorflow.core.counted import they
 from dcos_tensorflow.core.draft import GangDraft
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.controls import UPDATE
 from dcos_tensorflow.core.model.job import STOPPED_PHASES, JobPhase, Membership, Update
+from dcos_tensorflow.core.model.roster import Roster
+from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.restarts import restarts, update_order
 from dcos_tensorflow.core.restarts.gang_queries import contained, paused, restart_set_of
-from dcos_tensorflow.core.restarts.membership import who_must_know
+from dcos_tensorflow.core.restarts.membership import members_to_tell
 from dcos_tensorflow.core.restarts.restart_table import Loss
-from dcos_tensorflow.core.spec.service_spec import Addressing, split_task_name
+from dcos_tensorflow.core.spec.service_spec import Addressing, ServiceSpec, split_task_name
+from dcos_tensorflow.records import dataclass
 
 #: Phases in which members may be told to start again on request.
 _STEERABLE = frozenset(
@@ -44,7 +49,7 @@ _STEERABLE = frozenset(
 )
 
 
-def look(gang: GangDraft) -> None:
+def begin_due(gang: GangDraft) -> None:
     """Begin the restart that is due, if any."""
     for due in (_leave_agents, _change_members, _pause_or_resume, _update):
         due(gang)
@@ -95,8 +100,9 @@ def _restart(gang: GangDraft, names: Iterable[str], loss: Loss, why: str) -> Non
 def _move(gang: GangDraft, names: Sequence[str], why: str) -> None:
     """Place members elsewhere, where they have other addresses unless they go by name.
 
-    Who has to know of those stops before they go, not after: a ParameterServerStrategy chief that
-    has lost a worker cannot save any more, and takes all of its grace to find out (measured).
+    A member that has to know of those stops before they go, not after: a ParameterServerStrategy
+    chief that has lost a worker cannot save any more, and takes all of its grace to find out
+    (measured).
     """
     _replace(gang, names)
     by_name = gang.spec.addressing is Addressing.DNS and not gang.spec.has_own_addresses()
@@ -113,15 +119,15 @@ def _with(known: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
 
 def _leave_agents(gang: GangDraft) -> None:
     draft = gang.service
-    _leave(gang, [r for r in _whose_agents_go(gang) if must_be_left(draft, r.agent_id)])
+    _leave(gang, [r for r in _on_leaving_agents(gang) if must_be_left(draft, r.agent_id)])
 
 
-def who_looks_elsewhere(gang: GangDraft) -> tuple[str, ...]:
+def members_that_move(gang: GangDraft) -> tuple[str, ...]:
     """Return the members on machines that are taken back: they train on, and look for places."""
     known = gang.service.state.maintenance
     if gang.job.phase is not JobPhase.RUNNING or not (known.noticed or known.advised):
         return ()
-    return tuple(record.name for record in _whose_agents_go(gang))
+    return tuple(record.name for record in _on_leaving_agents(gang))
 
 
 def leave_early(gang: GangDraft) -> None:
@@ -130,12 +136,12 @@ def leave_early(gang: GangDraft) -> None:
     Not before others may have heard of their own end: machines of one market go together, and each
     move costs the gang a restart.
     """
-    going = _whose_agents_go(gang)
+    going = _on_leaving_agents(gang)
     if not any(is_just_noticed(gang.service, record.agent_id) for record in going):
         _leave(gang, going)
 
 
-def _whose_agents_go(gang: GangDraft) -> list[TaskRecord]:
+def _on_leaving_agents(gang: GangDraft) -> list[TaskRecord]:
     """Return the members on agents that go soon, as far as they can go elsewhere.
 
     A task with a volume cannot go without it, and trains on until the agent is down.
@@ -173,7 +179,7 @@ def _change_members(gang: GangDraft) -> None:
         return
     before = epoch.addresses
     after = {n: before[n] for n in roster.names if n in before}
-    chosen = who_must_know(gang.view, before, after)
+    chosen = members_to_tell(gang.view, before, after)
     what = they(removed, "leave")
     if chosen:
         restarts.stop(gang, chosen, what, planned=True)
@@ -218,3 +224,32 @@ def _update(gang: GangDraft) -> None:
     why = f"{told} for the changed options{along if others else ''}"
     restarts.stop(gang, chosen, why, planned=True)
     gang.restart = replace(gang.restart, plan=UPDATE)
+
+
+@dataclass(frozen=True)
+class Announced:
+    """The tasks that an update concerns, by what becomes of them."""
+
+    #: They get new containers.
+    replaced: tuple[str, ...] = ()
+    #: They start again in their containers, for these change or the members do.
+    along: tuple[str, ...] = ()
+    joining: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()
+
+
+def announced(view: GangView, spec: ServiceSpec) -> Announced:
+    """Return the tasks that are concerned when ``spec`` becomes the target."""
+    spec = spec.shaped(view.job.shape)
+    replaced = update_order.outdated_for(view, spec)
+    before = view.epoch.addresses if view.epoch is not None else {}
+    wanted = Roster.of(spec, gang=view.gang.name).every
+    joining = tuple(n for n in wanted if before and n not in before)
+    leaving = tuple(n for n in before if n not in wanted)
+    after = {name: before.get(name, "joins") for name in wanted}
+    chosen = {
+        *restart_set_of(view, {n: Loss.PROCESS for n in replaced if n in view.roster}),
+        *(members_to_tell(view, before, after) if joining or leaving else ()),
+    }
+    along = view.roster.in_order(chosen - {*replaced, *joining, *leaving})
+    return Announced(replaced, along, joining, leaving)

@@ -123,7 +123,7 @@ def restart_set(
     ``losses`` says which members were lost and how; ``strategy`` is never AUTO. Names that are not
     among the ``members`` (scaled away, done without) are losses too, but do not restart themselves.
     """
-    everybody = tuple(members)
+    in_order = tuple(members)
     named: set[Who] = set()
     chosen: set[str] = set()
     for name, loss in losses.items():
@@ -135,9 +135,9 @@ def restart_set(
         if Who.IT in row:
             chosen.add(name)
     if Who.ALL in named:
-        return everybody
+        return in_order
     if Who.CHIEF in named:
         chosen.add(decider)
     if Who.WORKERS in named:
-        chosen.update(name for name in everybody if part_of(name, decider) is Part.WORKER)
-    return tuple(name for name in everybody if name in chosen) if chosen else ()
+        chosen.update(name for name in in_order if part_of(name, decider) is Part.WORKER)
+    return tuple(name for name in in_order if name in chosen) if chosen else ()

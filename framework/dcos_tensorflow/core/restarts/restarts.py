@@ -67,7 +67,7 @@ def watch_stopping(gang: GangDraft) -> None:
         return
     concerned = view.tasks.having(Fact.CONTAINED).intersection(scope(view))
     busy = concerned - view.tasks.having(Fact.STOPPED)
-    later = _who_stop_later(view, busy) if gang.restart.planned else frozenset()
+    later = _servers_that_stop_later(view, busy) if gang.restart.planned else frozenset()
     for record in view.tasks.records_of(busy):
         _order_to_stop(gang, record, later)
     replacing = concerned.intersection(gang.restart.replacing)
@@ -84,8 +84,8 @@ def watch_stopping(gang: GangDraft) -> None:
         _go_on(gang)
 
 
-def _who_stop_later(view: GangView, busy: Collection[str]) -> frozenset[str]:
-    """Return who of those that still train is not told yet to stop, when nothing has failed.
+def _servers_that_stop_later(view: GangView, busy: Collection[str]) -> frozenset[str]:
+    """Return which of those that still train are not told yet to stop, when nothing has failed.
 
     The decider goes first, to save; independent tasks each for themselves. Servers go last, and all
     together: the tasks that they serve save through them.
@@ -262,7 +262,7 @@ def _begin_with_a_unit(gang: GangDraft) -> None:
 
 
 def begin(gang: GangDraft) -> None:
-    """Start everybody of the restart set at the same moment, with the newest ClusterSpec."""
+    """Start all of the restart set at the same moment, with the newest ClusterSpec."""
     renew_epoch(gang)
     view = gang.view
     restored = _checkpoint_step(view)
@@ -285,7 +285,7 @@ def begin(gang: GangDraft) -> None:
 
 
 def _checkpoint_step(view: GangView) -> int | None:
-    """Return the step that the decider would restore; it is what everybody restores."""
+    """Return the step that the decider would restore; all members restore it."""
     record = view.tasks.get(view.roster.decider)
     return checkpoint_step_of(view.report_of(record)) if record is not None else None
 

@@ -2,14 +2,13 @@
 
 Asked by ``core.restarts.planned_changes`` (what to restart next), by the plan views and by
 ``core.operator.plan_control``. A task is outdated while its container was launched with other
-options than the target's (``core.cluster.fingerprint``). One that fails or moves meanwhile is
+options than the target's (``core.spec.launched_with``). One that fails or moves meanwhile is
 launched with the target's, unless it is kept from them (``core.restarts.launch_options``). Pure.
 """
 
 from __future__ import annotations
 
-from dcos_tensorflow.core.cluster.fingerprint import fingerprint
-from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.controls import DEPLOY, UPDATE, Controls, step_key, step_name
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import GangView
@@ -49,7 +48,7 @@ def outdated_for(view: GangView, spec: ServiceSpec) -> tuple[str, ...]:
 
 def _stale_roles(view: GangView, spec: ServiceSpec) -> dict[TaskRole, str]:
     """Return the roles of which some live task has other options, with their fingerprint now."""
-    targets = {role.role: fingerprint(spec, role.role) for role in spec.roles_in_start_order}
+    targets = {role.role: spec.fingerprints[role.role] for role in spec.roles_in_start_order}
     return {
         role: targets[role]
         for role, launched in view.tasks.launched_with
@@ -106,7 +105,7 @@ def come_back_outdated(view: GangView) -> tuple[str, ...]:
         for role in view.spec.roles_in_start_order
         for name in view.roster.names_of(role)
         if name in ended
-        and view.tasks[name].fingerprint not in ("", fingerprint(view.spec, role.role))
+        and view.tasks[name].fingerprint not in ("", view.spec.fingerprints[role.role])
         and is_kept_back(view, name)
     )
 

@@ -1,7 +1,7 @@
 """Which options a container is launched with: the one place where that is said, field by field.
 
-``ServiceSpec.fingerprints`` asks it once for each spec, and ``core.cluster.fingerprint`` mixes the
-options of two specs by it. A changed field that containers are launched with restarts them; any
+``ServiceSpec.fingerprints`` asks it once for each spec, and ``core.restarts.launch_options`` mixes
+the options of two specs by it. A changed field that containers are launched with restarts them; any
 other holds from the next placement or failure on. Types are named by their names, because
 ``core.spec.service_spec`` imports this. Pure.
 """

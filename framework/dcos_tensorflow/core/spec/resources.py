@@ -50,6 +50,15 @@ class Resources:
             and self.gpus <= available.gpus
         )
 
+    def common(self, other: Resources) -> Resources:
+        """Return what both have."""
+        return Resources(
+            min(self.cpus, other.cpus),
+            min(self.mem, other.mem),
+            min(self.disk, other.disk),
+            min(self.gpus, other.gpus),
+        )
+
 
 @dataclass(frozen=True)
 class PortRanges:

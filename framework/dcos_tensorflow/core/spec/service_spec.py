@@ -33,6 +33,21 @@ class TaskRole(StrEnum):
     EVALUATOR = "evaluator"
     TENSORBOARD = "tensorboard"
 
+    @property
+    def is_in_gang(self) -> bool:
+        """Say whether its tasks are placed all or none; the others are sidecars."""
+        return self in GANG_ROLES
+
+    @property
+    def sees_cluster(self) -> bool:
+        """Say whether its tasks are told of the ClusterSpec."""
+        return self in GANG_ROLES or self is TaskRole.EVALUATOR
+
+    @property
+    def uses_data(self) -> bool:
+        """Say whether its tasks read the job's data and work with its checkpoints."""
+        return self in TRAINING_ROLES or self is TaskRole.EVALUATOR
+
 
 #: Roles that train: members of the ClusterSpec, in the order of the job ``worker`` of a Server.
 TRAINING_ROLES = (TaskRole.CHIEF, TaskRole.WORKER, TaskRole.GPU_WORKER)
@@ -508,7 +523,9 @@ class ServiceSpec:
     def fingerprints(self) -> Mapping[TaskRole, str]:
         """Return for each role what stands for all that its containers are launched with.
 
-        Worked out once for each spec: every step compares them with those of all tasks.
+        Equal texts need no restart. They do not depend on how many tasks there are, nor on where
+        they may run (``core.spec.launched_with``). Worked out once for each spec: every step
+        compares them with those of all tasks.
         """
         return {role.role: fingerprint_of(self, role) for role in self.roles}
 

@@ -32,7 +32,7 @@ class VolumeSpec:
 class Reservation:
     """What is reserved for one task on one agent: its resources, and a volume on them.
 
-    The labels ``framework_id`` and ``resource_id`` tell it from everybody else's. ``task_id`` is
+    The labels ``framework_id`` and ``resource_id`` tell it from those of others. ``task_id`` is
     the launch that it was made with; it is ``confirmed`` once that task or an offer has shown it.
     ``given_up`` says why it is not wanted any more, since ``given_up_at``. It was told to be given
     back at ``released_at``, 0 when it was not. ``volume_only`` says that all of it but the volume

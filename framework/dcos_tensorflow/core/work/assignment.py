@@ -74,7 +74,7 @@ def take(gang: GangDraft) -> bool:
     if not is_slot(gang.view):
         return True
     if gang.unit is not None and gang.unit.is_over:
-        # Everybody has stopped.
+        # All tasks have stopped.
         give_back(gang)
     if gang.unit is not None:
         return True
@@ -175,7 +175,7 @@ def succeed(gang: GangDraft, result: Mapping[str, Any]) -> None:
 
 
 def give_back(gang: GangDraft) -> None:
-    """Let a unit wait again: its attempt ends by no fault of its own, as far as anybody knows."""
+    """Let a unit wait again: its attempt ends by no fault of its own, as far as is known."""
     run_now = gang.unit
     if run_now is None:
         return
@@ -196,7 +196,7 @@ def give_back(gang: GangDraft) -> None:
 
 
 def stopped_with(gang: GangDraft, names: Iterable[str]) -> set[str]:
-    """Return who is stopped together with these: all, where the slot does not go on with its unit.
+    """Return the tasks that stop with these: all, where the slot does not go on with its unit.
 
     It does as long as the task that decides about the unit does.
     """

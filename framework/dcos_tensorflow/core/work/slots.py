@@ -1,10 +1,10 @@
 """Slots: how many there are, what each does when its unit is over, and how all of them end.
 
-Called by ``core.advance``: ``look`` for each slot of which something may have changed, and ``lead``
-once a step. A slot is placed once; its containers go on to the next unit, and all that differs is
-the order that their runners are under (``core.cluster.orders``). Slots are made one after the
-other as units wait and there is room (``core.offers.desk`` asks for more), and end when no unit is
-left.
+Called by ``core.advance``: ``take_next`` for each slot of which something may have changed; and by
+``core.step``: ``scale``, once a step. A slot is placed once; its containers go on to the next unit,
+and all that differs is the order that their runners are under (``core.cluster.orders``). Slots are
+made one after the other as units wait and there is room (``core.offers.desk`` asks for more), and
+end when no unit is left.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _LOOKED_THROUGH = 50
 # -- one slot --------------------------------------------------------------------------------------
 
 
-def look(gang: GangDraft) -> None:
+def take_next(gang: GangDraft) -> None:
     """Go on to the next unit where the one before is done, or was decided without this slot."""
     draft, run = gang.service, gang.unit
     if _has_to_leave(gang):
@@ -88,7 +88,7 @@ def look(gang: GangDraft) -> None:
 
 
 def _trains(view: GangView) -> bool:
-    """Say whether a process of the slot may work on its unit, as far as anybody can know."""
+    """Say whether a process of the slot may work on its unit, as far as can be known."""
     tasks = view.tasks
     still = tasks.having(Fact.STOPPED) | tasks.having(Fact.DONE)
     return any(
@@ -159,7 +159,7 @@ def forget(gang: GangDraft) -> None:
 # -- all of them -----------------------------------------------------------------------------------
 
 
-def lead(draft: Draft) -> None:
+def scale(draft: Draft) -> None:
     """Make slots, ask for units, and end what has nothing left to do."""
     spec, main = draft.state.spec.units, draft.gang(MAIN)
     if spec is None:
@@ -182,11 +182,11 @@ def lead(draft: Draft) -> None:
     table = draft.state.units
     if hopeless := _silence(spec, table) or own_errors.why_no_more_units(draft.state, draft.now):
         conclude(main, Verdict(Outcome.FAILED, 1, hopeless))
-        lead(draft)
+        scale(draft)
         return
     if table.is_complete:
         _conclude(main, spec.kind, table)
-        lead(draft)
+        scale(draft)
         return
     idle = [g for g in going if g.unit is None and g.job.phase not in ENDED_PHASES]
     main.explain(_why(draft, idle))

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dcos_tensorflow.client.wording import amounts, table
-from dcos_tensorflow.core.cluster.cluster_spec import (
+from dcos_tensorflow.core.cluster.rendering import (
     recovery_strategy,
     rendered_strategy,
     server_definition,
 )
-from dcos_tensorflow.core.cluster.cluster_spec import tf_config as render_tf_config
+from dcos_tensorflow.core.cluster.rendering import tf_config as render_tf_config
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.contract import CONTRACT_FUNCTION
 from dcos_tensorflow.core.counted import counted

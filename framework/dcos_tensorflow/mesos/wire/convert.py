@@ -27,7 +27,7 @@ from dcos_tensorflow.mesos.wire.offered_resources import (
 )
 from dcos_tensorflow.mesos.wire.reservation_calls import (
     Operations,
-    Pool,
+    ResourcePool,
     mount_sizes,
     offered_reservations,
     take_reserved,
@@ -200,7 +200,7 @@ def launch_operations(
 
     Raises ConversionError when the offers do not hold what the tasks need together.
     """
-    pool, before = Pool.of(raw_offers), Operations()
+    pool, before = ResourcePool.of(raw_offers), Operations()
     infos = []
     for launch in launches:
         try:
@@ -211,7 +211,9 @@ def launch_operations(
     return [*before.to_json(), {"type": "LAUNCH", "launch": {"task_infos": infos}}]
 
 
-def _taken(pool: Pool, launch: LaunchTask, before: Operations) -> tuple[list[dict[str, Any]], Pool]:
+def _taken(
+    pool: ResourcePool, launch: LaunchTask, before: Operations
+) -> tuple[list[dict[str, Any]], ResourcePool]:
     """Return the resources of one task, and what is left for the others."""
     ports = launch.host_ports
     if launch.reservation is not None:

@@ -50,7 +50,7 @@ class Operations:
 
 
 @dataclass(frozen=True)
-class Pool:
+class ResourcePool:
     """What one ACCEPT can be made of, and what is left of it: resources for all, free disks."""
 
     free: OfferedResources
@@ -58,9 +58,11 @@ class Pool:
     raw_offers: tuple[Json, ...]
 
     @staticmethod
-    def of(raw_offers: Sequence[Json]) -> Pool:
+    def of(raw_offers: Sequence[Json]) -> ResourcePool:
         """Collect what raw offers hold."""
-        return Pool(OfferedResources.of(raw_offers), tuple(_mounts(raw_offers)), tuple(raw_offers))
+        return ResourcePool(
+            OfferedResources.of(raw_offers), tuple(_mounts(raw_offers)), tuple(raw_offers)
+        )
 
 
 def offered_reservations(offer: Json) -> tuple[OfferedReservation, ...]:
@@ -79,12 +81,12 @@ def mount_sizes(offer: Json) -> tuple[float, ...]:
 
 
 def take_reserved(
-    pool: Pool,
+    pool: ResourcePool,
     order: ReservationOrder,
     wanted: Resources,
     ports: Sequence[int],
     operations: Operations,
-) -> tuple[list[Resource], Pool]:
+) -> tuple[list[Resource], ResourcePool]:
     """Return the resources of a task on its reservation, and what is left of the pool.
 
     What is missing of the reservation goes to ``operations``, and what it has too much. Raises
@@ -115,7 +117,7 @@ def take_reserved(
         taken.append(volume)
     operations.unreserve += [dict(entry) for entry in plain.entries]
     left = OfferedResources((*fixed.entries, *free.entries))
-    return taken, Pool(left, mounts, pool.raw_offers)
+    return taken, ResourcePool(left, mounts, pool.raw_offers)
 
 
 def release_operations(action: Release, raw_offers: Sequence[Json]) -> list[dict[str, Any]]:

@@ -1,10 +1,10 @@
 """The loop that buys machines for what finds no place, beside the event loop.
 
 Used by ``scheduler.scheduler`` once a service's options have the section ``capacity``. A thread of
-its own looks again and again: who waits is asked of the newest stored state, what there is of the
-provider and the master, what follows of ``capacity.reconcile``. What that wants to remember goes to
-the core as CapacityNoted; only when CapacityKept says that it is stored is anything bought or
-ended. So it is never done by two, and never forgotten: leadership and fencing are the store's.
+its own looks again and again: which gangs wait is asked of the newest stored state, what there is
+of the provider and the master, what follows of ``capacity.reconcile``. What that wants to remember
+goes to the core as CapacityNoted; only when CapacityKept says that it is stored is anything bought
+or ended. So it is never done by two, and never forgotten: leadership and fencing are the store's.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from dcos_tensorflow.capacity.ledger import Ledger
-from dcos_tensorflow.capacity.market import Pool
-from dcos_tensorflow.capacity.mirror import Answer
+from dcos_tensorflow.capacity.observation import Observation
 from dcos_tensorflow.capacity.planner import GangDemand
-from dcos_tensorflow.capacity.provider import Machine, Order, Provider, ProviderError
+from dcos_tensorflow.capacity.provider import Machine, Provider
 from dcos_tensorflow.capacity.reconcile import Round, reconcile
-from dcos_tensorflow.capacity.sight import Sight
 from dcos_tensorflow.core.model.actions import CapacityKept, ReleaseIdleMachines
-from dcos_tensorflow.core.model.agents import KnownAgent
 from dcos_tensorflow.core.model.events import CapacityNoted, Event, StopRequested
 from dcos_tensorflow.core.model.job import ENDED_PHASES
+from dcos_tensorflow.core.model.known_agents import KnownAgent
 from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.offers.waiting import waiting
@@ -32,14 +30,13 @@ from dcos_tensorflow.core.restarts.gang_queries import stays
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound
 from dcos_tensorflow.scheduler.clock import steady_time
-from dcos_tensorflow.scheduler.machines import market_sight as capacity_sight
+from dcos_tensorflow.scheduler.machines import observing as capacity_sight
 from dcos_tensorflow.scheduler.machines.deadline_fleet import DeadlineWatch
 from dcos_tensorflow.scheduler.machines.ledger_records import changes_between, ledger_of
+from dcos_tensorflow.scheduler.machines.machine_provider import PRICES_SECONDS, Desk
 
 log = logging.getLogger(__name__)
 
-#: What machines cost is asked for so often at most; and what there is, while there should be none.
-PRICES_SECONDS = 60.0
 #: A scheduler that stops waits so long for a call to the provider. What it was about is kept, and
 #: the next leader finds it; nothing more is begun.
 STOP_SECONDS = 5.0
@@ -49,7 +46,7 @@ REFUSED_SECONDS = 60.0
 SLOTS_AT_ONCE = 50
 
 
-class Capacity:
+class BuyingLoop:
     """Looks what is wanted and what there is, and acts on it when that is kept.
 
     ``state`` returns the newest stored state, ``emit`` takes events, ``agents`` asks the master and
@@ -76,7 +73,6 @@ class Capacity:
         self._ask_agents = agents
         self._offer = offer
         self._leads = leads
-        self._open_provider = open_provider
         self._look_seconds = look_seconds
         self._clock = clock
         self._thread = threading.Thread(target=self._run, name="capacity", daemon=True)
@@ -85,13 +81,8 @@ class Capacity:
         self._kept: queue.SimpleQueue[tuple[int, bool] | None] = queue.SimpleQueue()
         self._noted = 0
         self._release = threading.Event()
-        #: What it was opened for, and the provider.
-        self._provider: tuple[CapacitySpec, str, Provider] | None = None
-        self._answers: tuple[Answer, ...] = ()
-        self._trouble = ""
-        self._not_given_back: tuple[str, ...] = ()
-        self._pools: tuple[Pool, ...] | None = None
-        self._pools_at = self._listed_at = float("-inf")
+        self._desk = Desk(open_provider, self._may_act)
+        self._listed_at = float("-inf")
         self._told: Mapping[str, str] = {}
         self._deadline = DeadlineWatch()
         #: As the master listed them last, and until when it is not told of any.
@@ -128,14 +119,14 @@ class Capacity:
         busy = False
         while not self._stopping.wait(0.0 if busy else self._look_seconds):
             try:
-                busy = self.look()
+                busy = self.run_round()
             except Exception as error:
                 # What runs goes on, and a gang that waits for machines is told.
                 log.exception("a look at the machines failed")
                 self._note({}, {"": f"internal error: {type(error).__name__}: {error}"})
                 busy = False
 
-    def look(self) -> bool:
+    def run_round(self) -> bool:
         """Take one look and do what is due; say whether anything was done."""
         state = self._state()
         spec = state.spec.capacity
@@ -146,9 +137,8 @@ class Capacity:
         found = reconcile(
             ledger,
             self._sight(state, spec, ledger, release=release),
-            capacity_sight.rules_of(spec, state, 2 * self._look_seconds),
+            capacity_sight.rules_of_service(spec, state, 2 * self._look_seconds),
         )
-        self._answers, self._trouble, self._not_given_back = (), "", ()
         changes = changes_between(ledger, found.ledger)
         told = dict(found.waits)
         if (changes or told != self._told) and not self._note(changes, told):
@@ -161,7 +151,7 @@ class Capacity:
             self._emit(StopRequested(found.stop))
         if self._may_act():
             self._tell_master(found)
-        return self._done(state, spec, found) or bool(changes)
+        return self._desk.do(found) or bool(changes)
 
     def _note(self, changes: Mapping[str, CapacityRecord | None], told: Mapping[str, str]) -> bool:
         """Have changes kept; False when that was not to be."""
@@ -179,18 +169,20 @@ class Capacity:
 
     def _sight(
         self, state: ServiceState, spec: CapacitySpec, ledger: Ledger, *, release: bool
-    ) -> Sight:
+    ) -> Observation:
         now = self._clock()
         needed = bool(ledger.left or _demands(state, now))
-        machines = self._listed(state, spec, ledger, now)
-        pools = self._priced(state, spec, ledger, now) if needed else None
+        self._desk.follow(spec, capacity_sight.owner_of(state))
+        held = ledger.account.provider.holds(now)
+        machines = None if held else self._listed(ledger, now)
+        pools = self._desk.pools(now, may_ask=not held) if needed else None
         agents = self._ask_agents() if needed else None
         self._agents = agents or ()
         # Only now: a gang that has got a place meanwhile needs no machine; the agents were asked
         # before that.
         state, now = self._state(), self._clock()
         demands = _demands(state, now)
-        return Sight(
+        return Observation(
             now=now,
             demands=demands,
             offers=capacity_sight.offers_of(agents, state),
@@ -209,49 +201,18 @@ class Capacity:
                 now=now,
                 next_look=self._look_seconds,
             ),
-            answers=self._answers,
-            trouble=self._trouble,
-            not_given_back=self._not_given_back,
             over_since=_over_since(state),
             release=release,
+            **self._desk.outcome(),
         )
 
-    def _listed(
-        self, state: ServiceState, spec: CapacitySpec, ledger: Ledger, now: float
-    ) -> tuple[Machine, ...] | None:
-        due = ledger.left or now - self._listed_at >= PRICES_SECONDS
-        if not due or ledger.account.provider.holds(now):
+    def _listed(self, ledger: Ledger, now: float) -> tuple[Machine, ...] | None:
+        """Return what there is; that is asked for rarely while there should be none."""
+        if not ledger.left and now - self._listed_at < PRICES_SECONDS:
             return None
-        try:
-            found = tuple(self._opened(state, spec).machines())
-        except ProviderError as error:
-            self._fail("the machines cannot be listed", error)
-            return None
-        self._listed_at = now
+        found = self._desk.machines()
+        self._listed_at = self._listed_at if found is None else now
         return found
-
-    def _priced(
-        self, state: ServiceState, spec: CapacitySpec, ledger: Ledger, now: float
-    ) -> tuple[Pool, ...] | None:
-        if now - self._pools_at >= PRICES_SECONDS and not ledger.account.provider.holds(now):
-            try:
-                self._pools = tuple(self._opened(state, spec).pools())
-                self._pools_at = now
-            except ProviderError as error:
-                self._fail("the machines for sale are not known", error)
-        return self._pools
-
-    def _fail(self, what: str, error: ProviderError) -> None:
-        self._trouble = f"{what}: {error}"
-        log.warning("%s", self._trouble)
-
-    def _opened(self, state: ServiceState, spec: CapacitySpec) -> Provider:
-        owner = capacity_sight.owner_of(state)
-        if self._provider is None or self._provider[:2] != (spec, owner):
-            made = self._open_provider(spec, owner)
-            self._provider = (spec, owner, made)
-            self._pools, self._pools_at = None, float("-inf")
-        return self._provider[2]
 
     # What is done.
 
@@ -277,38 +238,13 @@ class Capacity:
             log.warning("machines that go are kept from our own tasks alone: %s", why)
         self._refusal = why
 
-    def _done(self, state: ServiceState, spec: CapacitySpec, found: Round) -> bool:
-        """Send the orders, and end machines; say whether there was anything to do."""
-        if not (found.orders or found.give_back) or not self._may_act():
-            return False
-        self._answers = tuple(
-            self._bought(state, spec, order) for order in found.orders if self._may_act()
-        )
-        if found.give_back and self._may_act():
-            try:
-                self._opened(state, spec).give_back(found.give_back)
-            except ProviderError as error:
-                self._not_given_back = found.give_back
-                self._fail("machines cannot be given back", error)
-        # The next prices say what is left to be had.
-        self._pools_at = float("-inf") if found.orders else self._pools_at
-        return True
-
     def _may_act(self) -> bool:
         """Say whether the provider may still be asked for something: each call may last."""
         return self._leads() and not self._stopping.is_set()
 
-    def _bought(self, state: ServiceState, spec: CapacitySpec, order: Order) -> Answer:
-        try:
-            bought = self._opened(state, spec).buy(order)
-        except ProviderError as error:
-            log.warning("%s is not bought: %s", order.purchase_id, error)
-            return Answer(order.purchase_id, trouble=str(error), is_final=error.is_final)
-        return Answer(order.purchase_id, bought)
-
 
 def _demands(state: ServiceState, now: float) -> tuple[GangDemand, ...]:
-    """Return who waits for machines."""
+    """Return the gangs that wait for machines."""
     if _over_since(state):
         return ()
     found = waiting(state, now, SLOTS_AT_ONCE)

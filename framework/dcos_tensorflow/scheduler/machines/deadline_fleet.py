@@ -17,7 +17,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.restarts.gang_queries import known_step
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
-from dcos_tensorflow.scheduler.machines.market_sight import limits_of
+from dcos_tensorflow.scheduler.machines.observing import limits_of
 
 #: From the order to start again until the next step, as reckoned; docs/recovery.md measures less.
 _RESTART_SECONDS = 60.0

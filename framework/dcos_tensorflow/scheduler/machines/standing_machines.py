@@ -8,9 +8,8 @@ committed before the provider is asked, and a command that was killed is made go
 
 from __future__ import annotations
 
-import logging
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,15 +17,15 @@ from dcos_tensorflow.capacity import status
 from dcos_tensorflow.capacity.billing.usage import BY_THE_HOUR, BY_THE_SECOND
 from dcos_tensorflow.capacity.ledger import Ledger, OwnedMachine
 from dcos_tensorflow.capacity.market import Market, Pool
-from dcos_tensorflow.capacity.mirror import Agents, Answer
+from dcos_tensorflow.capacity.mirror import Agents, PurchaseAnswer
+from dcos_tensorflow.capacity.observation import Observation
 from dcos_tensorflow.capacity.planner import GangDemand
-from dcos_tensorflow.capacity.provider import Machine, Order, Provider, ProviderError
+from dcos_tensorflow.capacity.provider import Machine, Provider
 from dcos_tensorflow.capacity.reconcile import Round, reconcile
-from dcos_tensorflow.capacity.sight import Rules, Sight
-from dcos_tensorflow.capacity.trial import offer_of
+from dcos_tensorflow.capacity.trial_placement import offer_of
 from dcos_tensorflow.core.kept import codec, paths
 from dcos_tensorflow.core.model.actions import Write
-from dcos_tensorflow.core.model.agents import KnownAgent, names_of
+from dcos_tensorflow.core.model.known_agents import KnownAgent, names_of
 from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.placement.place import TaskRequest
@@ -35,14 +34,10 @@ from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, Placement
 from dcos_tensorflow.mesos.agent_files import AgentFilesError
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.machines.ledger_records import changes_between, ledger_of
-from dcos_tensorflow.scheduler.machines.machine_provider import provider_for
-from dcos_tensorflow.scheduler.machines.market_sight import limits_of, owner_prefix
+from dcos_tensorflow.scheduler.machines.machine_provider import Desk, provider_for
+from dcos_tensorflow.scheduler.machines.observing import names_in, owner_prefix, rules_of
 from dcos_tensorflow.state.store import StateStore
 
-log = logging.getLogger(__name__)
-
-#: What machines cost is asked for so often at most (seconds).
-PRICES_SECONDS = 60.0
 #: For whom machines are bought, in what is shown.
 FOR = "the cluster"
 _ALONE = (PlacementConstraint("hostname", ConstraintOperator.UNIQUE),)
@@ -79,12 +74,14 @@ class StandingMachines:
         self._instance = values[paths.INSTANCE].decode()
         self._owner = f"{owner_prefix(name)}{self._instance}"
         self.ledger = kept_ledger(values)
-        self._provider = open_provider(spec, self._owner)
-        self._pools: tuple[Pool, ...] | None = None
-        self._pools_at = float("-inf")
-        self._answers: tuple[Answer, ...] = ()
-        self._trouble = ""
-        self._not_given_back: tuple[str, ...] = ()
+        provider = open_provider(spec, self._owner)
+        self._desk = Desk(lambda *_: provider)
+        self._desk.follow(spec, self._owner)
+        rules = rules_of(spec, self._owner, self._instance)
+        # An idle machine here waits for any service.
+        self._rules = replace(
+            rules, idle_seconds=float("inf"), ending_seconds=0.0, patience_seconds=0.0
+        )
 
     @property
     def there(self) -> int:
@@ -110,7 +107,7 @@ class StandingMachines:
                     return f"the master does not change its offers: {error}"
         return ""
 
-    def look(
+    def run_round(
         self, wanted: int = 0, waited: float = 0.0, *, release: bool = False, end: bool = False
     ) -> Round:
         """Take one look, and buy until so many are there: they have been waited for for so long.
@@ -118,8 +115,7 @@ class StandingMachines:
         ``release`` gives back those on which nothing runs, ``end`` all. Raises StateError.
         """
         sight = self._sight(wanted, waited, release=release, end=end)
-        found = reconcile(self.ledger, sight, self._rules())
-        self._answers, self._trouble, self._not_given_back = (), "", ()
+        found = reconcile(self.ledger, sight, self._rules)
         changes = changes_between(self.ledger, found.ledger)
         if changes:
             self._store.commit(
@@ -129,61 +125,44 @@ class StandingMachines:
                 ]
             )
         self.ledger = found.ledger
-        self._act(found)
+        self._desk.do(found)
         return found
 
-    def _rules(self) -> Rules:
-        spec = self._spec
-        return Rules(
-            limits=limits_of(spec),
-            owner=self._owner,
-            prefix=self._instance,
-            max_spot_price=spec.max_spot_price,
-            # An idle machine here waits for any service.
-            idle_seconds=float("inf"),
-            register_seconds=spec.register_seconds,
-            by_the_hour=spec.billing is Billing.HOUR,
-            ending_seconds=0.0,
-            patience_seconds=0.0,
-        )
-
-    def _sight(self, wanted: int, waited: float, *, release: bool, end: bool) -> Sight:
+    def _sight(self, wanted: int, waited: float, *, release: bool, end: bool) -> Observation:
         now, held = self._clock(), self.ledger.account.provider.holds(self._clock())
-        machines = None
-        try:
-            if not held:
-                machines = tuple(self._provider.machines())
-                if now - self._pools_at >= PRICES_SECONDS:
-                    self._pools, self._pools_at = tuple(self._provider.pools()), now
-        except ProviderError as error:
-            self._trouble = str(error)
+        machines = None if held else self._desk.machines()
+        pools = self._desk.pools(now, may_ask=not held)
+        outcome = self._desk.outcome()
         known = self._ask_agents()
         agents = None
         if known is not None:
             there = [agent for agent in known if agent.active and not agent.recovered]
             busy = [agent for agent in there if any(v > 0 for v in agent.used.values())]
-            agents = Agents(known=_all_names(there), busy=_all_names(busy))
+            agents = Agents(known=names_in(there), busy=names_in(busy))
         demand = so_many(wanted, self._spec, waited, self._zone())
-        return Sight(
+        return Observation(
             now=now,
             demands=() if end or release or not wanted else (demand,),
-            offers=self._offers(known or (), machines or ()),
+            offers=self._offers(known or (), machines or (), outcome["answers"]),
             agents=agents,
             machines=machines,
-            pools=self._pools,
-            answers=self._answers,
-            trouble=self._trouble,
-            not_given_back=self._not_given_back,
+            pools=pools,
             over_since=now if end else 0.0,
             release=release,
+            **outcome,
         )
 
-    def _offers(self, agents: Sequence[KnownAgent], listed: Sequence[Machine]) -> tuple[Offer, ...]:
+    def _offers(
+        self,
+        agents: Sequence[KnownAgent],
+        listed: Sequence[Machine],
+        answers: Sequence[PurchaseAnswer],
+    ) -> tuple[Offer, ...]:
         """Return what our machines that are agents have for the demand: each is one of it.
 
         Also of those that the ledger is to hear of in this round.
         """
-        answered = (m for each in self._answers if each.bought for m in each.bought.machines)
+        answered = (m for each in answers if each.bought for m in each.bought.machines)
         ours = (m for m in listed if m.owner == self._owner)
         found: list[Machine | OwnedMachine] = [*ours, *answered]
         found += (machine for _, machine in self.ledger.machines())
@@ -200,23 +179,6 @@ class StandingMachines:
     def _zone(self) -> str:
         zones = [m.zone for _, m in self.ledger.machines() if m.is_useful]
         return max(sorted(set(zones)), key=zones.count) if zones and self._spec.one_zone else ""
-
-    def _act(self, found: Round) -> None:
-        self._answers = tuple(self._bought(order) for order in found.orders)
-        # The next prices say what is left to be had.
-        self._pools_at = float("-inf") if found.orders else self._pools_at
-        if found.give_back:
-            try:
-                self._provider.give_back(found.give_back)
-            except ProviderError as error:
-                self._not_given_back, self._trouble = found.give_back, str(error)
-
-    def _bought(self, order: Order) -> Answer:
-        try:
-            return Answer(order.purchase_id, self._provider.buy(order))
-        except ProviderError as error:
-            log.warning("%s is not bought: %s", order.purchase_id, error)
-            return Answer(order.purchase_id, trouble=str(error), is_final=error.is_final)
 
 
 def so_many(count: int, spec: CapacitySpec, waited: float = 0.0, zone: str = "") -> GangDemand:
@@ -247,7 +209,3 @@ def document(
     """Return how they stand, as ``/v1/capacity`` does for a service."""
     tariff = BY_THE_HOUR if spec.billing is Billing.HOUR else BY_THE_SECOND
     return status.document(ledger, waits, spec.budget, tariff, now)
-
-
-def _all_names(agents: Iterable[KnownAgent]) -> frozenset[str]:
-    return frozenset(name for agent in agents for name in names_of(agent))

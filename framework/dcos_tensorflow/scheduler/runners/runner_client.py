@@ -5,7 +5,7 @@ and one that is not under its order (``core.cluster.orders``) is sent that order
 the state does not hold yet becomes a RunnerReported event. While there are not too many, a runner
 holds its answer back until something has happened (``after`` and ``wait``, docs/task-runner.md), so
 that a failure is known at once. All of it happens in one thread with one asyncio loop, so that
-runners that hang delay no other; what it does follows what has changed and who is due, not how
+runners that hang delay no other; what it does follows what has changed and which are due, not how
 many there are. Training never depends on it.
 """
 
@@ -30,7 +30,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.spec.service_spec import gang_named
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.scheduler.runners.runner_request import NotARunner, Refused, ask, signed
+from dcos_tensorflow.scheduler.runners.runner_request import NotARunner, RunnerRefused, ask, signed
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ MOST_UNDER_WAY = 256
 #: With more runners than this, none is asked to hold its answer back: each takes a connection.
 MOST_WAITED_FOR = 1_000
 _SHARE_OF_FILES = 4
-#: As long as nothing happens, all who hold their answers back make this many requests a second.
+#: As long as nothing happens, all that hold their answers back make this many requests a second.
 _WAITED_FOR_RATE = 100.0
 _LONGEST_WAIT_SECONDS = 30.0
 #: A status is there at once; an order waits for the runner's loop, which may be ending a process.
@@ -125,7 +125,7 @@ class RunnerClient:
         self._emit = emit
         self._may_order = may_order
         self._clean = clean
-        #: By task id: everybody who is asked, and who of them is astray.
+        #: By task id: all that are asked, and which of them are astray.
         self._runners: dict[str, _Runner] = {}
         self._astray: set[str] = set()
         #: The tasks that ``_runners`` was made of.
@@ -244,7 +244,7 @@ class RunnerClient:
         heappush(self._due, (at, runner.record.task_id))
 
     def _send_orders(self, state: ServiceState, now: float) -> tuple[set[str], float]:
-        """Send the orders that are due; return who needs one, and how long to wait for the next."""
+        """Send the orders that are due; return which need one, and how long to wait next."""
         wait = PERIOD_SECONDS
         if not self._astray or not self._may_order():
             return set(), wait
@@ -307,7 +307,7 @@ class RunnerClient:
             else:
                 self._take(record, runner, await self._ask(record, "GET", contract.STATUS_PATH))
             self._answered(record, runner)
-        except Refused as error:
+        except RunnerRefused as error:
             self._told(record, runner, str(error))
             self._answered(record, runner)
         except (OSError, NotARunner) as error:

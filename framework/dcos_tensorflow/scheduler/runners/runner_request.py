@@ -21,7 +21,7 @@ class NotARunner(ValueError):
     """What answers at this address does not speak as a task runner does."""
 
 
-class Refused(Exception):
+class RunnerRefused(Exception):
     """The runner answered, and not with 200. ``text`` is its own reason."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -31,7 +31,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Request:
+class RunnerRequest:
     """What is sent, but for the address."""
 
     method: str
@@ -40,12 +40,12 @@ class Request:
     headers: Mapping[str, str]
 
 
-def signed(token: str, method: str, path: str, body: bytes, now: float) -> Request:
+def signed(token: str, method: str, path: str, body: bytes, now: float) -> RunnerRequest:
     """Return a request that proves to a runner that we share its token (core.contract)."""
-    return Request(method, path, body, signed_headers(token, method, path, int(now), body))
+    return RunnerRequest(method, path, body, signed_headers(token, method, path, int(now), body))
 
 
-async def ask(host: str, port: int, request: Request) -> Mapping[str, Any]:
+async def ask(host: str, port: int, request: RunnerRequest) -> Mapping[str, Any]:
     """Send a request; return the JSON object that answers it. The caller bounds the time.
 
     Raises OSError without an answer, Refused, and NotARunner.
@@ -67,7 +67,7 @@ async def ask(host: str, port: int, request: Request) -> Mapping[str, Any]:
         writer.transport.abort()
     document = _object(answer)
     if status != 200:
-        raise Refused(status, str(document.get("error") or "without a reason"))
+        raise RunnerRefused(status, str(document.get("error") or "without a reason"))
     return document
 
 

@@ -1,4 +1,4 @@
-"""Takes the secrets of tasks out of what tasks say, before anybody keeps it or passes it on.
+"""Takes the secrets of tasks out of what tasks say, before it is kept or passed on.
 
 Used by ``scheduler.scheduler`` for all that comes from a task: its runner's reports, its status
 updates, what its sandbox tells of its end. A job that fails says its secrets aloud; what is said

@@ -29,11 +29,11 @@ from dcos_tensorflow.core.spec.workload_spec import (
 from dcos_tensorflow.workloads.producer import (
     Given,
     KeptUnit,
-    Outcome,
     Points,
     Producer,
     Stop,
     Unit,
+    UnitOutcome,
     WorkloadError,
 )
 
@@ -120,7 +120,7 @@ class Batch(Producer):
         if unit.number == len(self._units):
             self._units.append(Unit(unit.number, unit.payload))
 
-    def ended(self, number: int, outcome: Outcome, result: Mapping[str, Any]) -> None:
+    def ended(self, number: int, outcome: UnitOutcome, result: Mapping[str, Any]) -> None:
         """Do nothing: no shard depends on another."""
 
     def measured(self, number: int, points: Points) -> Stop | None:

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from dcos_tensorflow.core.json_numbers import as_number
 from dcos_tensorflow.core.spec.workload_spec import Goal, ParameterValue
-from dcos_tensorflow.core.told_numbers import as_number
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.workloads.sweep.trial import worth
 

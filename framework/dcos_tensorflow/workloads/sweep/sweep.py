@@ -27,11 +27,11 @@ from dcos_tensorflow.core.spec.workload_spec import (
 from dcos_tensorflow.workloads.producer import (
     Given,
     KeptUnit,
-    Outcome,
     Points,
     Producer,
     Stop,
     Unit,
+    UnitOutcome,
 )
 from dcos_tensorflow.workloads.sweep.stopping import stopped
 from dcos_tensorflow.workloads.sweep.trial import (
@@ -79,7 +79,7 @@ class Sweep(Producer):
         if unit.outcome is not None:
             self.ended(unit.number, unit.outcome, unit.result)
 
-    def ended(self, number: int, outcome: Outcome, result: Mapping[str, Any]) -> None:
+    def ended(self, number: int, outcome: UnitOutcome, result: Mapping[str, Any]) -> None:
         """Keep what a trial counts with, worked out of what is kept of it and nothing else."""
         trial = self._trials[number]
         if not trial.ended:
@@ -136,7 +136,7 @@ class Sweep(Producer):
     ) -> Mapping[str, ParameterValue]:
         if self._spec.method is SearchMethod.GRID:
             return next(self._untried)
-        from dcos_tensorflow.workloads.sweep.search import suggested
+        from dcos_tensorflow.workloads.sweep.parameter_search import suggested
 
         return suggested(self._spec, number, known, running)
 
@@ -176,9 +176,9 @@ class Sweep(Producer):
         told = json.dumps([self._spec.metric, dict(trial.parameters)], sort_keys=True)
         return f"trial-{trial.number}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
 
-    def _verdict(self, trial: Trial, outcome: Outcome, result: Mapping[str, Any]) -> Trial:
+    def _verdict(self, trial: Trial, outcome: UnitOutcome, result: Mapping[str, Any]) -> Trial:
         trial = replace(trial, ended=True, points={})
-        if outcome is Outcome.FAILED:
+        if outcome is UnitOutcome.FAILED:
             return replace(trial, why="it failed")
         trial = trial.with_points(self._spec, result.get("measured"))
         points = trial.in_order
@@ -187,7 +187,7 @@ class Sweep(Producer):
             # It may have gone on before it was told: what came of that must not count.
             told = dict(sorted(trial.points.items())[: stop.turn + 1])
             return replace(trial, points=told, stopped_at=stop.step, why=stop.why)
-        if outcome is Outcome.PRUNED:
+        if outcome is UnitOutcome.PRUNED:
             return replace(trial, stopped_at=_last_step(points), why="it was stopped")
         value = number_told(result, self._spec.metric)
         if value is not None:

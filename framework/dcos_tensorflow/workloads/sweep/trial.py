@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
+from dcos_tensorflow.core.json_numbers import as_json, as_number
 from dcos_tensorflow.core.spec.workload_spec import Goal, ParameterValue, SweepSpec
-from dcos_tensorflow.core.told_numbers import as_json, as_number
 from dcos_tensorflow.records import dataclass
 
 #: A trial is judged once in each span of steps, each so many times as long as the one before.

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.core.cluster.cluster_spec import (
+from dcos_tensorflow.core.cluster.rendering import (
     address_of,
     illegal_mix,
     rendered_strategy,

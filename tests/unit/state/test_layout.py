@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dcos_tensorflow.state.paths import erase_order
+from dcos_tensorflow.state.layout import erase_order
 
 
 def test_an_erase_begins_with_what_makes_a_service_and_ends_with_the_service() -> None:

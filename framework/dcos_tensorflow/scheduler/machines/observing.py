@@ -13,13 +13,13 @@ from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.capacity.losses import Pause
 from dcos_tensorflow.capacity.market import POOLS_PER_ORDER, Limits
 from dcos_tensorflow.capacity.mirror import Agents
+from dcos_tensorflow.capacity.observation import Rules
 from dcos_tensorflow.capacity.planner import GangDemand
-from dcos_tensorflow.capacity.sight import Rules
-from dcos_tensorflow.core.model.agents import KnownAgent, names_of
 from dcos_tensorflow.core.model.job import RESTARTING_PHASES
+from dcos_tensorflow.core.model.known_agents import KnownAgent, names_of
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.offers.waiting import Waiting
+from dcos_tensorflow.core.offers.waiting import WaitingGang
 from dcos_tensorflow.core.spec.capacity_spec import Billing, CapacitySpec
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 
@@ -39,18 +39,23 @@ def owner_prefix(service: str) -> str:
     return f"{service.strip('/').replace('/', '.')}."
 
 
-def rules_of(spec: CapacitySpec, state: ServiceState, patience_seconds: float) -> Rules:
+def rules_of_service(spec: CapacitySpec, state: ServiceState, patience_seconds: float) -> Rules:
+    """Return the rules by which a service buys."""
+    rules = rules_of(spec, owner_of(state), state.instance)
+    ending = state.spec.kill_grace_seconds + _ENDING_MARGIN
+    return replace(rules, ending_seconds=ending, patience_seconds=patience_seconds)
+
+
+def rules_of(spec: CapacitySpec, owner: str, prefix: str) -> Rules:
     """Return the rules of a section of options."""
     return Rules(
         limits=limits_of(spec),
-        owner=owner_of(state),
-        prefix=state.instance,
+        owner=owner,
+        prefix=prefix,
         max_spot_price=spec.max_spot_price,
         idle_seconds=spec.idle_seconds,
         register_seconds=spec.register_seconds,
         by_the_hour=spec.billing is Billing.HOUR,
-        ending_seconds=state.spec.kill_grace_seconds + _ENDING_MARGIN,
-        patience_seconds=patience_seconds,
     )
 
 
@@ -78,7 +83,7 @@ def offers_of(agents: Sequence[KnownAgent] | None, state: ServiceState) -> tuple
     return tuple(_offer(agent, state) for agent in agents if _may_offer(agent, state))
 
 
-def demand_of(waiting: Waiting, now: float) -> GangDemand:
+def demand_of(waiting: WaitingGang, now: float) -> GangDemand:
     """Return what waits as the planner takes it: machines are bought in the region it names."""
     requests = tuple(replace(request, region="") for request in waiting.requests)
     return GangDemand(waiting.name, requests, max(0.0, now - waiting.since), waiting.zone)
@@ -140,11 +145,11 @@ def agents_of(
         with_tasks = (agent for agent in there if any(v > 0 for v in agent.used.values()))
         to_go = (agent for agent in there if agent.agent_id in noticed)
         return Agents(
-            known=_names(there),
-            busy=_lower(ours) | _names(with_tasks),
-            noticed=_names(to_go),
+            known=names_in(there),
+            busy=_lower(ours) | names_in(with_tasks),
+            noticed=names_in(to_go),
             twice=_twice(there),
-            closed=_names(agent for agent in there if agent.deactivated),
+            closed=names_in(agent for agent in there if agent.deactivated),
             can_be_closed=can_be_closed,
         )
     registered = (m for _, m in ledger.machines() if m.is_registered)
@@ -176,7 +181,8 @@ def called(agents: Iterable[KnownAgent], names: frozenset[str]) -> tuple[str, ..
     return tuple(agent.agent_id for agent in agents if not names.isdisjoint(names_of(agent)))
 
 
-def _names(agents: Iterable[KnownAgent]) -> frozenset[str]:
+def names_in(agents: Iterable[KnownAgent]) -> frozenset[str]:
+    """Return all names of these agents, in lower case."""
     return frozenset(name for agent in agents for name in names_of(agent))
 
 

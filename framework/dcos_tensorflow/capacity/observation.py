@@ -1,4 +1,4 @@
-"""What one round of the loop that buys is given: how things stand, and by which rules it goes.
+"""What one round of the loop that buys goes by: how things stand, and the rules of the options.
 
 Made by ``scheduler.machines.buying``; read by ``reconcile`` and ``leavers``. Nothing here decides.
 """
@@ -12,7 +12,7 @@ from dcos_tensorflow.capacity.billing.usage import BY_THE_HOUR, BY_THE_SECOND, T
 from dcos_tensorflow.capacity.deadline import Fleet
 from dcos_tensorflow.capacity.losses import Pause
 from dcos_tensorflow.capacity.market import Limits, Pool
-from dcos_tensorflow.capacity.mirror import Agents, Answer
+from dcos_tensorflow.capacity.mirror import Agents, PurchaseAnswer
 from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.capacity.provider import Machine
 from dcos_tensorflow.core.model.offer import Offer
@@ -44,7 +44,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Sight:
+class Observation:
     """How things stand. What could not be asked is None: nothing follows from it."""
 
     #: Our clock, unix seconds.
@@ -58,7 +58,7 @@ class Sight:
     pauses: Mapping[str, Pause] = field(default_factory=dict)
     machines: tuple[Machine, ...] | None = None
     pools: tuple[Pool, ...] | None = None
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[PurchaseAnswer, ...] = ()
     #: What came of asking for the list, the pools, or an end; empty when it went well.
     trouble: str = ""
     #: Machines that were to be ended, and the provider did not hear of it.

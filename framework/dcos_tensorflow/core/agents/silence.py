@@ -1,70 +1,22 @@
 """Which machines make no offers, and why: what a master knows of them and no offer tells.
 
-The scheduler asks the master while something waits (``scheduler.master_watch``); ``why`` shows the
-answer beside the offers that did not help. Pure; decides nothing.
+``scheduler.master_watch`` asks it while something waits; ``why`` shows the answer beside the offers
+that did not help. Pure; changes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import field
-from typing import TYPE_CHECKING
 
+from dcos_tensorflow.core.model.known_agents import KnownAgent, SilentAgents, names_of
 from dcos_tensorflow.core.model.machine_records import emptied
-from dcos_tensorflow.core.model.offer import AttributeValue
-from dcos_tensorflow.records import dataclass
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import ServiceState
 
 #: So many machines are named that are silent for the same reason; the others are counted.
 NAMED = 5
 
 #: Less than both of these a master does not offer (master.cpp, MIN_CPUS and MIN_MEM).
 _LEAST_CPUS, _LEAST_MEM = 0.01, 32.0
-
-
-@dataclass(frozen=True)
-class KnownAgent:
-    """An agent as its master lists it. Amounts by Mesos' names of scalars."""
-
-    agent_id: str
-    hostname: str
-    #: Known from the registry alone: it has not come back to this leading master.
-    recovered: bool = False
-    #: It is connected, and no operator has taken it out.
-    active: bool = True
-    #: An operator has taken it out ...
-    deactivated: bool = False
-    #: ... and how far it is drained: DRAINING, DRAINED, or nothing.
-    draining: str = ""
-    #: Empty where it has none.
-    region: str = ""
-    zone: str = ""
-    #: Where it listens: its IP address; empty where that is not told.
-    address: str = ""
-    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
-    total: Mapping[str, float] = field(default_factory=dict)
-    used: Mapping[str, float] = field(default_factory=dict)
-    #: Mesos role -> what of it is reserved for that.
-    reserved: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class SilentAgents:
-    """Machines that make no offer, all for the same reason."""
-
-    why: str
-    #: The first of them, in the master's order ...
-    hostnames: tuple[str, ...]
-    #: ... and how many there are.
-    count: int
-
-    def __str__(self) -> str:
-        """Return one sentence."""
-        more = self.count - len(self.hostnames)
-        rest = f" and {more} more" if more else ""
-        return f"no offer from {', '.join(self.hostnames)}{rest}: {self.why}"
 
 
 def silent_agents(agents: Collection[KnownAgent], state: ServiceState) -> tuple[SilentAgents, ...]:
@@ -93,11 +45,6 @@ def silent_agents(agents: Collection[KnownAgent], state: ServiceState) -> tuple[
         SilentAgents(why, tuple(hostnames)[:NAMED], len(hostnames))
         for why, hostnames in found.items()
     )
-
-
-def names_of(agent: KnownAgent) -> frozenset[str]:
-    """Return by which names machines that are bought may be this agent's, in lower case."""
-    return frozenset(name.lower() for name in (agent.hostname, agent.address) if name)
 
 
 _GONE = "the master lists it no more: it is unreachable, or has left"

@@ -53,7 +53,7 @@ def made_up(mix: Mix, name: str) -> Iterator[Offer]:
     )
 
 
-class Trial:
+class TrialPlacement:
     """Tasks that find no place on what is there; asked for one mix of machines after another."""
 
     def __init__(self, requests: Sequence[TaskRequest], there: Sequence[Offer]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dcos_tensorflow.core.kept import paths
 from dcos_tensorflow.state.errors import BadStatePath, StateCorrupt, StateTooLarge, StateTooNew
 
 #: Names directly below the root that belong to the store itself.
@@ -25,9 +26,9 @@ CURRENT_SCHEMA = 3
 MAX_VALUE_BYTES = 1_000_000
 
 #: Erased first: without it nothing stored is a service any more, whatever is left of it.
-ERASED_FIRST = "ConfigTarget"
+ERASED_FIRST = paths.CONFIG_TARGET
 #: Erased last, the service's record after all the rest: it says that an uninstall is under way.
-ERASED_LAST = ("FrameworkID", "Properties/service")
+ERASED_LAST = (paths.FRAMEWORK_ID, paths.SERVICE)
 
 # ZooKeeper refuses these characters (PathUtils.validatePath). It looks at UTF-16 units, so what
 # takes two of them, such as emoji, is refused as well.

@@ -25,7 +25,6 @@ from dcos_tensorflow.core import contract as job_contract
 from dcos_tensorflow.core.cluster.addresses import dns_name, not_known_yet
 from dcos_tensorflow.core.model.cluster_spec import SERVER_JOBS, ClusterSpec
 from dcos_tensorflow.core.spec.service_spec import (
-    GANG_ROLES,
     MAIN,
     TRAINING_ROLES,
     Addressing,
@@ -80,7 +79,7 @@ def rendered_strategy(spec: ServiceSpec) -> Strategy:
 def recovery_strategy(spec: ServiceSpec, seen: str) -> Strategy:
     """Return the strategy whose restart sets apply; never AUTO.
 
-    A ClusterSpec is rendered before anybody has seen the job's code. Recovery knows more: with AUTO
+    A ClusterSpec is rendered before the job's code is seen. Recovery knows more: with AUTO
     it goes by what a task runner has ``seen`` in the code, where it recognised something.
     """
     rendered = rendered_strategy(spec)
@@ -155,23 +154,19 @@ def data_shard(cluster: ClusterSpec, task: str) -> tuple[int, int]:
     return (place, len(training)) if place in training else (0, 1)
 
 
-def tf_config(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[str, Any] | None:
+def tf_config(
+    spec: ServiceSpec, cluster: ClusterSpec, task: str, said: _Said = _by_address
+) -> dict[str, Any] | None:
     """Return the value of ``TF_CONFIG`` for ``task``; None when it is to have none.
 
     None have: sidecars, the one task of a single-task job, training tasks of an ``independent``
     job. The evaluator sees the cluster and is not in it.
     Raises ValueError when ``task`` should be a member and has no address.
     """
-    return _tf_config(spec, cluster, task, _by_address)
-
-
-def _tf_config(
-    spec: ServiceSpec, cluster: ClusterSpec, task: str, said: _Said
-) -> dict[str, Any] | None:
     role, index = split_task_name(task)
-    if role not in (*GANG_ROLES, TaskRole.EVALUATOR):
+    if not role.sees_cluster:
         return None
-    if sum(_count(spec, r) for r in (*GANG_ROLES, TaskRole.EVALUATOR)) <= 1:
+    if sum(r.count for r in spec.roles if r.role.sees_cluster) <= 1:
         return None
     strategy = rendered_strategy(spec)
     if role is TaskRole.EVALUATOR:
@@ -188,7 +183,9 @@ def _tf_config(
     return {"cluster": jobs, "task": {"type": position[0], "index": position[1]}}
 
 
-def server_definition(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[str, Any] | None:
+def server_definition(
+    spec: ServiceSpec, cluster: ClusterSpec, task: str, said: _Said = _by_address
+) -> dict[str, Any] | None:
     """Return cluster, job_name and task_index for a ``tf.compat.v1.train.Server``.
 
     Jobs are ``ps`` and ``worker`` only; chief, then workers, then GPU workers are ``worker``,
@@ -196,12 +193,6 @@ def server_definition(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dic
     its own chief. None for tasks that are no members (evaluator, TensorBoard).
     Raises ValueError when ``task`` should be a member and has no address.
     """
-    return _server_definition(spec, cluster, task, _by_address)
-
-
-def _server_definition(
-    spec: ServiceSpec, cluster: ClusterSpec, task: str, said: _Said
-) -> dict[str, Any] | None:
     role, _ = split_task_name(task)
     if role not in SERVER_JOBS:
         return None
@@ -213,8 +204,10 @@ def _server_definition(
     return {"cluster": jobs, "job_name": job, "task_index": index}
 
 
-def wait_for(spec: ServiceSpec, cluster: ClusterSpec, task: str, contract: str) -> tuple[str, ...]:
-    """Return the addresses (``host:port``) that must accept connections before ``task`` starts.
+def wait_for(
+    spec: ServiceSpec, cluster: ClusterSpec, task: str, contract: str
+) -> tuple[range, ...]:
+    """Return the members whose addresses must accept connections before ``task`` starts.
 
     With sessions the order of a start is ps, chief, workers, evaluator. It is no nicety: a worker
     that arrives before the chief has initialised the variables sleeps 30 seconds between looks.
@@ -229,15 +222,9 @@ def wait_for(spec: ServiceSpec, cluster: ClusterSpec, task: str, contract: str) 
     * the evaluator waits for the decider where that one opens its port: sessions, and
       ``multi_worker`` with more than one member.
     """
-    return tuple(_by_address(cluster, _wait_for(spec, cluster, task, contract)))
-
-
-def _wait_for(
-    spec: ServiceSpec, cluster: ClusterSpec, task: str, contract: str
-) -> tuple[range, ...]:
     role, _ = split_task_name(task)
     strategy = rendered_strategy(spec)
-    if strategy is Strategy.INDEPENDENT or role not in (*TRAINING_ROLES, TaskRole.EVALUATOR):
+    if strategy is Strategy.INDEPENDENT or not role.uses_data:
         return ()
     if contract == job_contract.CONTRACT_FUNCTION:
         strategy = Strategy.BETWEEN_GRAPH
@@ -273,8 +260,8 @@ def launched_cluster(
     is ``[start, end]`` in the table. The table is empty for a task that is told of itself alone.
     """
     role, _ = split_task_name(task)
-    alone = role in GANG_ROLES and rendered_strategy(spec) is Strategy.INDEPENDENT
-    if alone or role not in (*GANG_ROLES, TaskRole.EVALUATOR):
+    alone = role.is_in_gang and rendered_strategy(spec) is Strategy.INDEPENDENT
+    if alone or not role.sees_cluster:
         return _runner_cluster(spec, cluster, task, _by_address), ""
     return _runner_cluster(spec, cluster, task, _by_place), cluster.table_text
 
@@ -283,9 +270,9 @@ def _runner_cluster(
     spec: ServiceSpec, cluster: ClusterSpec, task: str, said: _Said
 ) -> dict[str, Any]:
     def waits(contract: str) -> list[Any]:
-        return said(cluster, _wait_for(spec, cluster, task, contract))
+        return said(cluster, wait_for(spec, cluster, task, contract))
 
-    definition = _server_definition(spec, cluster, task, said)
+    definition = server_definition(spec, cluster, task, said)
     server = None
     if definition is not None:
         server = {**definition, "wait_for": waits(job_contract.CONTRACT_FUNCTION)}
@@ -293,7 +280,7 @@ def _runner_cluster(
     return {
         "epoch": cluster.epoch,
         "distribute": {
-            "tf_config": _tf_config(spec, cluster, task, said),
+            "tf_config": tf_config(spec, cluster, task, said),
             "wait_for": waits(job_contract.CONTRACT_SCRIPT),
         },
         "server": server,
