@@ -48,8 +48,8 @@ COMMANDS: Mapping[str, str] = {
 
 #: The module of a command in ``commands/``, where that is not called as the command.
 _MODULES: Mapping[str, str] = {
-    **dict.fromkeys(("options", "cluster", "endpoints", "describe"), "inspection"),
-    **dict.fromkeys(("plan", "pod", "debug"), "plans_and_pods"),
+    **dict.fromkeys(("options", "cluster", "describe"), "inspection"),
+    **dict.fromkeys(("plan", "pod", "debug", "endpoints"), "plans_and_pods"),
     **dict.fromkeys(("sweep", "batch"), "units_of_work"),
     **dict.fromkeys(("stop", "uninstall"), "ends"),
     **dict.fromkeys(("dashboard", "tensorboard"), "open"),

@@ -9,109 +9,52 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import urllib.parse
 import webbrowser
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, Iterable, List, Mapping
 
 from dcos_tensorflow.plugin import in_force, marathon_update, update_check
 from dcos_tensorflow.plugin.client import Answer, Cluster
 from dcos_tensorflow.plugin.errors import CommandError
 from dcos_tensorflow.plugin.plain_text import escaped, json_text
-from dcos_tensorflow.plugin.trees import plan_lines, pod_lines, pods_lines
-
-#: The verbs of plans: what is asked of the scheduler, and how its being done is told.
-_PLAN_VERBS = {
-    "pause": ("interrupt", "paused"),
-    "resume": ("continue", "resumed"),
-    "force-restart": ("restart", "restarted"),
-    "force-complete": ("forceComplete", "forced to complete"),
-}
+from dcos_tensorflow.plugin.sdk_verbs import Verb
 
 
-def plan_status(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Print one plan."""
-    answer = cluster.scheduler("GET", f"plans/{_quoted(given.plan)}")
-    # 202: in progress. 417: it has errors, which are part of the answer.
-    plan = _plan_found(answer, 200, 202, 417)
-    if given.json:
-        _show(plan)
+def sdk_verb(cluster: Cluster, given: argparse.Namespace) -> None:
+    """Ask the scheduler for a verb of the SDK, and print the answer."""
+    verb: Verb = given.verb
+    named = vars(given)
+    body: Any = None
+    if verb.body == "tasks":
+        body = given.tasks or None
+    elif verb.body == "parameters":
+        body = _parameters(given.parameters or ())
+    answer = cluster.scheduler(verb.method, verb.path_for(named), body)
+    refusal = verb.refusal(named, answer)
+    if refusal:
+        raise CommandError(refusal)
+    if not verb.is_answered(answer.status):
+        _found(answer)
+    if verb.lines is None or given.json:
+        _show(answer)
     else:
-        _print(plan_lines(given.plan, plan.json()))
+        text = "\n".join(verb.lines(named, answer.json(), answer.text))
+        print(escaped(text, lines=True))
 
 
-def plan_start(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Start a plan, with parameters for the tasks that it launches."""
-    body = {}
-    for parameter in given.parameters or ():
+def _parameters(given: Iterable[str]) -> Dict[str, str]:
+    """Return the parameters of a plan, for the tasks that it launches."""
+    found = {}
+    for parameter in given:
         name, equals, value = parameter.partition("=")
         if not equals or not name:
             raise CommandError(f"A parameter must be NAME=VALUE, not {parameter}.")
-        body[name] = value
-    _show(_plan_found(cluster.scheduler("POST", f"plans/{_quoted(given.plan)}/start", body)))
+        found[name] = value
+    return found
 
 
-def plan_stop(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Stop a plan and set its steps back."""
-    _show(_plan_found(cluster.scheduler("POST", f"plans/{_quoted(given.plan)}/stop")))
-
-
-def plan_verb(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Pause, resume, restart or complete a plan, a phase or a step."""
-    verb, done = _PLAN_VERBS[given.verb]
-    phase: Optional[str] = getattr(given, "phase", None)
-    step: Optional[str] = getattr(given, "step", None)
-    answer = _plan_found(
-        cluster.scheduler("POST", f"plans/{_quoted(given.plan)}/{verb}", phase=phase, step=step)
-    )
-    what = f'"{given.plan}" plan'
-    if step is not None:
-        what += f': step "{step}" in phase "{phase}"'
-    elif phase is not None:
-        what += f': phase "{phase}"'
-    found = answer.json()
-    if not isinstance(found, dict) or "message" not in found:
-        raise CommandError(f"{what} could not be {done}: {answer.text.strip()[:500]}")
-    if given.json:
-        _show(answer)
-    else:
-        print(f"{what} has been {done}.")
-
-
-def pod_status(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Print the tasks of all pods, or of one instance."""
-    one = f"/{_quoted(given.pod)}" if given.pod else ""
-    answer = _found(cluster.scheduler("GET", f"pod{one}/status"), given.pod)
-    if given.json:
-        _show(answer)
-    else:
-        _print(pod_lines(answer.json()) if given.pod else pods_lines(answer.json()))
-
-
-def pod_verb(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Restart, replace, pause or resume one instance."""
-    tasks: Optional[List[str]] = getattr(given, "tasks", None)
-    path = f"pod/{_quoted(given.pod)}/{given.verb}"
-    _show(_found(cluster.scheduler("POST", path, tasks or None), given.pod))
-
-
-def endpoints(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Print the names of the endpoints, or where one of them is."""
-    if not given.endpoint:
-        _show(_found(cluster.scheduler("GET", "endpoints")))
-        return
-    path = f"endpoints/{_quoted(given.endpoint)}"
-    answer = _found(cluster.scheduler("GET", path), given.endpoint)
-    if given.json:
-        _show(answer)
-    else:
-        print(escaped(answer.text, lines=True))
-
-
-def show(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Print what the scheduler answers as it is; ``{}`` in the path is for the item."""
-    item: Optional[str] = getattr(given, "item", None)
-    path = given.path.format("" if item is None else _quoted(item))
-    _show(_found(cluster.scheduler(given.method, path), item))
+def cluster_spec(cluster: Cluster, _: argparse.Namespace) -> None:
+    """Print the ClusterSpec and its version."""
+    _show(_found(cluster.scheduler("GET", "cluster")))
 
 
 def why(cluster: Cluster, given: argparse.Namespace) -> None:
@@ -277,23 +220,13 @@ def _refusal(cluster: Cluster, answer: Answer) -> str:
     return f"{message} ({kind})"
 
 
-def _plan_found(answer: Answer, *statuses: int) -> Answer:
-    if answer.status == 208:
-        raise CommandError(
-            "Cannot execute command. Command has already been issued or the plan has completed."
-        )
-    if answer.status == 404 and not answer.message:
-        raise CommandError("Plan, phase, and/or step does not exist.")
-    return _found(answer, None, *statuses)
-
-
-def _found(answer: Answer, what: Optional[str] = None, *statuses: int) -> Answer:
-    if answer.status in (statuses or (200, 202)):
+def _found(answer: Answer, what: str = "such thing") -> Answer:
+    if answer.status in (200, 202):
         return answer
     if answer.message:
         raise CommandError(answer.message)
     if answer.status == 404:
-        raise CommandError(f"There is no {what}." if what else "There is no such thing.")
+        raise CommandError(f"There is no {what}.")
     raise CommandError(
         f"The scheduler answers {answer.status} {answer.reason}: {answer.text.strip()[:500]}"
     )
@@ -305,7 +238,3 @@ def _show(answer: Answer) -> None:
 
 def _print(lines: List[str]) -> None:
     print("\n".join(map(escaped, lines)))
-
-
-def _quoted(part: str) -> str:
-    return urllib.parse.quote(part, safe="")

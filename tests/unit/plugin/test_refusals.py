@@ -11,6 +11,7 @@ import pytest
 from dcos_tensorflow.plugin import commands
 from dcos_tensorflow.plugin.client import Answer, Cluster
 from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.sdk_verbs import VERBS
 
 
 class Refusing(Cluster):
@@ -26,9 +27,10 @@ class Refusing(Cluster):
 
 
 def told(cluster: Cluster, **given: Any) -> str:
-    given = {"plan": "deploy", "verb": "pause", "json": False, "phase": None, **given}
+    (pause,) = (verb for verb in VERBS if verb.words == ["plan", "pause"])
+    given = {"plan": "deploy", "verb": pause, "json": False, "phase": None, **given}
     with pytest.raises(CommandError) as refused:
-        commands.plan_verb(cluster, argparse.Namespace(**given))
+        commands.sdk_verb(cluster, argparse.Namespace(**given))
     return str(refused.value)
 
 

@@ -1,14 +1,12 @@
-"""What a service is made of: its options, its ClusterSpec, the addresses of its tasks."""
+"""What a service is made of: its options and its ClusterSpec."""
 
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 import click
 
-from dcos_tensorflow.cli.flags import asks, asks_about
-from dcos_tensorflow.cli.names import endpoint_names
+from dcos_tensorflow.cli.flags import asks_about
 from dcos_tensorflow.client.asked import Asked
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.output import say, say_lines, show_json
@@ -44,23 +42,6 @@ def cluster(asked: Asked) -> int:
     else:
         say(f"{service.name}: version {found['epoch']}, strategy {found['strategy']}")
         say_lines(table(list(found["addresses"].items())))
-    return 0
-
-
-@click.command(hidden=True)
-@click.argument("endpoint", metavar="[NAME]", required=False, shell_complete=endpoint_names)
-@asks
-def endpoints(asked: Asked, endpoint: str | None) -> int:
-    """Show the endpoints, or the addresses of one."""
-    if endpoint is None:
-        show_json(asked.client().get("/v1/endpoints"))
-        return 0
-    answer = asked.client().ask("GET", f"/v1/endpoints/{quote(endpoint, safe='')}")
-    found = answer.found(f"endpoint {endpoint}; see endpoints")
-    if asked.as_json:
-        show_json(found)
-    else:
-        say_lines(answer.text.splitlines())
     return 0
 
 

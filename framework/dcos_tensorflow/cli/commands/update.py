@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from dcos_tensorflow.cli.commands.plans_and_pods import SdkGroup, add_verbs, reasons_flag, show_plan
+from dcos_tensorflow.cli.commands.plans_and_pods import SdkGroup
 from dcos_tensorflow.cli.flags import asks, asks_about, overrides_flag
 from dcos_tensorflow.client.api_client import Answer
 from dcos_tensorflow.client.asked import Asked
@@ -21,13 +21,8 @@ from dcos_tensorflow.client.output import say, show_json
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.core.counted import they
 
-#: The plan that is acted on: it shows the update while there is one, as in the SDK.
-_DEPLOY = "deploy"
-
-
-@click.group(cls=SdkGroup)
-def update() -> None:
-    """Change the options of a running service."""
+#: The SDK's verbs act on the plan deploy: it shows the update while there is one.
+update = SdkGroup("update")
 
 
 @update.command(name="start")
@@ -96,26 +91,6 @@ def update_configurations(asked: Asked) -> int:
     """Show the ids of all configurations, the target's first, always as JSON."""
     show_json(asked.client().get("/v1/configurations"))
     return 0
-
-
-@update.command(name="status")
-@reasons_flag
-@asks_about()
-def update_status(asked: Asked, reasons: bool) -> int:
-    """Show the progress of an update."""
-    return show_plan(asked, _DEPLOY, reasons=reasons)
-
-
-add_verbs(
-    update,
-    (
-        ("pause", "interrupt", 0, "Keep the tasks with the old options as they are."),
-        ("resume", "continue", 0, "Go on with an update, or approve its canary."),
-        ("force-restart", "restart", 2, "Start the tasks of an update, a phase or a step again."),
-        ("force-complete", "forceComplete", 2, "Keep a task's old options until the next update."),
-    ),
-    _DEPLOY,
-)
 
 
 def _started(asked: Asked, answer: Answer) -> int:
