@@ -11,8 +11,8 @@ from pathlib import Path
 
 from dcos_tensorflow.task.storage.publisher import Publisher, PublishPlan
 from dcos_tensorflow.task.storage.restorer import Restorer
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.location import Location, S3Settings
+from dcos_tensorflow.task.storage.s3.object_store import Connection
 from dcos_tensorflow.task.storage.s3.retry import Backoff
 from dcos_tensorflow.task.storage_spec import Writer
 from s3_server import S3Server

@@ -35,10 +35,8 @@ from dcos_tensorflow.api.views import (
     configurations,
     curves,
     debug,
-    endpoints,
     health,
     job,
-    offers,
     plans,
     pods,
 )
@@ -134,8 +132,8 @@ class _Api:
             "pods_status": lambda s, r: pods.pods_status(s),
             "pod_status": lambda s, r: pods.pod_status(s, _part(r, "name")),
             "pod_info": lambda s, r: pods.pod_info(s, _part(r, "name")),
-            "endpoints": lambda s, r: endpoints.endpoint_names(s),
-            "endpoint": lambda s, r: endpoints.endpoint(s, _part(r, "name")),
+            "endpoints": lambda s, r: cluster.endpoint_names(s),
+            "endpoint": lambda s, r: cluster.endpoint(s, _part(r, "name")),
             "framework_id": lambda s, r: configurations.framework_id(s),
             "properties": lambda s, r: sorted(configurations.properties(s)),
             "property": lambda s, r: configurations.property_value(s, _part(r, "name")),
@@ -145,8 +143,8 @@ class _Api:
             "configuration": lambda s, r: configurations.configuration(
                 s, options(), refused(), stored(), _part(r, "id")
             ),
-            "offers": lambda s, r: offers.offers(s),
-            "offers_v1": lambda s, r: offers.offers(s),
+            "offers": lambda s, r: debug.offers(s),
+            "offers_v1": lambda s, r: debug.offers(s),
             "debug_plans": lambda s, r: debug.debug_plans(s, *_selection(r)),
             "debug_task_statuses": lambda s, r: debug.task_statuses(s, *_selection(r)),
             "debug_reservations": lambda s, r: debug.reservations(s),

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.client.errors import EXIT_FAILED
 from dcos_tensorflow.client.registry import write_private
-from dcos_tensorflow.client.sandbox_links import link
 from dcos_tensorflow.client.wording import duration, short, table, value_text, words
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.contract import (
@@ -37,6 +36,16 @@ from untrusted_input.json_text import read_json
 if TYPE_CHECKING:
     from dcos_tensorflow.client.snapshot import Snapshot
     from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+
+
+def link(folder: Path, places: Mapping[str, Path]) -> None:
+    """Make ``folder`` hold a link for each task, and none of before. Raises OSError."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for before in folder.iterdir():
+        if before.is_symlink():
+            before.unlink()
+    for name, place in places.items():
+        (folder / name).symlink_to(place)
 
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.kept_output import keep_output
 from dcos_tensorflow.client.registry import Registration
 from dcos_tensorflow.client.snapshot import Snapshot, snapshot_of
-from dcos_tensorflow.client.told_units import came_of
+from dcos_tensorflow.client.units import came_of
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id

@@ -15,8 +15,8 @@ from dcos_tensorflow.client import ending
 from dcos_tensorflow.client.api_client import SchedulerAway, connect
 from dcos_tensorflow.client.asked import Service
 from dcos_tensorflow.client.errors import EXIT_FAILED, CliError
+from dcos_tensorflow.client.following.job import follow_service
 from dcos_tensorflow.client.following.job_output import JobOutput, left_output, served_output
-from dcos_tensorflow.client.following.service_job import follow_service
 from dcos_tensorflow.client.following.task_output import (
     Attempt,
     Lost,

@@ -1,13 +1,17 @@
 """HTTP to one service of a DC/OS cluster, and to the cluster's package manager.
 
 Called by ``commands``. Where the cluster is and who asks comes from the environment that the
-``dcos`` command sets; nothing is read from its files.
+``dcos`` command sets. That of DC/OS 1.11 leaves it to its plugins to read the command's own files
+(``with_cluster``).
 """
 
 from __future__ import annotations
 
+import glob
 import http.client
 import json
+import os
+import re
 import ssl
 import sys
 import urllib.error
@@ -15,7 +19,14 @@ import urllib.parse
 import urllib.request
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from dcos_tensorflow.plugin.errors import CommandError, NotNow
+
+class CommandError(Exception):
+    """A command that could not be carried out; the text is for the person who typed it."""
+
+
+class NotNow(CommandError):
+    """No scheduler answers for the service now; that may pass."""
+
 
 _SECONDS = 60.0
 _TYPE = "application/vnd.dcos.%s.%s-%s+json;charset=utf-8;version=v1"
@@ -232,3 +243,46 @@ def _tls(environ: Mapping[str, str]) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+_LINE = re.compile(r"""^\s*(\w+)\s*=\s*(?:"([^"\\]*)"|'([^']*)'|(true|false))\s*$""")
+
+
+def with_cluster(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return ``environ``, with address and token of the attached cluster where it has none."""
+    folder = environ.get("DCOS_DIR") or os.path.join(environ.get("HOME", ""), ".dcos")
+    if environ.get("DCOS_URL") or not os.path.isabs(folder):
+        return environ
+    attached = glob.glob(os.path.join(glob.escape(folder), "clusters", "*", "attached"))
+    if len(attached) != 1:
+        return environ
+    try:
+        path = os.path.join(os.path.dirname(attached[0]), "dcos.toml")
+        with open(path, encoding="utf-8") as file:
+            core = _core(file.read())
+    except (OSError, ValueError):
+        return environ
+    found = {
+        "DCOS_URL": core.get("dcos_url", ""),
+        "DCOS_ACS_TOKEN": core.get("dcos_acs_token", ""),
+    }
+    verify = core.get("ssl_verify", "")
+    if verify == "false":
+        found["DCOS_TLS_INSECURE"] = "1"
+    elif verify not in ("", "true"):
+        found["DCOS_TLS_CA_PATH"] = verify
+    return {**environ, **found}
+
+
+def _core(text: str) -> Dict[str, str]:
+    """Return the plain values of the section ``core``."""
+    found: Dict[str, str] = {}
+    section = ""
+    for line in text.splitlines():
+        if line.strip().startswith("["):
+            section = line.strip().strip("[]").strip()
+            continue
+        match = _LINE.match(line)
+        if section == "core" and match:
+            found[match[1]] = match[2] or match[3] or match[4] or ""
+    return found

@@ -12,9 +12,8 @@ import sys
 import webbrowser
 from typing import Any, Dict, Iterable, List, Mapping
 
-from dcos_tensorflow.plugin import in_force, marathon_update, update_check
-from dcos_tensorflow.plugin.client import Answer, Cluster
-from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin import marathon_update, update_check
+from dcos_tensorflow.plugin.client import Answer, Cluster, CommandError
 from dcos_tensorflow.plugin.plain_text import escaped, json_text
 from dcos_tensorflow.plugin.sdk_verbs import Verb
 
@@ -99,11 +98,11 @@ def tensorboard(cluster: Cluster, given: argparse.Namespace) -> None:
 
 def describe(cluster: Cluster, _: argparse.Namespace) -> None:
     """Print the options that the service runs with."""
-    ours = in_force.differing(cluster)
+    ours = update_check.differing(cluster)
     found = _described(cluster)
     if "resolvedOptions" not in found:
         raise CommandError("The cluster does not tell the options of services.")
-    options = in_force.laid_over(found["resolvedOptions"], ours)
+    options = update_check.laid_over(found["resolvedOptions"], ours)
     print(json_text(options, sort_keys=True))
 
 
@@ -160,11 +159,11 @@ def _over_those_in_force(
     cluster: Cluster, options: Mapping[str, Any], *, replace: bool
 ) -> Dict[str, Any]:
     """Return what to ask for, where options of before were refused: all of it, without those."""
-    ours = {} if replace else in_force.differing(cluster)
+    ours = {} if replace else update_check.differing(cluster)
     stored = _described(cluster).get("userProvidedOptions") if ours else None
     if not isinstance(stored, dict):
         return {"options": options, "replace": replace}
-    whole = update_check.merge(in_force.laid_over(stored, ours), options)
+    whole = update_check.merge(update_check.laid_over(stored, ours), options)
     return {"options": whole, "replace": True}
 
 

@@ -17,11 +17,9 @@ import time
 import urllib.error
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from dcos_tensorflow.plugin.client import Cluster
-from dcos_tensorflow.plugin.errors import CommandError, NotNow
-from dcos_tensorflow.plugin.log_lines import LineFormat
+from dcos_tensorflow.plugin.client import Cluster, CommandError, NotNow
+from dcos_tensorflow.plugin.log_lines import LineFormat, settled
 from dcos_tensorflow.plugin.plain_text import escaped
-from dcos_tensorflow.plugin.progress_bars import settled
 
 #: Mesos' states that a task does not leave, as the scheduler's pod status names them.
 _ENDED = frozenset(

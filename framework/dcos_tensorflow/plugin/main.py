@@ -13,9 +13,7 @@ import sys
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 from dcos_tensorflow.plugin import commands
-from dcos_tensorflow.plugin.attached_cluster import with_cluster
-from dcos_tensorflow.plugin.client import Cluster
-from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.client import Cluster, CommandError, with_cluster
 from dcos_tensorflow.plugin.logs import logs
 from dcos_tensorflow.plugin.plain_text import escaped
 from dcos_tensorflow.plugin.sdk_verbs import GROUPS, VERBS, Verb

@@ -17,8 +17,7 @@ import gzip
 import json
 from typing import Any, Dict, Mapping, Optional
 
-from dcos_tensorflow.plugin.client import Answer, Cluster
-from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.client import Answer, Cluster, CommandError
 from dcos_tensorflow.plugin.update_check import check, defaults, merge, problem_in
 
 _OPTIONS = "DCOS_PACKAGE_OPTIONS"

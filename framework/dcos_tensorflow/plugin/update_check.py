@@ -3,7 +3,8 @@
 Called by ``commands`` before the cluster's package manager gets options, and by
 ``marathon_update``. A package manager knows the package's rules and no more: a placement rule that
 is none, or a strategy that a running job cannot change to, it would hand on to a scheduler that
-then ends.
+then ends. And it keeps what it was last given: where the scheduler has refused that, the options in
+force are those of before, which are to be shown, and to lay further options over.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import json
 import sys
 from typing import Any, Dict, Mapping
 
-from dcos_tensorflow.plugin.client import Answer, Cluster
-from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.client import Answer, Cluster, CommandError
+from dcos_tensorflow.plugin.plain_text import escaped
 
 Json = Dict[str, Any]
 
@@ -99,3 +100,42 @@ def _line(problem: Mapping[str, Any]) -> str:
     details = f" ({'; '.join(told)})" if told else ""
     path = f"{problem['path']}: " if problem.get("path") else ""
     return f"{path}{problem.get('message', '')}{details}"
+
+
+def differing(cluster: Cluster) -> Json:
+    """Return option -> its value in force, where the newest were refused; say why they were.
+
+    Empty when they were not, or the scheduler cannot be asked.
+    """
+    answer = cluster.scheduler_if_up("GET", "configurations/target", None)
+    refused = problem_in(answer).get("refused") if answer and answer.status == 200 else None
+    if not isinstance(refused, dict):
+        return {}
+    why = escaped(str(refused.get("why")))
+    print(
+        f"The newest options of {cluster.service} are refused, and those before stay in force:"
+        f" {why}",
+        file=sys.stderr,
+    )
+    found = refused.get("in_force")
+    return found if isinstance(found, dict) else {}
+
+
+def laid_over(options: Mapping[str, Any], in_force: Mapping[str, Any]) -> Json:
+    """Return ``options`` with the values in force; those that are not in force are left out."""
+    found: Json = dict(options)
+    for name, value in in_force.items():
+        found = _with(found, name.split("."), value)
+    return found
+
+
+def _with(options: Mapping[str, Any], path: Any, value: Any) -> Json:
+    found, key = dict(options), path[0]
+    if len(path) > 1:
+        below = found.get(key)
+        found[key] = _with(below if isinstance(below, dict) else {}, path[1:], value)
+    elif value is None:
+        found.pop(key, None)
+    else:
+        found[key] = value
+    return found

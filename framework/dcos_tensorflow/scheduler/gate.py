@@ -344,10 +344,9 @@ class Gate:
         where that is allowed. Blocks. Raises StorageError, with one that may be tried again where
         the operator has to allow it first: a job that runs waits for that.
         """
-        from dcos_tensorflow.task.storage.s3.connection import Connection
         from dcos_tensorflow.task.storage.s3.errors import Problem, StorageError
         from dcos_tensorflow.task.storage.s3.location import S3Settings
-        from dcos_tensorflow.task.storage.s3.object_store import connect
+        from dcos_tensorflow.task.storage.s3.object_store import Connection, connect
         from dcos_tensorflow.task.storage.s3.retry import Backoff
         from dcos_tensorflow.task.storage_spec import S3Access
 

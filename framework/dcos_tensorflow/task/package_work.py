@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import Callable, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.job_code.facts import Facts
-from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.job_code.modules import JobUnusable
+from dcos_tensorflow.job_code.modules import Found, JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE, MULTI_WORKER, PARAMETER_SERVER
 from dcos_tensorflow.task.exits.exit_analysis import job_unusable, storage_failed
 from dcos_tensorflow.task.python.package_installer import Installer, InstallFailed, Stopped

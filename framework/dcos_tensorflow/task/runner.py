@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code import agreement
 from dcos_tensorflow.job_code.facts import Facts, job_strategy, read_facts
-from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.modules import Found
 from dcos_tensorflow.job_code.names import PARAMETER_SERVER
 from dcos_tensorflow.task.exits import exit_file
 from dcos_tensorflow.task.exits.exit_analysis import ExitReport, Verdict, human_line

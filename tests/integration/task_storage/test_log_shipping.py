@@ -14,9 +14,9 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from dcos_tensorflow.task.output.shipping.cloudwatch_sink import CloudWatchSink
 from dcos_tensorflow.task.output.shipping.shipper import Shipper, ShippingPlan
 from dcos_tensorflow.task.output.shipping.spool import Spool
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.errors import StorageError
 from dcos_tensorflow.task.storage.s3.location import S3Settings
+from dcos_tensorflow.task.storage.s3.object_store import Connection
 from dcos_tensorflow.task.storage.s3.retry import Backoff, Gate, Retrier
 from s3_server import KEY_ID, SECRET_KEY, Fault
 from waiting import eventually

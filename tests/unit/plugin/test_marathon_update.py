@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.client import CommandError
 from dcos_tensorflow.plugin.marathon_update import Installed
 from dcos_tensorflow.plugin.update_check import merge
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.plugin.log_lines import LineFormat
-from dcos_tensorflow.plugin.progress_bars import settled
+from dcos_tensorflow.plugin.log_lines import LineFormat, settled
 
 
 def keras(*states: str) -> str:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.plugin import commands
-from dcos_tensorflow.plugin.client import Answer, Cluster
-from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.client import Answer, Cluster, CommandError
 from dcos_tensorflow.plugin.sdk_verbs import VERBS
 
 

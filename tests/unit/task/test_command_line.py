@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.job_code.modules import Module
+from dcos_tensorflow.job_code.modules import Found, Module
 from dcos_tensorflow.task.python import wrapper
 from dcos_tensorflow.task.spec import Cluster, Job, RunnerSpec
 from dcos_tensorflow.task.supervise.command_line import user_command

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.modules import Found
 from dcos_tensorflow.task.output.progress import Progress
 from dcos_tensorflow.task.spec import Cluster, ServerCluster
 from dcos_tensorflow.task.supervise import memory, observer, sockets, watchdog

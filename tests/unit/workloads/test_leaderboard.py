@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from dcos_tensorflow.cli.commands.units_of_work import sweep
 from dcos_tensorflow.cli.drawing import drawn_for
-from dcos_tensorflow.client.boards import batch_lines, board_as_csv, board_lines
 from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.units import batch_lines, board_as_csv, board_lines
 from dcos_tensorflow.core.spec.workload_spec import EarlyStopping, SearchMethod
 from dcos_tensorflow.workloads.sweep.leaderboard import board_of
 from dcos_tensorflow.workloads.sweep.picture import picture

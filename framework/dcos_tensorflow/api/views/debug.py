@@ -1,4 +1,4 @@
-"""For the search for a fault: ``/v1/debug/plans``, ``taskStatuses`` and ``reservations``.
+"""For the search for a fault: ``/v1/debug/plans``, ``taskStatuses``, ``reservations``, ``offers``.
 
 The first two can be narrowed to a plan, a phase and a step; a name that does not exist is answered
 as the SDK does, with ``invalid-input``.
@@ -6,11 +6,12 @@ as the SDK does, with ``invalid-input``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dcos_tensorflow.api.counters import MESOS_STATES
-from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import OfferVerdict, ServiceState
 from dcos_tensorflow.core.plans.elements import Phase, Plan, Status, Step
 from dcos_tensorflow.core.plans.plan import plans
 
@@ -119,3 +120,34 @@ def _chosen(
         if step and not any(members for _, members in parts):
             raise InvalidInput(f"phase {phase!r} of plan {name!r} has no step {step!r}")
         yield found, parts
+
+
+def offers(state: ServiceState) -> schemas.Offers:
+    """Return counts since the start of this scheduler, and the newest verdicts, newest last.
+
+    ``failureReasons`` and ``rejectedAgents`` count over those verdicts only.
+    """
+    log = state.desk.log
+    failed = [verdict for verdict in log.verdicts if not verdict.passed]
+    return {
+        "acceptedCount": log.accepted,
+        "rejectedCount": log.rejected,
+        "failureReasons": dict(Counter(verdict.explanation for verdict in failed)),
+        "rejectedAgents": dict(Counter(verdict.agent_id for verdict in failed)),
+        "offers": [verdict_body(verdict) for verdict in log.verdicts],
+    }
+
+
+def verdict_body(verdict: OfferVerdict) -> schemas.Offer:
+    """Return one verdict; ``timestamp`` is unix milliseconds, as everywhere in the SDK."""
+    return {
+        "timestamp": round(verdict.at * 1000),
+        "pod-instance-name": ",".join(verdict.tasks),
+        "outcome": "pass" if verdict.passed else "fail",
+        "explanation": [verdict.explanation],
+        "offer": {
+            "id": {"value": verdict.offer_id},
+            "slaveId": {"value": verdict.agent_id},
+            "hostname": verdict.hostname,
+        },
+    }

@@ -11,8 +11,7 @@ import click
 from dcos_tensorflow.cli.flags import asks_about
 from dcos_tensorflow.client.asked import Asked
 from dcos_tensorflow.client.errors import CliError, UsageError
-from dcos_tensorflow.client.output import complain
-from dcos_tensorflow.client.page import Page, shown
+from dcos_tensorflow.client.output import Page, complain, shown
 
 
 @click.command()

@@ -54,8 +54,7 @@ def status(asked: Asked, follow: bool) -> int:
 
 def _follow(asked: Asked, service: Service) -> int:
     """Show progress until the job has ended; return the job's code."""
-    from dcos_tensorflow.client.following.job import caught_signals, view_for
-    from dcos_tensorflow.client.following.service_job import follow_service
+    from dcos_tensorflow.client.following.job import caught_signals, follow_service, view_for
 
     view = view_for(sys.stderr if asked.as_json else sys.stdout)
     with caught_signals() as signals:

@@ -13,10 +13,9 @@ from dcos_tensorflow.cli.commands.run import deployed, run_flags
 from dcos_tensorflow.cli.drawing import can_be_drawn, draw
 from dcos_tensorflow.cli.flags import GroupWithDefault, asks_about
 from dcos_tensorflow.client.asked import Asked
-from dcos_tensorflow.client.boards import batch_lines, board_as_csv, board_lines
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.output import say, say_formatted, say_lines, show_json
-from dcos_tensorflow.client.told_units import told_units
+from dcos_tensorflow.client.units import batch_lines, board_as_csv, board_lines, units_document
 from dcos_tensorflow.client.wording import table, value_text
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.deploy.settings import RUN_SETTINGS
@@ -50,7 +49,7 @@ def sweep() -> None:
 def sweep_board(asked: Asked, whole: bool, as_csv: bool, plot: Path | None) -> int:
     """Show all trials, the best first."""
     can_be_drawn(plot)
-    document = told_units(asked, "trial")
+    document = units_document(asked, "trial")
     board = board_of(document)
     if plot is not None:
         title = f"{board.metric}, {board.goal}, {counted(len(board.rows), 'trial')}"
@@ -80,7 +79,7 @@ def sweep_best(asked: Asked, again: bool, overrides: tuple[str, ...], **flags: A
     if said and not again:
         option = next(one for one in context.command.params if one.name == said[0])
         raise UsageError(f"{'/'.join([*option.opts, *option.secondary_opts])} is for --run.")
-    board = board_of(told_units(asked, "trial"))
+    board = board_of(units_document(asked, "trial"))
     best = board.best
     if best is None:
         ended = counted(len(board.finished), "trial")
@@ -113,8 +112,8 @@ def sweep_best(asked: Asked, again: bool, overrides: tuple[str, ...], **flags: A
 def batch(asked: Asked) -> int:
     """Show the progress of a batch and its failed shards."""
     if asked.as_json:
-        show_json(told_units(asked, "shard"))
+        show_json(units_document(asked, "shard"))
     else:
         # Of ten thousand shards those are asked for that are told one by one.
-        say_lines(batch_lines(told_units(asked, "shard", "failed")))
+        say_lines(batch_lines(units_document(asked, "shard", "failed")))
     return 0

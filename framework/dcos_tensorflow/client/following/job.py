@@ -1,7 +1,8 @@
 """Following a job to its end in the foreground: progress, Ctrl-C, signals, the exit code.
 
-Used by ``run``. The scheduler runs in this process; this is the main thread, which shows what the
-state says five times a second and asks what to do when the user presses Ctrl-C.
+Used by ``run``, whose scheduler runs in the same process: the main thread shows what the state says
+five times a second and asks what to do when the user presses Ctrl-C. ``status --follow`` and jobs
+that were begun in Python follow a scheduler that runs elsewhere (``follow_service``).
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
+from dcos_tensorflow.client import ending
+from dcos_tensorflow.client.api_client import SchedulerAway
+from dcos_tensorflow.client.asked import Service
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.following.plain_progress import PlainProgress
 from dcos_tensorflow.client.output import say
@@ -237,3 +241,50 @@ def _not_stopped(snapshot: Snapshot) -> str:
         f"The job {snapshot.service} was asked to stop and has not ended.{waiting} The same command"
         " takes it up again."
     )
+
+
+LOOK_SECONDS = 0.5
+
+
+def follow_service(
+    service: Service,
+    view: View,
+    *,
+    left: Callable[[], bool],
+    tell: Callable[[str], None],
+    pause: Callable[[float], None] = time.sleep,
+) -> dict[str, Any] | None:
+    """Show progress until the job has ended, and return how; None once it is ``left`` alone.
+
+    ``tell`` is what a person hears while the scheduler is away. Raises CliError for an answer
+    that is none of its scheduler.
+    """
+    ended: dict[str, Any] | None = None
+    told_away = ""
+    try:
+        while ended is None and not left():
+            try:
+                snapshot = service.snapshot()
+            except SchedulerAway as away:
+                ended = service.last_end()
+                if ended is None and str(away) != told_away:
+                    told_away = str(away)
+                    view.close()
+                    tell(f"{away} Waiting for it to come back.")
+            else:
+                told_away = ""
+                view.show(snapshot, time.time())
+                ended = _end_in(snapshot, service)
+            if ended is None:
+                pause(LOOK_SECONDS)
+    finally:
+        view.close()
+    return ended
+
+
+def _end_in(snapshot: Snapshot, service: Service) -> dict[str, Any] | None:
+    """Return how the job ended, as its scheduler here tells it, or as the API does."""
+    if not snapshot.done:
+        return None
+    # What is kept here knows places on this machine, too, and is written a moment later.
+    return ending.document(snapshot, {}) if service.directory is None else service.last_end()

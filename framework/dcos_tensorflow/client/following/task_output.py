@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from dcos_tensorflow.client.api_client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.plugin.progress_bars import settled
+from dcos_tensorflow.plugin.log_lines import settled
 from dcos_tensorflow.records import dataclass
 
 _PART_BYTES = 64 * 1024
@@ -229,7 +229,7 @@ def _between(output: Output, attempt: Attempt, file: str, start: int, end: int) 
 class Lines:
     """Cuts text that comes in pieces into lines. A line that gets too long is cut, too.
 
-    Of a progress bar that is one long line the last state is a line (``plugin.progress_bars``).
+    Of a progress bar that is one long line the last state is a line (``plugin.log_lines``).
     """
 
     def __init__(self) -> None:

@@ -178,7 +178,7 @@ def _sized(
 ) -> tuple[tuple[AgentConfig, ...], str]:
     """Return the agents, large enough for the job, and what to say of it. Raises UsageError."""
     # Placement comes with numpy, and on a cluster that runs already nothing is sized.
-    from dcos_tensorflow.deploy.embedded.placing import check_places
+    from dcos_tensorflow.deploy.embedded.fitting import check_places
 
     note = ""
     if not strict:

@@ -36,12 +36,10 @@ from dcos_tensorflow.deploy.embedded.interpreters import (
     tensorflow_version,
     this_interpreter,
 )
-from dcos_tensorflow.deploy.job.batch_places import with_batch_places
 from dcos_tensorflow.deploy.job.deployment import PreparedJob, SeenCode
 from dcos_tensorflow.deploy.job.job_archive import check_sum, pack
-from dcos_tensorflow.deploy.job.local_data import pack_data, with_local_data
-from dcos_tensorflow.deploy.job.requirements import environments_are_there
-from dcos_tensorflow.deploy.job.seen_code import keras_notes, look
+from dcos_tensorflow.deploy.job.local_data import pack_data, with_batch_places, with_local_data
+from dcos_tensorflow.deploy.job.seen_code import environments_are_there, keras_notes, look
 from dcos_tensorflow.deploy.job.unseen_paths import unseen_paths
 from dcos_tensorflow.options import (
     OptionProblem,

@@ -20,8 +20,7 @@ from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.core.contract import CONTRACT_SCRIPT
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.job_code.facts import Facts, Named, read_facts
-from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.job_code.modules import Module
+from dcos_tensorflow.job_code.modules import Found, Module
 from dcos_tensorflow.job_code.names import PARAMETER_SERVER, STRATEGIES
 from dcos_tensorflow.job_code.sources import Sources
 from dcos_tensorflow.records import dataclass

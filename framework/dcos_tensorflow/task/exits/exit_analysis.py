@@ -18,9 +18,10 @@ from dcos_tensorflow.task.exits.known_failures import (
     PORT_IS_TAKEN,
     Rule,
     first_match,
+    is_of_another,
+    is_passing,
     listened_port,
 )
-from dcos_tensorflow.task.exits.passing_errors import is_of_another, is_passing
 from dcos_tensorflow.task.output.left_files import LeftFiles
 from dcos_tensorflow.task.output.tracebacks import (
     MAX_ERROR,

@@ -12,9 +12,8 @@ from typing import Any, Dict, Iterable, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.agreement import Tasks
-from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.main_function import Main, Takes, read_main
-from dcos_tensorflow.job_code.modules import JobUnusable, find_module, offer, subdirectories
+from dcos_tensorflow.job_code.modules import Found, JobUnusable, find_module, offer, subdirectories
 from dcos_tensorflow.task.spec import Job, RunnerSpec
 
 #: The role that is a member of no cluster (``core.spec.service_spec.TaskRole.EVALUATOR``).

@@ -18,7 +18,7 @@ import threading
 from collections import deque
 from typing import Callable, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from dcos_tensorflow.task.exits.passing_errors import is_passing
+from dcos_tensorflow.task.exits.known_failures import is_passing
 
 #: How much of what an installer has printed is told with its failure.
 TOLD_LINES = 20

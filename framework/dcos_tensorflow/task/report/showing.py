@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple
 
-from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.modules import Found
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.checkpoints import Checkpoint
 from dcos_tensorflow.task.exits.exit_analysis import ExitReport

@@ -26,10 +26,9 @@ from dcos_tensorflow.task.python.shared_copies import (
     users_folder,
 )
 from dcos_tensorflow.task.storage.manifest import safe_path
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.errors import problem_error, storage_error
 from dcos_tensorflow.task.storage.s3.location import Location, parse_uri
-from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
+from dcos_tensorflow.task.storage.s3.object_store import Connection, ObjectStore
 from dcos_tensorflow.task.storage.s3.objects import ObjectFetch, WantedObject
 from dcos_tensorflow.task.storage_spec import DataCache, DataItem
 

@@ -18,7 +18,6 @@ from dcos_tensorflow.task.storage.checkpoint_store import OwnedPointer
 from dcos_tensorflow.task.storage.layout import Choice, FileFacts, Patience
 from dcos_tensorflow.task.storage.manifest import FileEntry, Manifest, Published
 from dcos_tensorflow.task.storage.rounds import Uploading
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.errors import (
     Cancelled,
     DamagedCheckpoint,
@@ -28,7 +27,7 @@ from dcos_tensorflow.task.storage.s3.errors import (
     storage_error,
 )
 from dcos_tensorflow.task.storage.s3.location import Location
-from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
+from dcos_tensorflow.task.storage.s3.object_store import Connection, ObjectStore
 from dcos_tensorflow.task.storage.s3.upload import CheckpointUpload, SourceChanged
 from dcos_tensorflow.task.storage.snapshot import SetAside
 from dcos_tensorflow.task.storage_spec import Writer

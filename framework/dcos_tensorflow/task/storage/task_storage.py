@@ -22,7 +22,6 @@ from dcos_tensorflow.task.storage.manifest import Published
 from dcos_tensorflow.task.storage.mirror import Mirror
 from dcos_tensorflow.task.storage.publisher import Publisher, PublishPlan
 from dcos_tensorflow.task.storage.restorer import Restored, Restorer, local_state
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.errors import (
     Cancelled,
     Problem,
@@ -32,6 +31,7 @@ from dcos_tensorflow.task.storage.s3.errors import (
     storage_error,
 )
 from dcos_tensorflow.task.storage.s3.location import Location, S3Settings, parse_uri
+from dcos_tensorflow.task.storage.s3.object_store import Connection
 from dcos_tensorflow.task.storage.s3.retry import Gate
 from dcos_tensorflow.task.storage_spec import CheckpointPlace, Storage
 from dcos_tensorflow.task.supervise.environment import Directories, is_url

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Dict, List, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.modules import Found
 from dcos_tensorflow.task.spec import Cluster, RunnerSpec
 from dcos_tensorflow.task.supervise.environment import Directories
 

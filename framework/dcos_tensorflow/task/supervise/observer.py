@@ -11,7 +11,7 @@ import time
 from typing import Any, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.modules import Found
 from dcos_tensorflow.task.exits.exit_analysis import Verdict
 from dcos_tensorflow.task.output.event_files import EventFiles, Scalar
 from dcos_tensorflow.task.output.progress import Progress

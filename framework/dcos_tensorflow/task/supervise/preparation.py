@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.arguments import arguments_of
-from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.modules import Found
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import checkpoints
 from dcos_tensorflow.task.exits.exit_analysis import (

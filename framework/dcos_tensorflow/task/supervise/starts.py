@@ -13,8 +13,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Set, Union
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.job_code.modules import JobUnusable
+from dcos_tensorflow.job_code.modules import Found, JobUnusable
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.exits import exit_file
 from dcos_tensorflow.task.exits.exit_analysis import (

@@ -244,8 +244,8 @@ class UnitWork:
         from dcos_tensorflow.task import bundle
 
         bundle.activate(self._task_where.sandbox)
-        from dcos_tensorflow.task.storage.s3.connection import Connection
         from dcos_tensorflow.task.storage.s3.location import S3Settings
+        from dcos_tensorflow.task.storage.s3.object_store import Connection
         from dcos_tensorflow.task.storage.s3.retry import Gate
         from dcos_tensorflow.task.storage.s3.shard_object import put_if_absent
 

@@ -17,9 +17,9 @@ from dcos_tensorflow.task.output.shipping.cloudwatch_sink import CloudWatchSink,
 from dcos_tensorflow.task.output.shipping.s3_sink import S3Sink
 from dcos_tensorflow.task.output.shipping.spool import Spool
 from dcos_tensorflow.task.storage import status
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.errors import Cancelled, storage_error
 from dcos_tensorflow.task.storage.s3.location import S3Settings, parse_uri
+from dcos_tensorflow.task.storage.s3.object_store import Connection
 
 FOLDER = ".task-logs"
 #: Between two parts: a job that prints without end must not take the whole network.

@@ -12,7 +12,6 @@ import threading
 from typing import Iterator, NamedTuple, Sequence, Tuple
 
 from dcos_tensorflow.task.storage.manifest import FileEntry
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.disk import check_room, write_all
 from dcos_tensorflow.task.storage.s3.errors import (
     DamagedCheckpoint,
@@ -23,7 +22,7 @@ from dcos_tensorflow.task.storage.s3.errors import (
     storage_error,
 )
 from dcos_tensorflow.task.storage.s3.location import MEBIBYTE
-from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
+from dcos_tensorflow.task.storage.s3.object_store import Connection, ObjectStore
 from dcos_tensorflow.task.storage.s3.workers import Job, run_all
 
 #: One request brings so many parts at most: fewer requests, and several for a large file.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+from dataclasses import field
 from types import MappingProxyType
 from typing import (
     Any,
@@ -34,7 +35,8 @@ from dcos_tensorflow.task.storage.s3.errors import (
     storage_error,
 )
 from dcos_tensorflow.task.storage.s3.location import MEBIBYTE, S3Settings
-from dcos_tensorflow.task.storage.s3.retry import Gate, Retrier
+from dcos_tensorflow.task.storage.s3.retry import JITTER, Backoff, Gate, Retrier
+from dcos_tensorflow.task.storage.status import Transfer
 
 #: Content is read from the network in pieces of this size.
 CHUNK_SIZE = MEBIBYTE
@@ -368,3 +370,32 @@ def _cut(what: str) -> StorageError:
 
 def _base64(digest: bytes) -> str:
     return base64.b64encode(digest).decode()
+
+
+@dataclass
+class Connection:
+    """How an engine reaches S3. ``log`` takes one sentence a line; ``draw`` is the jitter's.
+
+    ``noticed`` is told of each failed try that is followed by another, ``arrival`` of what comes.
+
+    The client is made at the first use, so that nothing here fails before the engine can tell it.
+    """
+
+    settings: S3Settings
+    gate: Gate = field(default_factory=Gate)
+    backoff: Backoff = field(default_factory=Backoff)
+    log: Callable[[str], None] = lambda text: None
+    noticed: Callable[[Problem], None] = lambda problem: None
+    arrival: Transfer = field(default_factory=Transfer)
+    draw: Callable[[], float] = JITTER
+    client: Any = None
+
+    def store(self, bucket: str) -> ObjectStore:
+        """Return the objects of ``bucket``. Raises StorageError when no client can be made."""
+        if self.client is None:
+            self.client = connect(self.settings)
+        return ObjectStore(self.client, bucket, self.retrier(), self.gate)
+
+    def retrier(self) -> Retrier:
+        """Return what tries requests again."""
+        return Retrier(self.gate, self.backoff, self.noticed, self.draw)

@@ -13,7 +13,6 @@ import threading
 from typing import BinaryIO, Iterator, List, Optional, Sequence
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.disk import check_room, write_all
 from dcos_tensorflow.task.storage.s3.errors import (
     ConditionFailed,
@@ -24,7 +23,7 @@ from dcos_tensorflow.task.storage.s3.errors import (
     storage_error,
 )
 from dcos_tensorflow.task.storage.s3.location import MEBIBYTE
-from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
+from dcos_tensorflow.task.storage.s3.object_store import Connection, ObjectStore
 from dcos_tensorflow.task.storage.s3.workers import Job, run_all
 
 #: One request brings so much at most.
