@@ -19,7 +19,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from dcos_tensorflow.api import openapi, pages, schemas, task_files, verbs
-from dcos_tensorflow.api.answering import Answering, Endpoint, Verb, View
+from dcos_tensorflow.api.answering import Answering, Handler, OrderHandler, ShownView
 from dcos_tensorflow.api.answers import json_answer
 from dcos_tensorflow.api.audit import AuditLog
 from dcos_tensorflow.api.callers.access import Access, Right
@@ -109,7 +109,7 @@ class _Api:
         self._curves = fed.curves
         self._history = fed.history
         self._live = Live(source.state, self._watched)
-        self._units = units.Units()
+        self._units = units.UnitsView()
 
     def routes(self) -> list[Route]:
         """Return the route of every operation. Raises ValueError when table and code differ."""
@@ -122,11 +122,11 @@ class _Api:
             for operation in OPERATIONS
         ]
 
-    def _views(self) -> dict[str, Endpoint]:
+    def _views(self) -> dict[str, Handler]:
         """Return what shows a part of the state, by the operation's id."""
         options, stored = self._source.configuration, self._source.configurations
         refused = self._source.refused_options
-        views: dict[str, View] = {
+        views: dict[str, ShownView] = {
             "plans": lambda s, r: plans.plan_names(s),
             "pods": lambda s, r: pods.pod_names(s),
             "pods_status": lambda s, r: pods.pods_status(s),
@@ -158,7 +158,7 @@ class _Api:
         }
         return {name: self._answering.show(view) for name, view in views.items()}
 
-    def _others(self) -> dict[str, Endpoint]:
+    def _others(self) -> dict[str, Handler]:
         """Return what answers in a way of its own, by the operation's id."""
         guarded, caught = self._answering.guarded, self._answering.caught
         return {
@@ -174,10 +174,10 @@ class _Api:
             "events": guarded(self._events),
         }
 
-    def _orders(self) -> dict[str, Endpoint]:
+    def _orders(self) -> dict[str, Handler]:
         """Return the verbs, by the operation's id."""
         ordering = self._answering.ordering
-        found: dict[str, Endpoint] = {
+        found: dict[str, Handler] = {
             "stop": ordering(lambda s, r, b: verbs.stop(s, self._why(s, b))),
             "update": ordering(self._update, _MAX_OPTIONS_BYTES),
             "check_update": ordering(self._check_update, _MAX_OPTIONS_BYTES),
@@ -335,7 +335,7 @@ def _selection(request: Request) -> tuple[str | None, str | None, str | None]:
     return query.get("plan"), query.get("phase"), query.get("step")
 
 
-def _plan_verb(word: str) -> Verb:
+def _plan_verb(word: str) -> OrderHandler:
     def verb(state: ServiceState, request: Request, body: bytes) -> Reply:
         if word == "start":
             verbs.check_plan_parameters(body)
@@ -346,7 +346,7 @@ def _plan_verb(word: str) -> Verb:
     return verb
 
 
-def _pod_verb(word: str) -> Verb:
+def _pod_verb(word: str) -> OrderHandler:
     return lambda state, request, body: verbs.pod_verb(state, _part(request, "name"), word, body)
 
 

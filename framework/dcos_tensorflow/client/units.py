@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.client.api_client import NoScheduler
-from dcos_tensorflow.client.asked import Asked, Service
 from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.service_choice import KnownService, ServiceChoice
 from dcos_tensorflow.client.wording import (
     UNIT_WORDS,
     columns,
@@ -33,10 +33,10 @@ _CALLED = {"trial": "sweep", "shard": "batch"}
 _FAILURES = 3
 
 
-def units_document(asked: Asked, kind: str, state: str = "") -> dict[str, Any]:
+def units_document(choice: ServiceChoice, kind: str, state: str = "") -> dict[str, Any]:
     """Return the units of a service, of one ``state`` where it is named. Raises CliError."""
     none = f"{_CALLED[kind]} in this service: it is one job"
-    service = asked.service()
+    service = choice.service()
     try:
         wanted = f"?state={state}" if state else ""
         found = service.connect().ask("GET", f"/v1/units{wanted}").found(none)
@@ -62,7 +62,7 @@ def came_of(state: ServiceState) -> dict[str, Any]:
     counts = units.counts(state)
     if counts is None:
         return {}
-    document = redact(units.Units().shown(state), secret_values(state))
+    document = redact(units.UnitsView().shown(state), secret_values(state))
     best, doubt, bad = None, "", [unit for unit in document["units"] if _is_bad(unit)]
     if document["objective"]:
         from dcos_tensorflow.workloads.sweep.leaderboard import board_of
@@ -84,7 +84,7 @@ def _is_bad(unit: Mapping[str, Any]) -> bool:
     return unit["state"] == "failed" or (unit["state"] == "succeeded" and silent)
 
 
-def _stored(service: Service, state: str, none: str, away: NoScheduler) -> dict[str, Any]:
+def _stored(service: KnownService, state: str, none: str, away: NoScheduler) -> dict[str, Any]:
     """Return what the state of a service without a scheduler tells. Raises CliError."""
     from dcos_tensorflow.api.errors import ElementNotFound
     from dcos_tensorflow.api.redaction import redact, secret_values
@@ -96,7 +96,7 @@ def _stored(service: Service, state: str, none: str, away: NoScheduler) -> dict[
     if kept is None:
         raise away
     try:
-        found: dict[str, Any] = redact(units.Units().shown(kept, state), secret_values(kept))
+        found: dict[str, Any] = redact(units.UnitsView().shown(kept, state), secret_values(kept))
     except ElementNotFound:
         raise CliError(f"There is no {none}.") from None
     return found

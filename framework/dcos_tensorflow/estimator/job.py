@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from dcos_tensorflow.client import ending
 from dcos_tensorflow.client.api_client import SchedulerAway, connect
-from dcos_tensorflow.client.asked import Service
 from dcos_tensorflow.client.errors import EXIT_FAILED, CliError
 from dcos_tensorflow.client.following.job import follow_service
 from dcos_tensorflow.client.following.job_output import JobOutput, left_output, served_output
@@ -27,6 +26,7 @@ from dcos_tensorflow.client.following.task_output import (
     whole_file,
 )
 from dcos_tensorflow.client.output import say, say_formatted
+from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.snapshot import Snapshot
 from dcos_tensorflow.client.stored import state_url, stored_state
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
@@ -35,7 +35,7 @@ from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy.stopping import stop_job
 from dcos_tensorflow.estimator import metrics
-from dcos_tensorflow.estimator.curves import Curves
+from dcos_tensorflow.estimator.curves import NotebookCurves
 from dcos_tensorflow.estimator.notebook import Drawing
 from dcos_tensorflow.estimator.showing import Shown, shown
 from dcos_tensorflow.plugin.log_lines import LineFormat
@@ -69,7 +69,7 @@ class Job:
         self.name = name
         self._work = work
         self._directory: ServiceDirectory = work.service(name)
-        self._service = Service(name, self._directory, partial(connect, self._directory, name))
+        self._service = KnownService(name, self._directory, partial(connect, self._directory, name))
 
     def __repr__(self) -> str:
         try:
@@ -122,7 +122,7 @@ class Job:
         that was moved to another machine it is what it has told there.
         """
         found = self._output(task)
-        rows: list[metrics.Row] = []
+        rows: list[metrics.MetricRow] = []
         for attempt in found.attempts:
             records, printed = (
                 _lines(found.output, attempt, file) for file in ("progress.jsonl", "stdout")
@@ -205,7 +205,7 @@ class Job:
 
     def _drawing(self) -> Drawing:
         """Return what a notebook draws below the tasks while the job is followed."""
-        return Curves()
+        return NotebookCurves()
 
     def _told(
         self, now: Callable[[Snapshot], _Told], ended: Callable[[Mapping[str, Any]], _Told]

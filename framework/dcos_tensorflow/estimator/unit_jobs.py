@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from dcos_tensorflow.client.asked import Asked
 from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.client.snapshot import Json, Snapshot
 from dcos_tensorflow.client.units import batch_lines, board_lines, seconds_left, units_document
 from dcos_tensorflow.core.job_parameters import variable
@@ -47,7 +47,7 @@ class Sweep(Job):
         return self._board().best
 
     def _board(self) -> Board:
-        return board_of(units_document(Asked(self._work, self.name), str(UnitKind.TRIAL)))
+        return board_of(units_document(ServiceChoice(self._work, self.name), str(UnitKind.TRIAL)))
 
     def _drawing(self) -> Drawing:
         return DrawnUnits(self._drawn)
@@ -90,7 +90,7 @@ class Batch(Job):
 
     def _shards(self) -> Mapping[str, Any]:
         """Return what is told of all shards, and those of them that have failed."""
-        return units_document(Asked(self._work, self.name), str(UnitKind.SHARD), "failed")
+        return units_document(ServiceChoice(self._work, self.name), str(UnitKind.SHARD), "failed")
 
     def _drawing(self) -> Drawing:
         return DrawnUnits(lambda: _lines(batch_lines(self._shards())))
@@ -122,7 +122,7 @@ class DrawnUnits:
         return self._drawn
 
 
-def rows_of(board: Board) -> list[metrics.Row]:
+def rows_of(board: Board) -> list[metrics.MetricRow]:
     """Return the trials with a column for each parameter.
 
     One that is called like another column has the name of its variable.

@@ -22,11 +22,11 @@ from dcos_tensorflow.job_code.names import (
     MULTI_WORKER,
     PARAMETER_SERVER,
     STRATEGIES,
-    Names,
+    CodeNames,
     names_in,
     names_in_text,
 )
-from dcos_tensorflow.job_code.sources import Source, Sources
+from dcos_tensorflow.job_code.sources import CodeFile, CodeFiles
 from dcos_tensorflow.records import dataclass
 
 #: Libraries that train, read or show by themselves and never look for other tasks. TensorFlow and
@@ -137,7 +137,7 @@ def read_facts(found: Found, sandbox: str) -> Facts:
         gathered.add(names_in_text(found.command), code)
         if line.runs or not files:
             gathered.hidden.append(f"{code} runs {line.runs or 'no Python file'}")
-    sources = Sources(found.python_path)
+    sources = CodeFiles(found.python_path)
     for source in sources.read(files):
         gathered.read(source, sources)
     facts = gathered.facts(code)
@@ -195,7 +195,7 @@ class _Gathered:
         self._own_cluster = False
         self._tf_config: Optional[Named] = None
 
-    def read(self, source: Source, sources: Sources) -> None:
+    def read(self, source: CodeFile, sources: CodeFiles) -> None:
         """Take what ``source`` names; what it imports of the job is read later."""
         file = os.path.relpath(source.file, self._sandbox)
         try:
@@ -212,7 +212,7 @@ class _Gathered:
                     what = f"imports {module}" if module else "imports a missing module"
                     self.hidden.append(f"{file}:{statement.lineno} {what}")
 
-    def add(self, names: Names, file: str) -> None:
+    def add(self, names: CodeNames, file: str) -> None:
         for into, found in (
             (self._strategies, names.strategies),
             (self._cluster, names.cluster),

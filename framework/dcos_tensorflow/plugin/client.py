@@ -33,7 +33,7 @@ _TYPE = "application/vnd.dcos.%s.%s-%s+json;charset=utf-8;version=v1"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
-class Answer:
+class HttpAnswer:
     """Status and body of an HTTP answer."""
 
     def __init__(self, status: int, reason: str, body: bytes) -> None:
@@ -83,7 +83,7 @@ def _origin(url: str) -> Tuple[str, str]:
     return parts.scheme, parts.netloc
 
 
-class Cluster:
+class DcosCluster:
     """A DC/OS cluster as the ``dcos`` command describes it, and one service on it."""
 
     def __init__(self, service: str, environ: Mapping[str, str], *, verbose: bool = False) -> None:
@@ -96,7 +96,7 @@ class Cluster:
 
     def scheduler(
         self, method: str, path: str, body: Optional[Any] = None, **query: Optional[str]
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Ask the service's scheduler for ``/v1/<path>``. Raises CommandError.
 
         Answers of the scheduler itself are returned whatever their status; what says that there is
@@ -128,21 +128,23 @@ class Cluster:
             )
         return answer
 
-    def package_manager(self, verb: str, body: Mapping[str, Any]) -> Answer:
+    def package_manager(self, verb: str, body: Mapping[str, Any]) -> HttpAnswer:
         """Ask for ``/cosmos/service/<verb>``. Raises CommandError."""
         return self._ask("POST", f"/cosmos/service/{verb}", body, _types("service", verb))
 
-    def packages(self, verb: str, body: Mapping[str, Any]) -> Answer:
+    def packages(self, verb: str, body: Mapping[str, Any]) -> HttpAnswer:
         """Ask for ``/package/<verb>``. Raises CommandError."""
         return self._ask("POST", f"/package/{verb}", body, _types("package", verb))
 
-    def marathon(self, method: str, path: str, body: Optional[Any] = None, **query: str) -> Answer:
+    def marathon(
+        self, method: str, path: str, body: Optional[Any] = None, **query: str
+    ) -> HttpAnswer:
         """Ask Marathon. Raises CommandError."""
         suffix = "?" + urllib.parse.urlencode(query) if query else ""
         headers = {"Content-Type": "application/json"} if body is not None else {}
         return self._ask(method, f"/service/marathon/{path}{suffix}", body, headers)
 
-    def scheduler_if_up(self, method: str, path: str, body: Any) -> Optional[Answer]:
+    def scheduler_if_up(self, method: str, path: str, body: Any) -> Optional[HttpAnswer]:
         """Ask the service's scheduler for ``/v1/<path>``; None when there is none to ask.
 
         The path may end with a query.
@@ -158,7 +160,7 @@ class Cluster:
         """The service's name as a part of a path."""
         return urllib.parse.quote(self.service.strip("/"))
 
-    def log(self, task_id: str, file: str, lines: int) -> Answer:
+    def log(self, task_id: str, file: str, lines: int) -> HttpAnswer:
         """Ask for the last lines of a file in a task's sandbox. Raises CommandError."""
         headers = {"Accept": "text/plain"}
         return self._ask("GET", _log_path(task_id, file, lines), None, headers)
@@ -178,7 +180,9 @@ class Cluster:
             request.add_header("Authorization", f"token={self._token}")
         return self._opener.open(request, timeout=_SECONDS)
 
-    def _ask(self, method: str, path: str, body: Optional[Any], headers: Dict[str, str]) -> Answer:
+    def _ask(
+        self, method: str, path: str, body: Optional[Any], headers: Dict[str, str]
+    ) -> HttpAnswer:
         if self._opener is None:
             raise _no_cluster()
         data = None if body is None else json.dumps(body).encode("utf-8")
@@ -191,14 +195,14 @@ class Cluster:
             print(told, file=sys.stderr)
         return answer
 
-    def _answer(self, request: urllib.request.Request) -> Answer:
+    def _answer(self, request: urllib.request.Request) -> HttpAnswer:
         assert self._opener is not None
         try:
             with self._opener.open(request, timeout=_SECONDS) as response:
-                return Answer(response.status, response.reason, response.read())
+                return HttpAnswer(response.status, response.reason, response.read())
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, error.reason, error.read())
+                return HttpAnswer(error.code, error.reason, error.read())
         except (OSError, ValueError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             raise NotNow(f"{self._url} cannot be reached: {reason}.") from error

@@ -13,14 +13,14 @@ import webbrowser
 from typing import Any, Dict, Iterable, List, Mapping
 
 from dcos_tensorflow.plugin import marathon_update, update_check
-from dcos_tensorflow.plugin.client import Answer, Cluster, CommandError
+from dcos_tensorflow.plugin.client import CommandError, DcosCluster, HttpAnswer
 from dcos_tensorflow.plugin.plain_text import escaped, json_text
-from dcos_tensorflow.plugin.sdk_verbs import Verb
+from dcos_tensorflow.plugin.sdk_verbs import SdkVerb
 
 
-def sdk_verb(cluster: Cluster, given: argparse.Namespace) -> None:
+def sdk_verb(cluster: DcosCluster, given: argparse.Namespace) -> None:
     """Ask the scheduler for a verb of the SDK, and print the answer."""
-    verb: Verb = given.verb
+    verb: SdkVerb = given.verb
     named = vars(given)
     body: Any = None
     if verb.body == "tasks":
@@ -51,12 +51,12 @@ def _parameters(given: Iterable[str]) -> Dict[str, str]:
     return found
 
 
-def cluster_spec(cluster: Cluster, _: argparse.Namespace) -> None:
+def cluster_spec(cluster: DcosCluster, _: argparse.Namespace) -> None:
     """Print the ClusterSpec and its version."""
     _show(_found(cluster.scheduler("GET", "cluster")))
 
 
-def why(cluster: Cluster, given: argparse.Namespace) -> None:
+def why(cluster: DcosCluster, given: argparse.Namespace) -> None:
     """Print why the job is not further."""
     answer = _found(cluster.scheduler("GET", "why"))
     if given.json:
@@ -76,7 +76,7 @@ def why(cluster: Cluster, given: argparse.Namespace) -> None:
         _print([f"  {silent.get('told', '')}"])
 
 
-def options(cluster: Cluster, _: argparse.Namespace) -> None:
+def options(cluster: DcosCluster, _: argparse.Namespace) -> None:
     """Print the options that the scheduler works with, secrets hidden."""
     found = _found(cluster.scheduler("GET", "configurations/target")).json()
     if not isinstance(found, dict) or "options" not in found:
@@ -84,7 +84,7 @@ def options(cluster: Cluster, _: argparse.Namespace) -> None:
     print(json_text(found["options"]))
 
 
-def tensorboard(cluster: Cluster, given: argparse.Namespace) -> None:
+def tensorboard(cluster: DcosCluster, given: argparse.Namespace) -> None:
     """Print where TensorBoard is, or open it in a browser."""
     answer = cluster.scheduler("GET", "endpoints/tensorboard")
     addresses = _found(answer, "TensorBoard: set service.use_tensorboard").json()["address"]
@@ -96,7 +96,7 @@ def tensorboard(cluster: Cluster, given: argparse.Namespace) -> None:
         raise CommandError(f"No browser could be opened; the address is {url}.")
 
 
-def describe(cluster: Cluster, _: argparse.Namespace) -> None:
+def describe(cluster: DcosCluster, _: argparse.Namespace) -> None:
     """Print the options that the service runs with."""
     ours = update_check.differing(cluster)
     found = _described(cluster)
@@ -106,7 +106,7 @@ def describe(cluster: Cluster, _: argparse.Namespace) -> None:
     print(json_text(options, sort_keys=True))
 
 
-def package_versions(cluster: Cluster, given: argparse.Namespace) -> None:
+def package_versions(cluster: DcosCluster, given: argparse.Namespace) -> None:
     """Print the version of the package, and those it can be changed to."""
     found = _described(cluster)
     if given.json:
@@ -123,7 +123,7 @@ def package_versions(cluster: Cluster, given: argparse.Namespace) -> None:
             print(f"No valid package {kind} versions.")
 
 
-def update_start(cluster: Cluster, given: argparse.Namespace) -> None:
+def update_start(cluster: DcosCluster, given: argparse.Namespace) -> None:
     """Change the options of the service, its package's version, or both."""
     body: Dict[str, Any] = {"appId": cluster.service, "replace": given.replace}
     if given.options:
@@ -156,7 +156,7 @@ def update_start(cluster: Cluster, given: argparse.Namespace) -> None:
 
 
 def _over_those_in_force(
-    cluster: Cluster, options: Mapping[str, Any], *, replace: bool
+    cluster: DcosCluster, options: Mapping[str, Any], *, replace: bool
 ) -> Dict[str, Any]:
     """Return what to ask for, where options of before were refused: all of it, without those."""
     ours = {} if replace else update_check.differing(cluster)
@@ -183,7 +183,7 @@ def _options(file: str) -> Dict[str, Any]:
     return found
 
 
-def _described(cluster: Cluster) -> Dict[str, Any]:
+def _described(cluster: DcosCluster) -> Dict[str, Any]:
     answer = cluster.package_manager("describe", {"appId": cluster.service})
     if answer.status == 404:
         return marathon_update.describe(cluster)
@@ -193,7 +193,7 @@ def _described(cluster: Cluster) -> Dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _refusal(cluster: Cluster, answer: Answer) -> str:
+def _refusal(cluster: DcosCluster, answer: HttpAnswer) -> str:
     """Return why the package manager refuses, in words."""
     if answer.status in (401, 403):
         return f"The cluster refuses this ({answer.status}); log in with 'dcos auth login'."
@@ -219,7 +219,7 @@ def _refusal(cluster: Cluster, answer: Answer) -> str:
     return f"{message} ({kind})"
 
 
-def _found(answer: Answer, what: str = "such thing") -> Answer:
+def _found(answer: HttpAnswer, what: str = "such thing") -> HttpAnswer:
     if answer.status in (200, 202):
         return answer
     if answer.message:
@@ -231,7 +231,7 @@ def _found(answer: Answer, what: str = "such thing") -> Answer:
     )
 
 
-def _show(answer: Answer) -> None:
+def _show(answer: HttpAnswer) -> None:
     print(json_text(answer.json()))
 
 

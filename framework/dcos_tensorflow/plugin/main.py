@@ -13,10 +13,10 @@ import sys
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 from dcos_tensorflow.plugin import commands
-from dcos_tensorflow.plugin.client import Cluster, CommandError, with_cluster
+from dcos_tensorflow.plugin.client import CommandError, DcosCluster, with_cluster
 from dcos_tensorflow.plugin.logs import logs
 from dcos_tensorflow.plugin.plain_text import escaped
-from dcos_tensorflow.plugin.sdk_verbs import GROUPS, VERBS, Verb
+from dcos_tensorflow.plugin.sdk_verbs import GROUPS, VERBS, SdkVerb
 
 INFO = "Manage distributed TensorFlow jobs"
 _PROGRAM = "dcos-tensorflow"
@@ -67,7 +67,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     # The dcos command sets the variable for its own -v.
     told = parsed.verbose or environ.get("DCOS_VERBOSITY", "0") not in ("", "0")
     try:
-        parsed.command(Cluster(service, with_cluster(environ), verbose=told), parsed)
+        parsed.command(DcosCluster(service, with_cluster(environ), verbose=told), parsed)
     except CommandError as error:
         print(f"{_PROGRAM}: error: {escaped(str(error), lines=True)}", file=sys.stderr)
         return 1
@@ -113,7 +113,7 @@ def parser(program: str) -> argparse.ArgumentParser:
     return whole
 
 
-def _sdk_verb(tree: Any, verb: Verb) -> None:
+def _sdk_verb(tree: Any, verb: SdkVerb) -> None:
     """Add a verb of the SDK, under each of its names."""
     for name in filter(None, (verb.name, verb.alias)):
         command = _add(tree, name, _phrase(verb.meaning), commands.sdk_verb)

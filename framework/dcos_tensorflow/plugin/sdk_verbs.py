@@ -26,7 +26,7 @@ from typing import (
 from dcos_tensorflow.plugin.trees import plan_lines, pod_lines, pods_lines
 
 #: What the command line names, by the name of the argument.
-Given = Mapping[str, Any]
+Arguments = Mapping[str, Any]
 
 _ELEMENT_NOT_FOUND = "Element not found"
 _PLACE = re.compile(r"/\{(\w+)\}")
@@ -51,7 +51,7 @@ _THINGS = {"endpoint": "endpoint", "pod": "pod", "id": "configuration", "propert
 _LISTS = {"endpoint": "endpoints", "pod": "pod list"}
 
 
-class Answer(Protocol):
+class VerbAnswer(Protocol):
     """What a scheduler has answered."""
 
     @property
@@ -67,7 +67,7 @@ class Answer(Protocol):
         """Return what the answer says as a sentence."""
 
 
-class Verb(NamedTuple):
+class SdkVerb(NamedTuple):
     """One verb: its words, such as ``plan pause PLAN [PHASE]``, and what it asks for.
 
     An argument in brackets may be left out; one that is not in the path goes into the query.
@@ -78,7 +78,7 @@ class Verb(NamedTuple):
     path: str
     method: str = "GET"
     #: Returns the answer, as JSON and as text, as lines; None: it is always shown as JSON.
-    lines: Optional[Callable[[Given, Any, str], List[str]]] = None
+    lines: Optional[Callable[[Arguments, Any, str], List[str]]] = None
 
     @property
     def words(self) -> List[str]:
@@ -122,7 +122,7 @@ class Verb(NamedTuple):
         """Say whether it shows one plan, whose errors are a part of the answer."""
         return self.lines is _plan
 
-    def path_for(self, given: Given) -> str:
+    def path_for(self, given: Arguments) -> str:
         """Return the path below ``/v1/`` with its query; places without a value are left out."""
 
         def part(found: "re.Match[str]") -> str:
@@ -135,7 +135,7 @@ class Verb(NamedTuple):
         }
         return _PLACE.sub(part, self.path) + ("?" + urllib.parse.urlencode(query) if query else "")
 
-    def refusal(self, given: Given, answer: Answer) -> str:
+    def refusal(self, given: Arguments, answer: VerbAnswer) -> str:
         """Return the SDK's words for an answer that is none; empty where it has none of its own."""
         is_missing = answer.text.strip() == _ELEMENT_NOT_FOUND
         if self.is_of_plans and answer.status == 208:
@@ -157,27 +157,29 @@ class Verb(NamedTuple):
         return status in (200, 202) or (status == 417 and self.shows_a_plan)
 
 
-def _plan(given: Given, plan: Any, text: str) -> List[str]:
+def _plan(given: Arguments, plan: Any, text: str) -> List[str]:
     return plan_lines(given.get("plan", "deploy"), plan, reasons=bool(given.get("reasons")))
 
 
-def _pods(given: Given, pods: Any, text: str) -> List[str]:
+def _pods(given: Arguments, pods: Any, text: str) -> List[str]:
     return pod_lines(pods) if given["pod"] else pods_lines(pods)
 
 
-def _endpoint(given: Given, endpoint: Any, text: str) -> List[str]:
+def _endpoint(given: Arguments, endpoint: Any, text: str) -> List[str]:
     return text.split("\n") if given["endpoint"] else json.dumps(endpoint, indent=2).split("\n")
 
 
-def _steering(group: str, path: str, rows: Iterable[Tuple[str, str, str, str]]) -> Iterator[Verb]:
+def _steering(
+    group: str, path: str, rows: Iterable[Tuple[str, str, str, str]]
+) -> Iterator[SdkVerb]:
     """Yield verbs that steer a plan, of their words, the last part of the path, and arguments."""
     for name, last, arguments, meaning in rows:
         lines = _telling(_DONE[last]) if last in _DONE else None
-        yield Verb(f"{group} {name} {arguments}", meaning, f"{path}/{last}", "POST", lines)
+        yield SdkVerb(f"{group} {name} {arguments}", meaning, f"{path}/{last}", "POST", lines)
 
 
-def _telling(done: str) -> Callable[[Given, Any, str], List[str]]:
-    def lines(given: Given, document: Any, text: str) -> List[str]:
+def _telling(done: str) -> Callable[[Arguments, Any, str], List[str]]:
+    def lines(given: Arguments, document: Any, text: str) -> List[str]:
         part, phase, step = "", given.get("phase"), given.get("step")
         if phase:
             part = f': step "{step}" in phase "{phase}"' if step else f': phase "{phase}"'
@@ -186,8 +188,8 @@ def _telling(done: str) -> Callable[[Given, Any, str], List[str]]:
     return lines
 
 
-def _of_pod(words: str, meaning: str) -> Verb:
-    return Verb(f"{words} POD", meaning, f"pod/{{pod}}/{words.rsplit(maxsplit=1)[-1]}", "POST")
+def _of_pod(words: str, meaning: str) -> SdkVerb:
+    return SdkVerb(f"{words} POD", meaning, f"pod/{{pod}}/{words.rsplit(maxsplit=1)[-1]}", "POST")
 
 
 #: The groups of verbs, those above before those below.
@@ -201,15 +203,15 @@ GROUPS: Dict[str, str] = {
     "debug state": "Show the other stored values.",
 }
 
-VERBS: Tuple[Verb, ...] = (
-    Verb(
+VERBS: Tuple[SdkVerb, ...] = (
+    SdkVerb(
         "endpoints [ENDPOINT]",
         "Show the endpoints, or the addresses of one.",
         "endpoints/{endpoint}",
         lines=_endpoint,
     ),
-    Verb("plan list", "Show the names of all plans, always as JSON.", "plans"),
-    Verb("plan status PLAN", "Show one plan as a tree.", "plans/{plan}", lines=_plan),
+    SdkVerb("plan list", "Show the names of all plans, always as JSON.", "plans"),
+    SdkVerb("plan status PLAN", "Show one plan as a tree.", "plans/{plan}", lines=_plan),
     *_steering(
         "plan",
         "plans/{plan}",
@@ -237,12 +239,14 @@ VERBS: Tuple[Verb, ...] = (
             ),
         ),
     ),
-    Verb("pod list", "Show the names of all pod instances, always as JSON.", "pod"),
-    Verb("pod status [POD]", "Show all pods as a tree, or one.", "pod/{pod}/status", lines=_pods),
-    Verb("pod info POD", "Show Mesos' data about a pod, always as JSON.", "pod/{pod}/info"),
+    SdkVerb("pod list", "Show the names of all pod instances, always as JSON.", "pod"),
+    SdkVerb(
+        "pod status [POD]", "Show all pods as a tree, or one.", "pod/{pod}/status", lines=_pods
+    ),
+    SdkVerb("pod info POD", "Show Mesos' data about a pod, always as JSON.", "pod/{pod}/info"),
     _of_pod("pod restart", "Start a task's process again, in its container."),
     _of_pod("pod replace", "Give a task a new container, elsewhere if it can."),
-    Verb("update status", "Show the progress of an update.", "plans/deploy", lines=_plan),
+    SdkVerb("update status", "Show the progress of an update.", "plans/deploy", lines=_plan),
     *_steering(
         "update",
         "plans/deploy",
@@ -266,7 +270,7 @@ VERBS: Tuple[Verb, ...] = (
     _of_pod("debug pod pause", "Stop a task's process and keep its container."),
     _of_pod("debug pod resume", "Start the process of a paused task again."),
     *(
-        Verb(f"debug {usage}", meaning, path)
+        SdkVerb(f"debug {usage}", meaning, path)
         for usage, path, meaning in (
             (
                 "config list",
@@ -281,7 +285,7 @@ VERBS: Tuple[Verb, ...] = (
             ("state property PROPERTY", "state/properties/{property}", "Show one property."),
         )
     ),
-    Verb(
+    SdkVerb(
         "debug state refresh_cache",
         "Refresh the cache; the scheduler has none.",
         "state/refresh",

@@ -13,13 +13,13 @@ import json
 import sys
 from typing import Any, Dict, Mapping
 
-from dcos_tensorflow.plugin.client import Answer, Cluster, CommandError
+from dcos_tensorflow.plugin.client import CommandError, DcosCluster, HttpAnswer
 from dcos_tensorflow.plugin.plain_text import escaped
 
 Json = Dict[str, Any]
 
 
-def ask(cluster: Cluster, given: Mapping[str, Any], *, replace: bool) -> None:
+def ask(cluster: DcosCluster, given: Mapping[str, Any], *, replace: bool) -> None:
     """Check ``given``, laid over the options in force unless these are to be forgotten.
 
     A scheduler that is away is not asked: what the package manager refuses itself is left to it.
@@ -38,7 +38,7 @@ def ask(cluster: Cluster, given: Mapping[str, Any], *, replace: bool) -> None:
         check(cluster, merge(under, given))
 
 
-def check(cluster: Cluster, options: Json) -> None:
+def check(cluster: DcosCluster, options: Json) -> None:
     """Ask the scheduler, unless it cannot be asked: its options can be mended all the same.
 
     The cluster starts another scheduler with them, for which the code may lie elsewhere on its
@@ -86,7 +86,7 @@ def defaults(schema: Mapping[str, Any]) -> Json:
     return found
 
 
-def problem_in(answer: Answer) -> Json:
+def problem_in(answer: HttpAnswer) -> Json:
     """Return an answer's JSON object; its text as a message when it is none."""
     try:
         found = json.loads(answer.text)
@@ -102,7 +102,7 @@ def _line(problem: Mapping[str, Any]) -> str:
     return f"{path}{problem.get('message', '')}{details}"
 
 
-def differing(cluster: Cluster) -> Json:
+def differing(cluster: DcosCluster) -> Json:
     """Return option -> its value in force, where the newest were refused; say why they were.
 
     Empty when they were not, or the scheduler cannot be asked.

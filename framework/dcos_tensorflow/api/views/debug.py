@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dcos_tensorflow.api import schemas
 
 
-class InvalidInput(LookupError):
+class NoSuchElement(LookupError):
     """A plan, phase or step was asked for that does not exist."""
 
 
@@ -29,7 +29,7 @@ def debug_plans(
     """Return the state of the scheduler, how many steps stand where, and the plans' outline."""
     try:
         chosen = list(_chosen(state, plan, phase, step))
-    except InvalidInput as error:
+    except NoSuchElement as error:
         return {"invalid-input": str(error)}
     steps = [s for _, parts in chosen for _, members in parts for s in members]
     known = plans(state.view())
@@ -69,7 +69,7 @@ def task_statuses(
     """Return plan -> phase -> step -> name, Mesos task id and Mesos state of its tasks."""
     try:
         chosen = list(_chosen(state, plan, phase, step))
-    except InvalidInput as error:
+    except NoSuchElement as error:
         return {"invalid-input": str(error)}
     return {
         p.name: {
@@ -103,10 +103,10 @@ def _chosen(
 ) -> Iterator[tuple[Plan, _Parts]]:
     """Yield plans with the phases and steps that were asked for. Raises InvalidInput."""
     if (phase and not plan) or (step and not phase):
-        raise InvalidInput("a phase needs a plan, and a step needs a phase")
+        raise NoSuchElement("a phase needs a plan, and a step needs a phase")
     known = plans(state.view())
     if plan and plan not in known:
-        raise InvalidInput(f"there is no plan {plan!r}; there are {', '.join(known)}")
+        raise NoSuchElement(f"there is no plan {plan!r}; there are {', '.join(known)}")
     for name, found in known.items():
         if plan and name != plan:
             continue
@@ -116,9 +116,9 @@ def _chosen(
             if not phase or phase in (part.name, part.id)
         ]
         if phase and not parts:
-            raise InvalidInput(f"plan {name!r} has no phase {phase!r}")
+            raise NoSuchElement(f"plan {name!r} has no phase {phase!r}")
         if step and not any(members for _, members in parts):
-            raise InvalidInput(f"phase {phase!r} of plan {name!r} has no step {step!r}")
+            raise NoSuchElement(f"phase {phase!r} of plan {name!r} has no step {step!r}")
         yield found, parts
 
 

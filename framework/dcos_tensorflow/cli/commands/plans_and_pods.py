@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from dcos_tensorflow.cli.flags import NamedGroup, asks, asks_about
+from dcos_tensorflow.cli.flags import NamedGroup, takes_service, takes_service_flags
 from dcos_tensorflow.cli.names import endpoint_names, plan_names
-from dcos_tensorflow.client.asked import Asked
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.output import say_lines, show_json
-from dcos_tensorflow.plugin.sdk_verbs import ALIASES, GROUPS, VERBS, Verb
+from dcos_tensorflow.client.service_choice import ServiceChoice
+from dcos_tensorflow.plugin.sdk_verbs import ALIASES, GROUPS, VERBS, SdkVerb
 
 _NAMES = {alias: name for name, alias in ALIASES.items()}
 #: What lists show, beside all of ``debug``. The others are words of the SDK's client, and those of
@@ -46,13 +46,13 @@ class SdkGroup(NamedGroup):
         return found or super().get_command(ctx, _NAMES.get(cmd_name, ""))
 
 
-def _command(verb: Verb, *, hidden: bool = False) -> click.Command:
+def _command(verb: SdkVerb, *, hidden: bool = False) -> click.Command:
     """Return the command of a verb."""
 
-    def run(asked: Asked, **given: Any) -> int:
-        return _carry_out(verb, asked, given)
+    def run(choice: ServiceChoice, **given: Any) -> int:
+        return _carry_out(verb, choice, given)
 
-    decorated = asks(run) if verb.arguments else asks_about()(run)
+    decorated = takes_service_flags(run) if verb.arguments else takes_service()(run)
     if verb.shows_a_plan:
         reasons = click.option("--reasons", is_flag=True, help="Say why each step is not complete.")
         decorated = reasons(decorated)
@@ -70,15 +70,15 @@ def _command(verb: Verb, *, hidden: bool = False) -> click.Command:
     return click.command(verb.name, help=verb.meaning, hidden=hidden)(decorated)
 
 
-def _carry_out(verb: Verb, asked: Asked, given: Mapping[str, Any]) -> int:
+def _carry_out(verb: SdkVerb, choice: ServiceChoice, given: Mapping[str, Any]) -> int:
     """Ask the scheduler, and show its answer. Raises CliError."""
     body = json.dumps(given[verb.body]) if given.get(verb.body) else None
-    answer = asked.client().ask(verb.method, f"/v1/{verb.path_for(given)}", body)
+    answer = choice.client().ask(verb.method, f"/v1/{verb.path_for(given)}", body)
     if refusal := verb.refusal(given, answer):
         raise CliError(refusal)
     has_errors = verb.shows_a_plan and answer.status == 417
     document = answer.document if has_errors else answer.expected()
-    if verb.lines is None or asked.as_json:
+    if verb.lines is None or choice.as_json:
         show_json(document)
     else:
         say_lines(verb.lines(given, document, answer.text))

@@ -19,10 +19,10 @@ from typing import Any, Protocol, TextIO
 
 from dcos_tensorflow.client import ending
 from dcos_tensorflow.client.api_client import SchedulerAway
-from dcos_tensorflow.client.asked import Service
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.following.plain_progress import PlainProgress
 from dcos_tensorflow.client.output import say
+from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.snapshot import Snapshot
 from dcos_tensorflow.records import dataclass
 
@@ -57,7 +57,7 @@ class FollowedJob(Protocol):
         """Raise CliError when there is nothing to follow any more."""
 
 
-class View(Protocol):
+class ProgressView(Protocol):
     """Where progress is shown."""
 
     def show(self, snapshot: Snapshot, now: float) -> None:
@@ -83,7 +83,7 @@ class PlainView:
         """There is nothing to give back."""
 
 
-def view_for(stream: TextIO) -> View:
+def view_for(stream: TextIO) -> ProgressView:
     """Return a live view where ``stream`` is a terminal that can show one, else plain lines."""
     # What draws is imported where it may be seen.
     if not stream.isatty() and not any(map(os.environ.get, _FORCES)):
@@ -131,7 +131,7 @@ def caught_signals() -> Iterator[Signals]:
 
 
 @dataclass(frozen=True)
-class Manners:
+class StopPolicy:
     """Whether Ctrl-C asks first, what a signal to end means, and how long a task's end may take."""
 
     ask: bool
@@ -139,7 +139,7 @@ class Manners:
     kill_grace_seconds: float
 
 
-class Left(Exception):
+class FollowingEnded(Exception):
     """Following was ended from outside while the job goes on. ``signal`` says by what."""
 
     def __init__(self, number: int) -> None:
@@ -149,9 +149,9 @@ class Left(Exception):
 
 def follow(
     job: FollowedJob,
-    view: View,
+    view: ProgressView,
     signals: Signals,
-    manners: Manners,
+    policy: StopPolicy,
     *,
     ask: Callable[[], bool] | None = None,
     clock: Callable[[], float] = time.time,
@@ -178,18 +178,18 @@ def follow(
                 continue
             why = ""
             if signals.ending:
-                if not manners.stop_on_termination:
-                    raise Left(signals.ending)
+                if not policy.stop_on_termination:
+                    raise FollowingEnded(signals.ending)
                 why = f"{signal.Signals(signals.ending).name} ended the command"
             elif signals.interrupts > seen:
                 seen = signals.interrupts
                 view.close()
-                if not manners.ask or ask():
+                if not policy.ask or ask():
                     why = "Ctrl-C"
                 seen = signals.interrupts
             if why:
                 job.stop_job(why)
-                stop_by = time.monotonic() + manners.kill_grace_seconds + _STOP_MARGIN_SECONDS
+                stop_by = time.monotonic() + policy.kill_grace_seconds + _STOP_MARGIN_SECONDS
     finally:
         view.close()
 
@@ -247,8 +247,8 @@ LOOK_SECONDS = 0.5
 
 
 def follow_service(
-    service: Service,
-    view: View,
+    service: KnownService,
+    view: ProgressView,
     *,
     left: Callable[[], bool],
     tell: Callable[[str], None],
@@ -282,7 +282,7 @@ def follow_service(
     return ended
 
 
-def _end_in(snapshot: Snapshot, service: Service) -> dict[str, Any] | None:
+def _end_in(snapshot: Snapshot, service: KnownService) -> dict[str, Any] | None:
     """Return how the job ended, as its scheduler here tells it, or as the API does."""
     if not snapshot.done:
         return None

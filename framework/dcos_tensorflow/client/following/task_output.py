@@ -48,7 +48,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Part:
+class OutputPart:
     """Text of a file, and where to go on: bytes, of ``size`` in all."""
 
     text: str
@@ -64,7 +64,9 @@ class Part:
 class Output(Protocol):
     """Where the files of attempts are read."""
 
-    def read(self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES) -> Part:
+    def read(
+        self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES
+    ) -> OutputPart:
         """Return what follows ``offset``. Raises NotThere, Unreadable, Lost, CliError."""
 
 
@@ -75,7 +77,9 @@ class ApiOutput:
         """``connect`` returns a client of the present scheduler; it raises SchedulerAway."""
         self._connect = connect
 
-    def read(self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES) -> Part:
+    def read(
+        self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES
+    ) -> OutputPart:
         """Return what follows ``offset``. Raises NotThere, Unreadable, CliError."""
         query = {"offset": offset, "length": length, "task_id": attempt.task_id}
         path = f"/v1/pod/{quote(attempt.task, safe='')}/files/{quote(file)}"
@@ -90,7 +94,7 @@ class ApiOutput:
         if answer.status == 503:
             raise Unreadable(answer.message)
         found = answer.expected()
-        return Part(str(found["data"]), int(found["next_offset"]), int(found["size"]))
+        return OutputPart(str(found["data"]), int(found["next_offset"]), int(found["size"]))
 
 
 class FolderOutput:
@@ -114,7 +118,9 @@ class FolderOutput:
             return None
         return Attempt(task, run.parent.parent.name)
 
-    def read(self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES) -> Part:
+    def read(
+        self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES
+    ) -> OutputPart:
         """Return what follows ``offset``. Raises NotThere, Unreadable, Lost."""
         sandbox = self._sandbox(attempt)
         path = (sandbox / file).resolve()
@@ -136,7 +142,7 @@ class FolderOutput:
         raise Lost("its sandbox is not on this machine")
 
 
-def _part(path: Path, offset: int, length: int) -> Part:
+def _part(path: Path, offset: int, length: int) -> OutputPart:
     try:
         with path.open("rb") as opened:
             size = opened.seek(0, 2)
@@ -146,10 +152,10 @@ def _part(path: Path, offset: int, length: int) -> Part:
         raise Unreadable(f"{path} cannot be read: {error.strerror}") from error
     if offset + len(data) < size:
         data = data[: data.rfind(b"\n") + 1] or data
-    return Part(data.decode("utf-8", "replace"), offset + len(data), size)
+    return OutputPart(data.decode("utf-8", "replace"), offset + len(data), size)
 
 
-def read_on(output: Output, attempt: Attempt, file: str, offset: int) -> Part:
+def read_on(output: Output, attempt: Attempt, file: str, offset: int) -> OutputPart:
     """Return what follows ``offset``, also when the file was cut to nothing in between.
 
     A task runner whose file is full copies it to ``<file>.1`` and begins anew.
@@ -158,7 +164,7 @@ def read_on(output: Output, attempt: Attempt, file: str, offset: int) -> Part:
     if part.size >= offset:
         return part
     # There may be nothing in it yet, and it is to be read all the same.
-    return Part(_rest(output, attempt, f"{file}.1", offset), 0, max(part.size, 1))
+    return OutputPart(_rest(output, attempt, f"{file}.1", offset), 0, max(part.size, 1))
 
 
 def _rest(output: Output, attempt: Attempt, file: str, offset: int) -> str:
@@ -180,7 +186,7 @@ def whole_file(output: Output, attempt: Attempt, file: str) -> Iterator[str]:
 
     Raises as ``read`` does.
     """
-    lines = Lines()
+    lines = LineCutter()
     for name in (f"{file}.1", file):
         offset = 0
         while True:
@@ -198,7 +204,7 @@ def whole_file(output: Output, attempt: Attempt, file: str) -> Iterator[str]:
     yield from lines.rest()
 
 
-def last_lines(output: Output, attempt: Attempt, file: str, lines: int) -> Part:
+def last_lines(output: Output, attempt: Attempt, file: str, lines: int) -> OutputPart:
     """Return the last lines of a file, the unfinished one among them. Raises as ``read`` does."""
     size = output.read(attempt, file, 0, 0).size
     text, start = "", size
@@ -212,7 +218,7 @@ def last_lines(output: Output, attempt: Attempt, file: str, lines: int) -> Part:
     kept = whole[1:] if start > 0 and len(whole) > 1 else whole
     unfinished = kept.pop()
     kept = [*kept[max(0, len(kept) - lines) :], unfinished] if lines else [""]
-    return Part("\n".join(kept), size, size)
+    return OutputPart("\n".join(kept), size, size)
 
 
 def _between(output: Output, attempt: Attempt, file: str, start: int, end: int) -> str:
@@ -226,7 +232,7 @@ def _between(output: Output, attempt: Attempt, file: str, start: int, end: int) 
     return found
 
 
-class Lines:
+class LineCutter:
     """Cuts text that comes in pieces into lines. A line that gets too long is cut, too.
 
     Of a progress bar that is one long line the last state is a line (``plugin.log_lines``).

@@ -39,7 +39,7 @@ from dcos_tensorflow.deploy.embedded.interpreters import (
 from dcos_tensorflow.deploy.job.deployment import PreparedJob, SeenCode
 from dcos_tensorflow.deploy.job.job_archive import check_sum, pack
 from dcos_tensorflow.deploy.job.local_data import pack_data, with_batch_places, with_local_data
-from dcos_tensorflow.deploy.job.seen_code import environments_are_there, keras_notes, look
+from dcos_tensorflow.deploy.job.seen_code import environments_are_there, inspect_code, keras_notes
 from dcos_tensorflow.deploy.job.unseen_paths import unseen_paths
 from dcos_tensorflow.options import (
     OptionProblem,
@@ -148,7 +148,7 @@ def settled(
     told = list(notes(options, shares_directory=local))
     source = local_source(spec, options.base_directory, local=local)
     check_sum(source, spec.job.sha256)
-    code = look(spec, source)
+    code = inspect_code(spec, source)
     spec, data = with_local_data(spec, options, local=local)
     if local:
         spec, more = _for_this_machine(spec, options, directory, code)
@@ -245,7 +245,7 @@ def respecified(
         packed = directory.artifacts / _PACKED_JOB
         if source is not None and not is_archive(source.name) and packed.is_file():
             source = packed
-        code = look(spec, source)
+        code = inspect_code(spec, source)
         spec, _ = with_local_data(spec, options, local=local)
         if not local and not restarted and _packed(spec) != _packed(running):
             raise UsageError(

@@ -22,7 +22,7 @@ from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.job_code.facts import Facts, Named, read_facts
 from dcos_tensorflow.job_code.modules import Found, Module
 from dcos_tensorflow.job_code.names import PARAMETER_SERVER, STRATEGIES
-from dcos_tensorflow.job_code.sources import Sources
+from dcos_tensorflow.job_code.sources import CodeFiles
 from dcos_tensorflow.records import dataclass
 
 _SUFFIX = ".py"
@@ -214,7 +214,7 @@ def _is_everybodys(folder: Path) -> bool:
 
 def _imported(script: Path) -> Iterator[str]:
     """Yield the files beside a script that it imports, and that these import."""
-    sources = Sources((str(script.parent),))
+    sources = CodeFiles((str(script.parent),))
     for source in sources.read([str(script)]):
         if source.file != str(script):
             yield source.file

@@ -37,16 +37,16 @@ from dcos_tensorflow.task.python.python_packages import (
     tensorflow_wanted,
     this_python,
 )
-from dcos_tensorflow.task.spec import Job
+from dcos_tensorflow.task.spec import JobCode
 from untrusted_input import trees
 from untrusted_input.archives import is_archive
 
 
-def look(spec: ServiceSpec, source: Path | None) -> SeenCode:
+def inspect_code(spec: ServiceSpec, source: Path | None) -> SeenCode:
     """Return what is seen of the code in ``source``. Raises UsageError when it cannot run."""
     if source is None:
         return SeenCode(spec.job.contract)
-    job = Job(
+    job = JobCode(
         contract=spec.job.contract,
         name=spec.job.name,
         path=spec.job.path,

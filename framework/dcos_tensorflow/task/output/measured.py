@@ -26,7 +26,7 @@ _MAX_BYTES = 64 * 1024
 WRITE_SECONDS = 0.1
 
 
-class Measured:
+class MeasuredCurve:
     """What is kept of one unit. ``path`` is where, empty for nowhere.
 
     ``before`` is what the attempts before this one have told.

@@ -12,10 +12,10 @@ from typing import Any, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.modules import Found
-from dcos_tensorflow.task.exits.exit_analysis import Verdict
+from dcos_tensorflow.task.exits.exit_analysis import ExitVerdict
 from dcos_tensorflow.task.output.event_files import EventFiles, Scalar
 from dcos_tensorflow.task.output.progress import Progress
-from dcos_tensorflow.task.spec import Cluster
+from dcos_tensorflow.task.spec import TaskCluster
 from dcos_tensorflow.task.supervise import memory, sockets, watchdog
 from dcos_tensorflow.task.supervise.process import UserProcess
 from untrusted_input import process_table
@@ -44,7 +44,7 @@ class Observer:
     def __init__(
         self,
         process: UserProcess,
-        limits: watchdog.Limits,
+        limits: watchdog.WatchdogLimits,
         *,
         port: int,
         in_shell: bool,
@@ -77,7 +77,7 @@ class Observer:
         """Return for how long the process has been stopped."""
         return self._watch.frozen_seconds
 
-    def look(self, known: Progress, lines: int = 0) -> Optional[Verdict]:
+    def look(self, known: Progress, lines: int = 0) -> Optional[ExitVerdict]:
         """Look once; return why the process is to be given up, if it is.
 
         ``known`` is how far the job is as it has said, ``lines`` how many lines it has printed.
@@ -89,7 +89,7 @@ class Observer:
             self._table_due = now + TABLE_SECONDS
             self._look_at_tables()
         states = [p.state for p in map(process_table.read_process, self._chain) if p]
-        sight = watchdog.Sight(
+        sight = watchdog.ProcessSight(
             stopped="T" in states,
             step=known.start_step,
             steps=known.start_steps,
@@ -174,7 +174,7 @@ class Observer:
         return now is not None and now.state not in "ZX" and now.session == process.session
 
 
-def own_port(found: Found, cluster: Cluster) -> int:
+def own_port(found: Found, cluster: TaskCluster) -> int:
     """Return the port of the task's own TensorFlow server in ``cluster``; 0 when it has none."""
     if found.contract == contract.CONTRACT_TENSORBOARD:
         return 0

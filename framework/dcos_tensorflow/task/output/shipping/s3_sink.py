@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 
 from dcos_tensorflow.task.job_files import open_regular
-from dcos_tensorflow.task.output.shipping.spool import Part
+from dcos_tensorflow.task.output.shipping.spool import SpooledPart
 from dcos_tensorflow.task.storage.s3.errors import ConditionFailed
 from dcos_tensorflow.task.storage.s3.location import Location
 from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
@@ -23,7 +23,7 @@ class S3Sink:
         self._place = place
         self._source = source
 
-    def ship(self, part: Part) -> None:
+    def ship(self, part: SpooledPart) -> None:
         """Put ``part``. Raises StorageError."""
         with open_regular(part.path) as file:
             content = file.read()

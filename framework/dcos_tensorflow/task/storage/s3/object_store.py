@@ -29,13 +29,13 @@ from typing import (
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.s3.errors import (
     ObjectChanged,
-    Problem,
+    S3Problem,
     StorageError,
     problem_error,
     storage_error,
 )
 from dcos_tensorflow.task.storage.s3.location import MEBIBYTE, S3Settings
-from dcos_tensorflow.task.storage.s3.retry import JITTER, Backoff, Gate, Retrier
+from dcos_tensorflow.task.storage.s3.retry import JITTER, Cancellation, Retrier, RetryBackoff
 from dcos_tensorflow.task.storage.status import Transfer
 
 #: Content is read from the network in pieces of this size.
@@ -123,7 +123,7 @@ def _led_nowhere(params: Dict[str, Any], **_more: Any) -> None:
 class ObjectStore:
     """The objects of one bucket."""
 
-    def __init__(self, client: Any, bucket: str, retrier: Retrier, gate: Gate) -> None:
+    def __init__(self, client: Any, bucket: str, retrier: Retrier, gate: Cancellation) -> None:
         self._client = client
         self._bucket = bucket
         self._retrier = retrier
@@ -171,7 +171,7 @@ class ObjectStore:
             with contextlib.closing(answer["Body"]) as body:
                 if answer["ContentLength"] != length:
                     short = f"{what}: it is shorter than it was"
-                    raise ObjectChanged(Problem("changed", False, short))
+                    raise ObjectChanged(S3Problem("changed", False, short))
                 while left:
                     piece = body.read(min(CHUNK_SIZE, left))
                     if not piece:
@@ -365,7 +365,7 @@ def _endless(what: str) -> StorageError:
 
 
 def _cut(what: str) -> StorageError:
-    return StorageError(Problem("connection", True, f"{what}: the answer was cut", ""))
+    return StorageError(S3Problem("connection", True, f"{what}: the answer was cut", ""))
 
 
 def _base64(digest: bytes) -> str:
@@ -382,10 +382,10 @@ class Connection:
     """
 
     settings: S3Settings
-    gate: Gate = field(default_factory=Gate)
-    backoff: Backoff = field(default_factory=Backoff)
+    gate: Cancellation = field(default_factory=Cancellation)
+    backoff: RetryBackoff = field(default_factory=RetryBackoff)
     log: Callable[[str], None] = lambda text: None
-    noticed: Callable[[Problem], None] = lambda problem: None
+    noticed: Callable[[S3Problem], None] = lambda problem: None
     arrival: Transfer = field(default_factory=Transfer)
     draw: Callable[[], float] = JITTER
     client: Any = None
