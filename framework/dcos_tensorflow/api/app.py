@@ -48,8 +48,8 @@ from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.keeper import Keeper
 from dcos_tensorflow.history.points import Points
-from dcos_tensorflow.plugin.update_check import merge
 from dcos_tensorflow.records import dataclass
+from untrusted_input.package_options import merge
 
 #: No value of the state store may be larger: larger options could not be kept.
 _MAX_OPTIONS_BYTES = 1_000_000

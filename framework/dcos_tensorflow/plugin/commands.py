@@ -16,6 +16,7 @@ from dcos_tensorflow.plugin import marathon_update, update_check
 from dcos_tensorflow.plugin.client import CommandError, DcosCluster, HttpAnswer
 from dcos_tensorflow.plugin.plain_text import escaped, json_text
 from dcos_tensorflow.plugin.sdk_verbs import SdkVerb
+from untrusted_input.package_options import merge
 
 
 def sdk_verb(cluster: DcosCluster, given: argparse.Namespace) -> None:
@@ -163,7 +164,7 @@ def _over_those_in_force(
     stored = _described(cluster).get("userProvidedOptions") if ours else None
     if not isinstance(stored, dict):
         return {"options": options, "replace": replace}
-    whole = update_check.merge(update_check.laid_over(stored, ours), options)
+    whole = merge(update_check.laid_over(stored, ours), options)
     return {"options": whole, "replace": True}
 
 

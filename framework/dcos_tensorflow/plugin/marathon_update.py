@@ -18,7 +18,8 @@ import json
 from typing import Any, Dict, Mapping, Optional
 
 from dcos_tensorflow.plugin.client import CommandError, DcosCluster, HttpAnswer
-from dcos_tensorflow.plugin.update_check import check, defaults, merge, problem_in
+from dcos_tensorflow.plugin.update_check import check, problem_in
+from untrusted_input.package_options import defaults, merge
 
 _OPTIONS = "DCOS_PACKAGE_OPTIONS"
 _PREFIX = "DCOS_PACKAGE_"

@@ -15,6 +15,7 @@ from typing import Any, Dict, Mapping
 
 from dcos_tensorflow.plugin.client import CommandError, DcosCluster, HttpAnswer
 from dcos_tensorflow.plugin.plain_text import escaped
+from untrusted_input.package_options import defaults, merge
 
 Json = Dict[str, Any]
 
@@ -61,29 +62,6 @@ def check(cluster: DcosCluster, options: Json) -> None:
         rows = [f"  {_line(one)}" for one in problems]
         raise CommandError("\n".join([f"The options do not fit {cluster.service}:", *rows]))
     raise CommandError(f"{cluster.service} cannot be changed so: {body.get('message')}")
-
-
-def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> Json:
-    """Return ``over`` laid over ``under``: objects are merged, everything else is replaced."""
-    merged = dict(under)
-    for name, value in over.items():
-        below = merged.get(name)
-        both = isinstance(below, dict) and isinstance(value, dict)
-        merged[name] = merge(below, value) if both else value  # type: ignore[arg-type]
-    return merged
-
-
-def defaults(schema: Mapping[str, Any]) -> Json:
-    """Return the defaults that a ``config.json`` gives; a group's own win over those inside it."""
-    found: Json = {}
-    for name, below in (schema.get("properties") or {}).items():
-        if not isinstance(below, dict):
-            continue
-        if "default" in below:
-            found[name] = below["default"]
-        elif "properties" in below:
-            found[name] = defaults(below)
-    return found
 
 
 def problem_in(answer: HttpAnswer) -> Json:
