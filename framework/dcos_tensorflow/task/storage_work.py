@@ -70,23 +70,14 @@ def log_shipper(spec: RunnerSpec, sandbox: str, log: Log) -> "Optional[Shipper]"
     wanted = spec.storage.logs
     if wanted is None:
         return None
-    from dcos_tensorflow.task.output.shipping.shipper import Shipper, ShippingPlan, folder_in
+    from dcos_tensorflow.task.output.shipping.shipper import Shipper, folder_in
     from dcos_tensorflow.task.storage.s3.location import LocationError, S3Settings
+    from dcos_tensorflow.task.storage.s3.object_store import Connection
 
     source = f"{spec.service.strip('/')}/{spec.task}/{spec.attempt}"
     try:
-        plan = ShippingPlan(
-            folder=folder_in(sandbox),
-            source=source,
-            settings=S3Settings.of(spec.storage.s3, sandbox),
-            uri="" if wanted.log_group else wanted.uri,
-            log_group=wanted.log_group,
-            region=wanted.region,
-            endpoint_url=wanted.endpoint_url,
-            interval_seconds=wanted.interval_seconds,
-            roll_bytes=wanted.roll_bytes,
-        )
-        return Shipper(plan, log)
+        connection = Connection(S3Settings.of(spec.storage.s3, sandbox), log=log)
+        return Shipper(wanted, source, connection, folder_in(sandbox))
     except (LocationError, OSError) as error:
         raise JobUnusable(f"The task's output cannot be shipped: {error}") from None
 

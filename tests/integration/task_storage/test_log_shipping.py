@@ -12,12 +12,13 @@ from moto.server import create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from dcos_tensorflow.task.output.shipping.cloudwatch_sink import CloudWatchSink
-from dcos_tensorflow.task.output.shipping.shipper import Shipper, ShippingPlan
+from dcos_tensorflow.task.output.shipping.shipper import Shipper
 from dcos_tensorflow.task.output.shipping.spool import Spool
 from dcos_tensorflow.task.storage.s3.errors import StorageError
 from dcos_tensorflow.task.storage.s3.location import S3Settings
 from dcos_tensorflow.task.storage.s3.object_store import Connection
 from dcos_tensorflow.task.storage.s3.retry import Cancellation, Retrier, RetryBackoff
+from dcos_tensorflow.task.storage_spec import LogPlace
 from s3_server import KEY_ID, SECRET_KEY, Fault
 from waiting import eventually
 
@@ -101,10 +102,8 @@ class Shipping:
     def shipper(self) -> Shipper:
         settings = S3Settings(endpoint_url=self.s3.url, region="us-east-1")
         connection = Connection(settings, backoff=RetryBackoff(0.001, 0.01, 3))
-        plan = ShippingPlan(
-            str(self.folder), "mnist/worker-0/1", settings, uri="s3://bucket/logs", roll_bytes=200
-        )
-        return Shipper(plan, lambda text: None, connection)
+        place = LogPlace("s3://bucket/logs", roll_bytes=200)
+        return Shipper(place, "mnist/worker-0/1", connection, str(self.folder))
 
 
 @pytest.fixture

@@ -10,16 +10,16 @@ import os
 import threading
 import time
 from dataclasses import replace
-from typing import Any, Callable, Dict, Optional, Union
+from typing import Any, Dict, Optional, Union
 
-from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.output.shipping.cloudwatch_sink import CloudWatchSink, connect_logs
 from dcos_tensorflow.task.output.shipping.s3_sink import S3Sink
 from dcos_tensorflow.task.output.shipping.spool import Spool
 from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.s3.errors import Cancelled, storage_error
-from dcos_tensorflow.task.storage.s3.location import S3Settings, parse_uri
+from dcos_tensorflow.task.storage.s3.location import parse_uri
 from dcos_tensorflow.task.storage.s3.object_store import Connection
+from dcos_tensorflow.task.storage_spec import LogPlace
 
 FOLDER = ".task-logs"
 #: Between two parts: a job that prints without end must not take the whole network.
@@ -29,48 +29,31 @@ RETRY_SECONDS = 30.0
 _TICK_SECONDS = 0.5
 
 
-@dataclass(frozen=True)
-class ShippingPlan:
-    """What is shipped where. ``source`` is service, task and attempt as a path.
-
-    One of ``uri`` (``s3://...``) and ``log_group`` is set; seconds, bytes.
-    """
-
-    folder: str
-    source: str
-    settings: S3Settings
-    uri: str = ""
-    log_group: str = ""
-    region: str = ""
-    endpoint_url: str = ""
-    interval_seconds: float = 30.0
-    roll_bytes: int = 4 << 20
-
-
 class Shipper:
-    """Ships what ``spool`` gets. Raises LocationError for a URI that cannot be one, OSError where
-    the spool cannot be made.
+    """Ships what ``spool`` gets to ``place``; it waits in ``folder``.
+
+    ``source`` is service, task and attempt as a path. Raises LocationError for a URI that cannot be
+    one, OSError where the spool cannot be made.
     """
 
     def __init__(
         self,
-        plan: ShippingPlan,
-        log: Callable[[str], None],
-        connection: Optional[Connection] = None,
+        place: LogPlace,
+        source: str,
+        connection: Connection,
+        folder: str,
     ) -> None:
-        self._plan = plan
-        self._log = log
-        self._place = parse_uri(plan.uri) if plan.uri else None
+        self._place = place
+        self._source = source
+        self._bucket = None if place.log_group else parse_uri(place.uri)
         self._board = status.StatusBoard()
-        self._connection = replace(
-            connection or Connection(plan.settings, log=log), noticed=self._board.failed
-        )
+        self._connection = replace(connection, noticed=self._board.failed)
         self._gate = self._connection.gate
         self._sink: Optional[Union[S3Sink, CloudWatchSink]] = None
         self._ending = threading.Event()
         self._thread: Optional[threading.Thread] = None
         self._parts = 0
-        self.spool = Spool(plan.folder, plan.roll_bytes)
+        self.spool = Spool(folder, place.roll_bytes)
 
     def start(self) -> None:
         """Begin to ship. Returns at once."""
@@ -106,7 +89,7 @@ class Shipper:
             problem = storage_error(error, "ship the task's output").problem
             before = self._board.read().problem
             if before is None or before.kind != problem.kind:
-                self._log(f"logs: {problem.text}")
+                self._connection.log(f"logs: {problem.text}")
             self._board.failed(problem)
             return False
         self._board.recovered(status.STATE_IDLE)
@@ -129,7 +112,7 @@ class Shipper:
     def _work(self) -> None:
         again_at = 0.0
         while not self._ending.wait(_TICK_SECONDS):
-            self.spool.roll(self._plan.interval_seconds)
+            self.spool.roll(self._place.interval_seconds)
             if time.monotonic() >= again_at and not self.ship_all():
                 again_at = time.monotonic() + RETRY_SECONDS
         while not self.ship_all() and not self._gate.closed:
@@ -140,14 +123,14 @@ class Shipper:
 
     def _ready_sink(self) -> Union[S3Sink, CloudWatchSink]:
         if self._sink is None:
-            plan, connection = self._plan, self._connection
-            if self._place is not None:
-                store = connection.store(self._place.bucket)
-                self._sink = S3Sink(store, self._place, plan.source)
+            place, connection = self._place, self._connection
+            if self._bucket is not None:
+                store = connection.store(self._bucket.bucket)
+                self._sink = S3Sink(store, self._bucket, self._source)
             else:
-                client = connect_logs(plan.settings, plan.region, plan.endpoint_url)
+                client = connect_logs(connection.settings, place.region, place.endpoint_url)
                 self._sink = CloudWatchSink(
-                    client, connection.retrier(), plan.log_group, plan.source, self._gate.wait
+                    client, connection.retrier(), place.log_group, self._source, self._gate.wait
                 )
         return self._sink
 
