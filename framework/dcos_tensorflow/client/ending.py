@@ -67,7 +67,7 @@ _MOST_FILES = 20_000
 _IDLE = "It reported no step and left no file: check that the code calls its training."
 
 
-def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:
+def with_last_output(snapshot: Snapshot, tail: Tail) -> Snapshot:
     """Return the snapshot with what the deciding tasks said last, read from their sandboxes.
 
     A job's result is often its last line, printed after the last time that its runner was asked.

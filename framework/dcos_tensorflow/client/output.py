@@ -64,7 +64,9 @@ class Page:
     asks_for: str = ""
 
 
-def shown(page: Page, *, as_json: bool, with_token: bool = False, in_browser: bool = False) -> int:
+def show_page(
+    page: Page, *, as_json: bool, with_token: bool = False, in_browser: bool = False
+) -> int:
     """Print the page's address, or its token, and open it in a browser where that is wanted.
 
     Raises CliError for a token that the page does not ask for, and without a browser.

@@ -48,7 +48,7 @@ def units_document(choice: ServiceChoice, kind: str, state: str = "") -> dict[st
     return dict(found)
 
 
-def came_of(state: ServiceState) -> dict[str, Any]:
+def units_outcome(state: ServiceState) -> dict[str, Any]:
     """Return what came of a service's units, for the end of its job; nothing where it has none.
 
     ``best`` is the best trial of a sweep, None where there is none or it is a batch; ``doubt`` is

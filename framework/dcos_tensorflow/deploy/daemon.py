@@ -28,9 +28,9 @@ from dcos_tensorflow.deploy.embedded import cluster as embedded
 from dcos_tensorflow.deploy.embedded.cluster import PRINCIPAL, EmbeddedCluster
 from dcos_tensorflow.deploy.job.deployment import PreparedJob
 from dcos_tensorflow.deploy.job.preparation import (
+    changed_spec,
     prepare,
     prepare_name,
-    respecified,
     with_principal,
 )
 from dcos_tensorflow.deploy.own_log import log_to_standard_error
@@ -125,7 +125,7 @@ def serve(
             published_defaults=published_defaults(settings, os.environ),
             folder=wanted.options.base_directory,
             check_cluster=embedded.check_of(folder, settings["master"]),
-            spec_of=lambda changed, running, restarted: respecified(
+            spec_of=lambda changed, running, restarted: changed_spec(
                 of_package(changed, os.environ),
                 directory,
                 os.environ,

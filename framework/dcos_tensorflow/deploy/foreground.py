@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dcos_tensorflow.client import ending
-from dcos_tensorflow.client.bill_lines import saved
+from dcos_tensorflow.client.bill_lines import savings
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.following.job import (
     FollowingEnded,
@@ -113,10 +113,10 @@ def run(deployed: Deployment) -> int:
 def _respecified(
     deployed: Deployment, changed: Options, running: ServiceSpec, restarted: bool
 ) -> ServiceSpec:
-    from dcos_tensorflow.deploy.job.preparation import respecified
+    from dcos_tensorflow.deploy.job.preparation import changed_spec
 
     local = deployed.request.local
-    return respecified(
+    return changed_spec(
         changed, deployed.directory, os.environ, running, local=local, restarted=restarted
     )
 
@@ -168,7 +168,7 @@ def _follow(
     else:
         say_lines(ending.lines(ended))
         if bill is not None and bill["total"]["machines"]:
-            say(saved(bill["total"]), request.stream)
+            say(savings(bill["total"]), request.stream)
     if served.staying():
         say(f"{', '.join(served.staying())} runs on; Ctrl-C ends it.", request.stream)
         wait_for_the_end(served, signals)

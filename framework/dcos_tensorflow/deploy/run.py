@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 
 from dcos_tensorflow.client import registry, stored
-from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError, UsageError, told_with_refusals
+from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError, UsageError, explaining_refusals
 from dcos_tensorflow.client.output import say, say_lines
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
@@ -47,7 +47,7 @@ def run(request: RunRequest) -> int:
         with prepared_alone(request) as deployed:
             return background.detach(deployed)
     deployed = _prepared(request, request.given.load())
-    with told_with_refusals(deployed.unasked):
+    with explaining_refusals(deployed.unasked):
         return foreground.run(deployed)
 
 
@@ -62,7 +62,7 @@ def prepared_alone(request: RunRequest) -> Iterator[Deployment]:
     name = options.service.name
     with registry.only_run(request.work.service(name), name):
         deployed = _prepared(request, options)
-        with told_with_refusals(deployed.unasked):
+        with explaining_refusals(deployed.unasked):
             yield deployed
 
 
@@ -88,7 +88,7 @@ def _prepared(request: RunRequest, options: Options) -> Deployment:
         # Before anything is packed: a task of it that starts again fetches what it was given.
         raise CliError(_under_way(request, known, served_by.pid), EXIT_LOCKED)
     unasked = came_by_default(options)
-    with told_with_refusals(unasked):
+    with explaining_refusals(unasked):
         prepared = prepare(
             options,
             directory,

@@ -28,7 +28,7 @@ from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.kept_output import keep_output
 from dcos_tensorflow.client.registry import Registration
 from dcos_tensorflow.client.snapshot import Snapshot, snapshot_of
-from dcos_tensorflow.client.units import came_of
+from dcos_tensorflow.client.units import units_outcome
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
@@ -275,12 +275,12 @@ class ServedJob:
         """
         snapshot = self.snapshot()
         if (snapshot.verdict or {}).get("outcome") == Outcome.SUCCEEDED:
-            snapshot = ending.with_last_words(snapshot, self._tail)
+            snapshot = ending.with_last_output(snapshot, self._tail)
         if cluster is None:
             keep_output(self.directory, snapshot.job["tasks"], self._tail)
         state = self.scheduler.state()
         framework_id = state.framework_id if state is not None else ""
-        units = came_of(state) if state is not None else {}
+        units = units_outcome(state) if state is not None else {}
         spec = self._spec_in_force()
         places = ending.places(spec, self.directory, cluster, snapshot, framework_id)
         left = ending.left_in_sandboxes(snapshot, self._tail)

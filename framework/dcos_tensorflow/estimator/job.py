@@ -37,7 +37,7 @@ from dcos_tensorflow.deploy.stopping import stop_job
 from dcos_tensorflow.estimator import metrics
 from dcos_tensorflow.estimator.curves import NotebookCurves
 from dcos_tensorflow.estimator.notebook import Drawing
-from dcos_tensorflow.estimator.showing import Shown, shown
+from dcos_tensorflow.estimator.showing import ShownJob, shown
 from dcos_tensorflow.plugin.log_lines import LineFormat
 
 _STOP_SECONDS = 120.0
@@ -189,7 +189,7 @@ class Job:
         late = deadline is not None and time.monotonic() > deadline
         return late and self._service.last_end() is None
 
-    def _judge(self, ended: Mapping[str, Any], view: Shown) -> None:
+    def _judge(self, ended: Mapping[str, Any], view: ShownJob) -> None:
         view.finish(ended)
         if ended["outcome"] != Outcome.SUCCEEDED:
             raise JobFailed(self, ended)

@@ -36,7 +36,7 @@ _FROM_THE_BEGINNING = 10_000
 _WAIT_SECONDS = 0.05
 
 
-class Shown:
+class ShownJob:
     """A view (``following.job.ProgressView``) that lines can be told beside."""
 
     def __init__(
@@ -76,12 +76,12 @@ class Shown:
 
 
 @contextlib.contextmanager
-def shown(service: KnownService, drawing: Drawing, *, logs: bool) -> Iterator[Shown]:
+def shown(service: KnownService, drawing: Drawing, *, logs: bool) -> Iterator[ShownJob]:
     """Hand over where a job is shown, with what its tasks print where ``logs`` are wanted."""
     view, tell = _view(drawing)
     lines = PrintedLines(service) if logs else None
     try:
-        yield Shown(view, tell, lines)
+        yield ShownJob(view, tell, lines)
     finally:
         if lines is not None:
             lines.end()

@@ -99,7 +99,7 @@ def tensorboard(cluster: DcosCluster, given: argparse.Namespace) -> None:
 
 def describe(cluster: DcosCluster, _: argparse.Namespace) -> None:
     """Print the options that the service runs with."""
-    ours = update_check.differing(cluster)
+    ours = update_check.options_in_force(cluster)
     found = _described(cluster)
     if "resolvedOptions" not in found:
         raise CommandError("The cluster does not tell the options of services.")
@@ -160,7 +160,7 @@ def _over_those_in_force(
     cluster: DcosCluster, options: Mapping[str, Any], *, replace: bool
 ) -> Dict[str, Any]:
     """Return what to ask for, where options of before were refused: all of it, without those."""
-    ours = {} if replace else update_check.differing(cluster)
+    ours = {} if replace else update_check.options_in_force(cluster)
     stored = _described(cluster).get("userProvidedOptions") if ours else None
     if not isinstance(stored, dict):
         return {"options": options, "replace": replace}

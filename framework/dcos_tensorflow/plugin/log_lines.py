@@ -22,7 +22,7 @@ _PERCENT = re.compile(r"\d\s*%")
 _NO_WORD = re.compile(r"[\W\d_]+")
 
 
-def settled(line: str) -> List[str]:
+def final_states(line: str) -> List[str]:
     """Return a line as lines: the last state of each bar that was drawn in it, and all else."""
     if "\r" not in line and "\b" not in line:
         return [line]

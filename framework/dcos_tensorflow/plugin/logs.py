@@ -18,7 +18,7 @@ import urllib.error
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from dcos_tensorflow.plugin.client import CommandError, DcosCluster, NotNow
-from dcos_tensorflow.plugin.log_lines import LineFormat, settled
+from dcos_tensorflow.plugin.log_lines import LineFormat, final_states
 from dcos_tensorflow.plugin.plain_text import escaped
 
 #: Mesos' states that a task does not leave, as the scheduler's pod status names them.
@@ -52,7 +52,7 @@ class _Printer:
         """Print one line of a task."""
         with self._lock:
             self.last = time.monotonic()
-            for line in settled(text):
+            for line in final_states(text):
                 print(self._format.line(pod, line), flush=True)
 
 

@@ -80,7 +80,7 @@ def _line(problem: Mapping[str, Any]) -> str:
     return f"{path}{problem.get('message', '')}{details}"
 
 
-def differing(cluster: DcosCluster) -> Json:
+def options_in_force(cluster: DcosCluster) -> Json:
     """Return option -> its value in force, where the newest were refused; say why they were.
 
     Empty when they were not, or the scheduler cannot be asked.

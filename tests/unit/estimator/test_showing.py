@@ -11,7 +11,7 @@ from dcos_tensorflow.client.following.job import PlainView
 from dcos_tensorflow.client.following.task_output import Attempt
 from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.estimator.showing import PrintedLines, Shown
+from dcos_tensorflow.estimator.showing import PrintedLines, ShownJob
 
 
 def test_a_job_that_never_stops_printing_does_not_keep_the_progress_from_being_shown(
@@ -27,6 +27,6 @@ def test_a_job_that_never_stops_printing_does_not_keep_the_progress_from_being_s
 
     tell("")
     began = time.monotonic()
-    Shown(PlainView(io.StringIO()), tell, lines).pause(0.05)
+    ShownJob(PlainView(io.StringIO()), tell, lines).pause(0.05)
     lines.end()
     assert time.monotonic() - began < 60

@@ -9,7 +9,7 @@ from dcos_tensorflow.task.supervise.watchdog import (
     ProcessSight,
     Watch,
     WatchdogLimits,
-    look,
+    examine,
     rest,
 )
 
@@ -22,7 +22,7 @@ def watched(*spans, limits, watch=None):
     for seconds, sight in spans:
         for _ in range(round(seconds / LOOK)):
             passed += LOOK
-            watch, verdict = look(watch, sight, limits, LOOK)
+            watch, verdict = examine(watch, sight, limits, LOOK)
             if verdict:
                 return verdict.exit_class, passed
     return None
@@ -103,13 +103,13 @@ def test_the_time_before_the_first_step_is_no_gap():
 
 
 def test_a_look_that_comes_late_stands_for_little_time():
-    watch, verdict = look(Watch(), STOPPED, FREEZE, 3600)
+    watch, verdict = examine(Watch(), STOPPED, FREEZE, 3600)
     assert (watch.frozen_seconds, verdict) == (MAX_LOOK_SECONDS, None)
 
 
 def test_the_verdict_tells_the_last_step():
     watch = Watch(step=7, still_seconds=9, longest_gap=0.5)
-    _, verdict = look(watch, ProcessSight(step=7, steps=2), STALL, LOOK)
+    _, verdict = examine(watch, ProcessSight(step=7, steps=2), STALL, LOOK)
     assert "No step after step 7 for 9 s" in verdict.summary
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dcos_tensorflow.cli.drawing import can_be_drawn, draw
+from dcos_tensorflow.cli.drawing import check_picture_file, draw
 from dcos_tensorflow.cli.flags import (
     OPTIONS_FILE,
     NamedGroup,
@@ -142,7 +142,7 @@ def capacity_status(
 ) -> int:
     """Show the machines, the reason for each, and their cost per hour."""
     if plot is not None:
-        can_be_drawn(plot)
+        check_picture_file(plot)
     if cluster is not None:
         from dcos_tensorflow.deploy.cluster_machines import standing
 

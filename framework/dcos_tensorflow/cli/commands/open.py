@@ -10,7 +10,7 @@ import click
 
 from dcos_tensorflow.cli.flags import takes_service
 from dcos_tensorflow.client.errors import CliError, UsageError
-from dcos_tensorflow.client.output import Page, complain, shown
+from dcos_tensorflow.client.output import Page, complain, show_page
 from dcos_tensorflow.client.service_choice import ServiceChoice
 
 
@@ -31,7 +31,7 @@ def open(
         raise UsageError("--tensorboard and --cluster exclude each other.")
     page = _board(choice) if is_board else _cluster(choice) if is_cluster else _dashboard(choice)
     in_browser = not (no_browser or with_token or choice.as_json)
-    return shown(page, as_json=choice.as_json, with_token=with_token, in_browser=in_browser)
+    return show_page(page, as_json=choice.as_json, with_token=with_token, in_browser=in_browser)
 
 
 @click.command(hidden=True)
@@ -41,7 +41,7 @@ def open(
 def dashboard(choice: ServiceChoice, in_browser: bool, with_token: bool) -> int:
     """Show the address of the dashboard."""
     page = _dashboard(choice)
-    return shown(page, as_json=choice.as_json, with_token=with_token, in_browser=in_browser)
+    return show_page(page, as_json=choice.as_json, with_token=with_token, in_browser=in_browser)
 
 
 @click.command(hidden=True)
@@ -49,7 +49,7 @@ def dashboard(choice: ServiceChoice, in_browser: bool, with_token: bool) -> int:
 @takes_service()
 def tensorboard(choice: ServiceChoice, in_browser: bool) -> int:
     """Show the address of TensorBoard."""
-    return shown(_board(choice), as_json=choice.as_json, in_browser=in_browser)
+    return show_page(_board(choice), as_json=choice.as_json, in_browser=in_browser)
 
 
 def _dashboard(choice: ServiceChoice) -> Page:

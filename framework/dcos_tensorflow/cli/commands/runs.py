@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dcos_tensorflow.cli.drawing import can_be_drawn, draw
+from dcos_tensorflow.cli.drawing import check_picture_file, draw
 from dcos_tensorflow.cli.flags import GroupWithDefault, takes_service, takes_service_flags
 from dcos_tensorflow.cli.names import service_names
 from dcos_tensorflow.client.errors import CliError, UsageError
@@ -167,7 +167,7 @@ def plot(
     """
     from dcos_tensorflow.history.picture import Drawn, metrics_of, picture
 
-    can_be_drawn(out)
+    check_picture_file(out)
     if len(names) > _MOST_RUNS:
         raise UsageError(f"More than {_MOST_RUNS} runs over each other cannot be told apart.")
     found = [run_called(choice, name) for name in names]

@@ -21,7 +21,7 @@ from dcos_tensorflow.client.wording import (
     table,
     unit_failure,
     units_done,
-    untold,
+    without_repeats,
 )
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 
@@ -105,7 +105,7 @@ def _lines(snapshot: Snapshot, client: SchedulerClient) -> list[str]:
     phase, why = snapshot.standing(time.time())
     rows = []
     for task in snapshot.tasks:
-        parts = [detailed(task.doing, untold(task.detail, [why])), numbers(task)]
+        parts = [detailed(task.doing, without_repeats(task.detail, [why])), numbers(task)]
         rows.append((task.name, ", ".join(part for part in parts if part)))
     place = snapshot.job.get("output")
     output = [("output", str(place))] if place else []
@@ -150,7 +150,8 @@ def why(choice: ServiceChoice) -> int:
     for wait in found.get("waits", ()):
         say(f"  {wait['told']}")
     waits = [
-        (task, untold(str(each["why"]), [found["why"]])) for task, each in found["tasks"].items()
+        (task, without_repeats(str(each["why"]), [found["why"]]))
+        for task, each in found["tasks"].items()
     ]
     say_lines(table([(task, why) for task, why in waits if why]))
     say_lines(

@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from dcos_tensorflow.cli.commands.run import deployed, run_flags
-from dcos_tensorflow.cli.drawing import can_be_drawn, draw
+from dcos_tensorflow.cli.drawing import check_picture_file, draw
 from dcos_tensorflow.cli.flags import GroupWithDefault, takes_service
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.output import say, say_formatted, say_lines, show_json
@@ -48,7 +48,7 @@ def sweep() -> None:
 @takes_service()
 def sweep_board(choice: ServiceChoice, whole: bool, as_csv: bool, plot: Path | None) -> int:
     """Show all trials, the best first."""
-    can_be_drawn(plot)
+    check_picture_file(plot)
     document = units_document(choice, "trial")
     board = board_of(document)
     if plot is not None:

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from dcos_tensorflow.client.api_client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.plugin.log_lines import settled
+from dcos_tensorflow.plugin.log_lines import final_states
 from dcos_tensorflow.records import dataclass
 
 _PART_BYTES = 64 * 1024
@@ -244,11 +244,11 @@ class LineCutter:
     def whole(self, text: str) -> list[str]:
         """Return the lines that are complete with ``text``."""
         *whole, self._begun = (self._begun + text).split("\n")
-        found = [line for each in whole for line in settled(each)]
+        found = [line for each in whole for line in final_states(each)]
         if len(self._begun) > _PART_BYTES:
             # The newest whole state stays: what follows may be the next one of the same bar.
             states, again, begun = self._begun.rpartition("\r")
-            *over, state = settled(states)
+            *over, state = final_states(states)
             found += over
             self._begun = f"{state}{again}{begun}"
         if len(self._begun) > _PART_BYTES:
@@ -259,7 +259,7 @@ class LineCutter:
     def rest(self) -> list[str]:
         """Return the line that was begun and never ended, if there is one."""
         begun, self._begun = self._begun, ""
-        return settled(begun) if begun else []
+        return final_states(begun) if begun else []
 
 
 def refuse_nonsense(file: str) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SHARED = ("cpus", "mem", "disk")
 
 
-def wanted(spec: ServiceSpec) -> Resources:
+def needed_resources(spec: ServiceSpec) -> Resources:
     """Return what all tasks of the service need together."""
     total = Resources()
     for role in spec.roles:
@@ -69,7 +69,7 @@ def overcommitted(
     claimed = [name for name in _SHARED if name in short and name not in fixed]
     if not claimed:
         return cluster, ""
-    need, count = wanted(spec), len(cluster)
+    need, count = needed_resources(spec), len(cluster)
     largest = {n: max(getattr(role.resources, n) for role in spec.roles) for n in claimed}
     # Whatever is left of an agent that has taken a share holds one more task.
     sizes = {n: getattr(need, n) / count + (largest[n] if count > 1 else 0) for n in claimed}
@@ -88,7 +88,7 @@ def _tasks_need(spec: ServiceSpec) -> str:
 
 def _shortfalls(spec: ServiceSpec, cluster: tuple[AgentConfig, ...]) -> dict[str, str]:
     """Return what a cluster has too little of, by name, with how much is needed of how much."""
-    need, there = wanted(spec), Resources()
+    need, there = needed_resources(spec), Resources()
     for agent in cluster:
         there += Resources(agent.cpus, agent.mem, agent.disk, agent.gpus)
     if need.fits_in(there):

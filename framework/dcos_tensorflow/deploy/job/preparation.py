@@ -78,7 +78,7 @@ def prepare(
     local: bool,
     links: tuple[Path, ...] = (),
 ) -> PreparedJob:
-    """Return what to run, with local code packed into ``directory``. Raises as ``settled`` does.
+    """Return what to run, with local code packed into ``directory``. Raises as ``preview`` does.
 
     What runs there may be another's: it is packed beside what is kept, which ``archives_in_force``
     replaces once this process has the right to. ``links`` are folders that links in packed ones may
@@ -87,7 +87,7 @@ def prepare(
     # Who only looks at options packs nothing.
     from dcos_tensorflow.scheduler.gate import Allowed, Gate
 
-    found, source = settled(options, directory, environ, local=local)
+    found, source = preview(options, directory, environ, local=local)
     directory.prepare()
     archive, gate = None, Gate(Allowed(links=links, everything=local))
     if source is not None:
@@ -135,7 +135,7 @@ def archives_in_force(
     return found[0], found[1]
 
 
-def settled(
+def preview(
     options: Options, directory: ServiceDirectory, environ: Mapping[str, str], *, local: bool
 ) -> tuple[PreparedJob, Path | None]:
     """Return what would run, and where its code lies on this machine; nothing is written.
@@ -210,7 +210,7 @@ def prepare_name(options: Options, directory: ServiceDirectory) -> PreparedJob:
     )
 
 
-def respecified(
+def changed_spec(
     options: Options,
     directory: ServiceDirectory,
     environ: Mapping[str, str],

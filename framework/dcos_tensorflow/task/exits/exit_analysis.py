@@ -18,7 +18,7 @@ from dcos_tensorflow.task.exits.known_failures import (
     PORT_IS_TAKEN,
     Rule,
     first_match,
-    is_of_another,
+    is_of_other_process,
     is_passing,
     listened_port,
 )
@@ -247,7 +247,7 @@ def _own_error(
         return CodeError("SystemExit", "", 0, ending.step)
     if known is None or ending.return_code != 1 or not known.exception:
         return None
-    if is_of_another(known.exception) or _may_pass(known, lines):
+    if is_of_other_process(known.exception) or _may_pass(known, lines):
         return None
     return CodeError(known.exception[:200], known.file, known.line, ending.step)
 

@@ -46,7 +46,7 @@ def is_passing(line: str) -> bool:
     return _NOT_REACHED.search(line) is not None
 
 
-def is_of_another(exception: str) -> bool:
+def is_of_other_process(exception: str) -> bool:
     """Say whether an exception of this type tells of another process, whatever its text says."""
     return _OF_ANOTHER.search(exception.rpartition(".")[2]) is not None
 

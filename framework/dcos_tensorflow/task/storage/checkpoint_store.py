@@ -80,7 +80,7 @@ class OwnedPointer:
             return self.pointer
         for _ in range(_TRIES):
             found, etag = read_pointer(self.store, self._place)
-            why = manifest.why_not(found, self._writer)
+            why = manifest.unusable_reason(found, self._writer)
             if why:
                 raise self._lost(why, found)
             wanted = manifest.claimed(found, self._writer)
@@ -201,7 +201,7 @@ class OwnedPointer:
             raise StorageError(S3Problem("emptied", True, gone, "it is filled again"))
         if found.writer != wanted.writer:
             raise self._lost(
-                manifest.why_not(found, self._writer)
+                manifest.unusable_reason(found, self._writer)
                 or f"{found.writer.owner} of another service publishes here",
                 found,
             )

@@ -97,7 +97,7 @@ class Observer:
             port_open=self._port_open,
         )
         elapsed, self._looked_at = now - self._looked_at, now
-        self._watch, verdict = watchdog.look(self._watch, sight, self._limits, elapsed)
+        self._watch, verdict = watchdog.examine(self._watch, sight, self._limits, elapsed)
         return verdict
 
     def event_step(self, *, last: bool = False) -> Optional[int]:

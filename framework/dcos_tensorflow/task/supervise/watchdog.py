@@ -90,7 +90,7 @@ def rest(before: Activity, cpu: Tuple[float, float], told: object, elapsed: floa
     return Activity(cpu, told, before.idle + elapsed if idles else 0.0)
 
 
-def look(
+def examine(
     watch: Watch, sight: ProcessSight, limits: WatchdogLimits, elapsed: float
 ) -> Tuple[Watch, Optional[ExitVerdict]]:
     """Return what is known after a look, ``elapsed`` seconds after the last, and a verdict if any.
