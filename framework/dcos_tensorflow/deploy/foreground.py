@@ -34,10 +34,9 @@ from dcos_tensorflow.client.registry import only_run
 from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy.embedded.cluster import EmbeddedCluster, check_of, cluster_for_run, tell
-from dcos_tensorflow.deploy.job.deployment import Deployment
+from dcos_tensorflow.deploy.job.deployment import Deployment, RunRequest
 from dcos_tensorflow.deploy.job.describing import told_count, told_pace, units_of
 from dcos_tensorflow.deploy.own_log import log_to_file
-from dcos_tensorflow.deploy.run_request import RunRequest
 from dcos_tensorflow.deploy.scheduler_settings import (
     scheduler_config,
     with_guarded_api,

@@ -27,11 +27,10 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.deploy import background, foreground
 from dcos_tensorflow.deploy.embedded.cluster import PRINCIPAL
-from dcos_tensorflow.deploy.job.deployment import Deployment, PreparedJob
+from dcos_tensorflow.deploy.job.deployment import Deployment, PreparedJob, RunRequest
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.job.preparation import prepare, with_principal
 from dcos_tensorflow.deploy.published_counts import kept_note, runs_as_published
-from dcos_tensorflow.deploy.run_request import RunRequest
 from dcos_tensorflow.deploy.scheduler_settings import links_of, state_of
 from dcos_tensorflow.deploy.service_login import service_account
 from dcos_tensorflow.options import Options, as_given, effective

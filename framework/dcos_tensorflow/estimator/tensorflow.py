@@ -16,6 +16,7 @@ from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.work_directory import WorkDirectory, work_directory
 from dcos_tensorflow.deploy.embedded.machine import AgentWishes
+from dcos_tensorflow.deploy.job.deployment import RunRequest
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.job.script_job import (
     ScriptFlags,
@@ -23,7 +24,6 @@ from dcos_tensorflow.deploy.job.script_job import (
     options_of,
     read_script,
 )
-from dcos_tensorflow.deploy.run_request import RunRequest
 from dcos_tensorflow.deploy.settings import collect_for_run
 from dcos_tensorflow.estimator import arguments
 from dcos_tensorflow.estimator.job import Job, kept_spec

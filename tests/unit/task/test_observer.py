@@ -15,7 +15,7 @@ import pytest
 from dcos_tensorflow.job_code.modules import Found
 from dcos_tensorflow.task.output.progress import Progress
 from dcos_tensorflow.task.spec import ServerCluster, TaskCluster
-from dcos_tensorflow.task.supervise import memory, observer, sockets, watchdog
+from dcos_tensorflow.task.supervise import memory, observer, watchdog
 from dcos_tensorflow.task.supervise.observer import Observer, own_port
 from dcos_tensorflow.task.supervise.watchdog import WatchdogLimits
 from free_ports import free_port
@@ -59,16 +59,16 @@ def test_a_port_that_is_listened_on_is_found_with_its_owner(family, host):
     with server:
         server.bind((host, 0))
         port = server.getsockname()[1]
-        assert sockets.listening_inodes(port) == set()
+        assert observer.listening_inodes(port) == set()
         server.listen()
-        inodes = sockets.listening_inodes(port)
+        inodes = observer.listening_inodes(port)
         assert inodes == {os.fstat(server.fileno()).st_ino}
-        assert sockets.owner(inodes, [2**22 + 1, os.getpid()]) == os.getpid()
-    assert sockets.listening_inodes(port) == set()
+        assert observer.owner_of(inodes, [2**22 + 1, os.getpid()]) == os.getpid()
+    assert observer.listening_inodes(port) == set()
 
 
 def test_a_socket_without_an_owner_has_none():
-    assert sockets.owner({1}, [os.getpid()]) is None
+    assert observer.owner_of({1}, [os.getpid()]) is None
 
 
 class OurProcess:

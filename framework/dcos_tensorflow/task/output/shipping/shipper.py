@@ -1,25 +1,60 @@
 """Ships a task's output while it runs: closes parts in time and sends them, oldest first.
 
 ``main`` makes one where ``logs`` asks for it. Sending happens on a thread of its own and is tried
-until it works; whatever fails, the task goes on and its output is in the sandbox all the same.
+until it works; whatever fails, the task goes on and its output is in the sandbox all the same. In
+S3 each part is an object of its own, below ``<prefix>/<service>/<task>/<attempt>/<start>/``: it is
+only ever made, never replaced.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
 from dataclasses import replace
 from typing import Any, Dict, Optional, Union
 
+from dcos_tensorflow.task.job_files import open_regular
 from dcos_tensorflow.task.output.shipping.cloudwatch_sink import CloudWatchSink, connect_logs
-from dcos_tensorflow.task.output.shipping.s3_sink import S3Sink
-from dcos_tensorflow.task.output.shipping.spool import Spool
+from dcos_tensorflow.task.output.shipping.spool import Spool, SpooledPart
 from dcos_tensorflow.task.storage import status
-from dcos_tensorflow.task.storage.s3.errors import Cancelled, storage_error
-from dcos_tensorflow.task.storage.s3.location import parse_uri
-from dcos_tensorflow.task.storage.s3.object_store import Connection
+from dcos_tensorflow.task.storage.s3.errors import Cancelled, ConditionFailed, storage_error
+from dcos_tensorflow.task.storage.s3.location import Location, parse_uri
+from dcos_tensorflow.task.storage.s3.object_store import Connection, ObjectStore
 from dcos_tensorflow.task.storage_spec import LogPlace
+
+
+class S3Sink:
+    """The objects below ``place``; ``source`` is service, task and attempt as a path."""
+
+    def __init__(self, store: ObjectStore, place: Location, source: str) -> None:
+        self._store = store
+        self._place = place
+        self._source = source
+
+    def ship(self, part: SpooledPart) -> None:
+        """Put ``part``. Raises StorageError."""
+        with open_regular(part.path) as file:
+            content = file.read()
+        name = f"{part.stream}-{part.number:08d}"
+        folder = f"{self._source}/{part.start}"
+        try:
+            self._put(f"{folder}/{name}.log.gz", content)
+        except ConditionFailed:
+            # Another service of this name had such an attempt too.
+            digest = hashlib.sha256(content).hexdigest()[:8]
+            self._put(f"{folder}/{name}-{digest}.log.gz", content)
+
+    def _put(self, name: str, content: bytes) -> None:
+        key = self._place.key(name)
+        try:
+            self._store.put(key, content, if_absent=True)
+        except ConditionFailed:
+            # Our own put may have worked, and only its answer was lost.
+            if self._store.get(key)[0] != content:
+                raise
+
 
 FOLDER = ".task-logs"
 #: Between two parts: a job that prints without end must not take the whole network.
