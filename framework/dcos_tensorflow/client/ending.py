@@ -148,7 +148,7 @@ def document(
 
     ``left`` is what tasks left in their sandboxes, ``steps`` are commands by what they are for.
     ``contract`` is how the code is called, as far as that was known before the start. ``units`` is
-    what came of those of a sweep or batch (``services.units``).
+    what came of those of a sweep or batch (``client.units.units_outcome``).
     """
     verdict = snapshot.verdict or {}
     job = snapshot.job

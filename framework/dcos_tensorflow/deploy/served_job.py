@@ -124,7 +124,7 @@ class ServedJob:
     Entering may wait for the leadership; it raises CliError when the scheduler cannot start, and
     ``problem``, why the options cannot be had, where there are none of before to go on with.
     ``configuration`` are the options as they are shown, ``as_given`` the same with their secrets.
-    ``spec_of`` makes a ServiceSpec of changed options (``preparation.respecified``).
+    ``spec_of`` makes a ServiceSpec of changed options (``preparation.changed_spec``).
     ``check_cluster`` raises CliError when the embedded cluster is gone. ``published_defaults`` says
     how changed options are read, ``folder`` where relative paths in them start.
     """

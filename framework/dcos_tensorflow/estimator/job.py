@@ -1,7 +1,7 @@
 """``Job``: a job that was begun, asked and steered from Python.
 
 What it answers is what ``status``, ``logs`` and ``stop`` answer, by the same functions; it knows no
-more of the job than the service's name. ``units`` has those that work on many units.
+more of the job than the service's name. ``unit_jobs`` has those that work on many units.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from dcos_tensorflow.core.contract import NOT_FINITE
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy.stopping import stop_job
-from dcos_tensorflow.estimator import metrics
-from dcos_tensorflow.estimator.curves import NotebookCurves
+from dcos_tensorflow.estimator import metric_rows
+from dcos_tensorflow.estimator.display import ShownJob, shown
 from dcos_tensorflow.estimator.notebook import Drawing
-from dcos_tensorflow.estimator.showing import ShownJob, shown
+from dcos_tensorflow.estimator.notebook_curves import NotebookCurves
 from dcos_tensorflow.plugin.log_lines import LineFormat
 
 _STOP_SECONDS = 120.0
@@ -127,13 +127,13 @@ class Job:
         that was moved to another machine it is what it has told there.
         """
         found = self._output(task)
-        rows: list[metrics.MetricRow] = []
+        rows: list[metric_rows.MetricRow] = []
         for attempt in found.attempts:
             records, printed = (
                 _lines(found.output, attempt, file) for file in ("progress.jsonl", "stdout")
             )
-            rows += metrics.rows_of(attempt.task, printed, records)
-        return metrics.frame(rows)
+            rows += metric_rows.rows_of(attempt.task, printed, records)
+        return metric_rows.frame(rows)
 
     def logs(self, task: str | None = None, *, lines: int = 10, file: str = "stdout") -> None:
         """Print the last lines of each task; ``task`` is one task, or all of a role.

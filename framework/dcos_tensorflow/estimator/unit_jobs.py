@@ -18,7 +18,7 @@ from dcos_tensorflow.client.units import batch_lines, board_lines, seconds_left,
 from dcos_tensorflow.core.job_parameters import variable
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec, UnitKind
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
-from dcos_tensorflow.estimator import metrics
+from dcos_tensorflow.estimator import metric_rows
 from dcos_tensorflow.estimator.job import Job, kept_spec
 from dcos_tensorflow.estimator.notebook import Drawing, as_html
 from dcos_tensorflow.workloads.sweep.leaderboard import Board, Row, board_of
@@ -39,7 +39,7 @@ class Sweep(Job):
         Where pandas is not installed it is the list of the frame's rows. A row has what ``best``
         has, with a column for each parameter.
         """
-        return metrics.frame(rows_of(self._board()))
+        return metric_rows.frame(rows_of(self._board()))
 
     @property
     def best(self) -> Row | None:
@@ -122,7 +122,7 @@ class DrawnUnits:
         return self._drawn
 
 
-def rows_of(board: Board) -> list[metrics.MetricRow]:
+def rows_of(board: Board) -> list[metric_rows.MetricRow]:
     """Return the trials with a column for each parameter.
 
     One that is called like another column has the name of its variable.

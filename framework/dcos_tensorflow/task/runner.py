@@ -23,7 +23,7 @@ from dcos_tensorflow.task.exits import exit_file
 from dcos_tensorflow.task.exits.exit_analysis import ExitReport, ExitVerdict, human_line
 from dcos_tensorflow.task.output.logs import BoundedOutput
 from dcos_tensorflow.task.python.contracts import tasks_of
-from dcos_tensorflow.task.report.showing import Moment, Showing
+from dcos_tensorflow.task.report.status_document import Moment, Showing
 from dcos_tensorflow.task.spec import RunnerSpec, StartOrder, TaskCluster
 from dcos_tensorflow.task.storage_work import storage_work
 from dcos_tensorflow.task.supervise import environment, lifecycle

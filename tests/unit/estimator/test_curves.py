@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from dcos_tensorflow.client.snapshot import TaskLine
-from dcos_tensorflow.estimator.curves import NotebookCurves
+from dcos_tensorflow.estimator.notebook_curves import NotebookCurves
 
 SVG = "{http://www.w3.org/2000/svg}"
 

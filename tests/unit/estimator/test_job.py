@@ -36,7 +36,7 @@ def job_of(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job
     job = Job("train", WorkDirectory(tmp_path))
     told = JobOutput(files, ("worker-0",), (Attempt("worker-0", "a-task-id"),))
     monkeypatch.setattr(job, "_output", lambda task: told)
-    monkeypatch.setattr("dcos_tensorflow.estimator.metrics.frame", lambda rows: rows)
+    monkeypatch.setattr("dcos_tensorflow.estimator.metric_rows.frame", lambda rows: rows)
     return job
 
 

@@ -11,7 +11,7 @@ from dcos_tensorflow.client.following.job import PlainView
 from dcos_tensorflow.client.following.task_output import Attempt
 from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.estimator.showing import PrintedLines, ShownJob
+from dcos_tensorflow.estimator.display import PrintedLines, ShownJob
 
 
 def test_a_job_that_never_stops_printing_does_not_keep_the_progress_from_being_shown(

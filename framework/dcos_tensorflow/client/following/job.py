@@ -36,7 +36,7 @@ _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class FollowedJob(Protocol):
-    """What following needs of a job: ``serving.served_job.ServedJob``, or one in a test."""
+    """What following needs of a job: ``deploy.served_job.ServedJob``, or one in a test."""
 
     def snapshot(self) -> Snapshot:
         """Return where the job stands."""

@@ -88,7 +88,7 @@ def left_output(service: KnownService, tasks: Sequence[str], away: SchedulerAway
 
 
 class FollowedOutput:
-    """A service's job (``following.logs.Job``), wherever its scheduler is by now."""
+    """A service's job (``following.logs.FollowedLogs``), wherever its scheduler is by now."""
 
     def __init__(self, service: KnownService, tasks: Sequence[str]) -> None:
         self._service = service

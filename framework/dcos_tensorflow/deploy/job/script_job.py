@@ -125,7 +125,7 @@ def read_script(path: Path, folder: Path | None = None) -> Script:
     """Return the script with what its code says. Raises UsageError for a name that is no module's.
 
     ``folder`` is that of the job's code, where it is not the one that the script lies in. Whether
-    it is Python is looked at where all code is (``preparation.check_job``).
+    it is Python is looked at where all code is (``seen_code.inspect_code``).
     """
     file = path.resolve()
     code = file.parent if folder is None else folder.resolve()

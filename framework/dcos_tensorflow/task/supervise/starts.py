@@ -40,8 +40,8 @@ from dcos_tensorflow.task.supervise.lifecycle_events import (
 )
 from dcos_tensorflow.task.supervise.linked_data import make_link
 from dcos_tensorflow.task.supervise.observer import TABLE_SECONDS, Observer, own_port
-from dcos_tensorflow.task.supervise.preparation import Preparation
 from dcos_tensorflow.task.supervise.process import UserProcess
+from dcos_tensorflow.task.supervise.start_preparation import Preparation
 from dcos_tensorflow.task.supervise.unit_work import UnitWork
 from dcos_tensorflow.task.wrapper_protocol import WRAPPER_FLAG
 

@@ -28,7 +28,7 @@ from dcos_tensorflow.task.exits.exit_analysis import (
 )
 from dcos_tensorflow.task.python.python_packages import Base
 from dcos_tensorflow.task.spec import RunnerSpec, StartOrder, TaskCluster
-from dcos_tensorflow.task.supervise import command_line, environment
+from dcos_tensorflow.task.supervise import environment, user_command
 from dcos_tensorflow.task.supervise.environment import Directories
 
 #: What command line and the wrapper's own variable may have of all that Linux passes to a process.
@@ -75,7 +75,7 @@ class Preparation:
             mark=self.mark,
             room=os.sysconf("SC_ARG_MAX") - COMMAND_BYTES,
         )
-        command, more = command_line.user_command(
+        command, more = user_command.user_command(
             self.spec,
             self.found,
             cluster,

@@ -20,8 +20,8 @@ from dcos_tensorflow.task.storage_work import StorageWork
 from dcos_tensorflow.task.supervise.lifecycle_events import Lifecycle, TaskPhase
 from dcos_tensorflow.task.supervise.observer import Observer
 from dcos_tensorflow.task.supervise.peers import PeerWatch
-from dcos_tensorflow.task.supervise.preparation import Preparation
 from dcos_tensorflow.task.supervise.process import UserProcess
+from dcos_tensorflow.task.supervise.start_preparation import Preparation
 from dcos_tensorflow.task.supervise.unit_work import UnitWork
 
 if TYPE_CHECKING:
