@@ -6,6 +6,7 @@ goes on after an interruption, from the other place even, misses nothing and get
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -169,16 +170,24 @@ def read_on(output: Output, attempt: Attempt, file: str, offset: int) -> OutputP
 
 def _rest(output: Output, attempt: Attempt, file: str, offset: int) -> str:
     found = ""
-    try:
-        while True:
-            part = output.read(attempt, file, offset)
+    # Where no copies are kept, what was in there is lost.
+    with contextlib.suppress(NotThere):
+        for part in _parts(output, attempt, file, offset):
             found += part.text
-            if part.at_end or part.next_offset <= offset:
-                return found
-            offset = part.next_offset
-    except NotThere:
-        # No copies are kept: what was in there is lost.
-        return found
+    return found
+
+
+def _parts(
+    output: Output, attempt: Attempt, file: str, offset: int, end: int | None = None
+) -> Iterator[OutputPart]:
+    """Yield what follows ``offset``, part by part, to ``end`` or the end of the file."""
+    while end is None or offset < end:
+        length = _PART_BYTES if end is None else min(_PART_BYTES, end - offset)
+        part = output.read(attempt, file, offset, length)
+        yield part
+        if part.at_end or part.next_offset <= offset:
+            return
+        offset = part.next_offset
 
 
 def whole_file(output: Output, attempt: Attempt, file: str) -> Iterator[str]:
@@ -188,19 +197,13 @@ def whole_file(output: Output, attempt: Attempt, file: str) -> Iterator[str]:
     """
     lines = LineCutter()
     for name in (f"{file}.1", file):
-        offset = 0
-        while True:
-            try:
-                part = output.read(attempt, name, offset)
-            except NotThere:
-                if name == file:
-                    raise
-                # It was never full.
-                break
-            yield from lines.whole(part.text)
-            if part.at_end or part.next_offset <= offset:
-                break
-            offset = part.next_offset
+        try:
+            for part in _parts(output, attempt, name, 0):
+                yield from lines.whole(part.text)
+        except NotThere:
+            # Without a copy it was never full.
+            if name == file:
+                raise
     yield from lines.rest()
 
 
@@ -210,7 +213,7 @@ def last_lines(output: Output, attempt: Attempt, file: str, lines: int) -> Outpu
     text, start = "", size
     for behind in _TAIL_BYTES if lines else ():
         start = max(0, size - behind)
-        text = _between(output, attempt, file, start, size)
+        text = "".join(part.text for part in _parts(output, attempt, file, start, size))
         if start == 0 or text.count("\n") > lines:
             break
     whole = text.split("\n")
@@ -219,17 +222,6 @@ def last_lines(output: Output, attempt: Attempt, file: str, lines: int) -> Outpu
     unfinished = kept.pop()
     kept = [*kept[max(0, len(kept) - lines) :], unfinished] if lines else [""]
     return OutputPart("\n".join(kept), size, size)
-
-
-def _between(output: Output, attempt: Attempt, file: str, start: int, end: int) -> str:
-    found = ""
-    while start < end:
-        part = output.read(attempt, file, start, min(_PART_BYTES, end - start))
-        if part.next_offset <= start:
-            break
-        found += part.text
-        start = part.next_offset
-    return found
 
 
 class LineCutter:
