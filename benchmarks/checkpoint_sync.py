@@ -175,8 +175,8 @@ def inside(operation: str, folder: str, url: str) -> None:
     """Do the operation once for each line of the input; print what it took."""
     from dcos_tensorflow.task.storage.publisher import Publisher, PublishPlan
     from dcos_tensorflow.task.storage.restorer import Restorer
-    from dcos_tensorflow.task.storage.s3.connection import Connection
     from dcos_tensorflow.task.storage.s3.location import Location, S3Settings
+    from dcos_tensorflow.task.storage.s3.object_store import Connection
     from dcos_tensorflow.task.storage_spec import Writer
 
     connection = Connection(S3Settings(endpoint_url=url, region="us-east-1"))

@@ -25,8 +25,13 @@ import icons
 import smoke
 
 from dcos_tensorflow import __version__
-from dcos_tensorflow.package.definition import FILES, Package, PackageError, read_folder
-from dcos_tensorflow.package.repository import repository_document
+from dcos_tensorflow.package.definition import (
+    FILES,
+    Package,
+    PackageError,
+    read_folder,
+    repository_document,
+)
 from dcos_tensorflow.package.rules import problems
 from dcos_tensorflow.plugin.pack import build_plugin
 

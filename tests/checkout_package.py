@@ -14,8 +14,12 @@ import tarfile
 from pathlib import Path
 
 import dcos_tensorflow
-from dcos_tensorflow.package.definition import Package, package_folder, read_folder
-from dcos_tensorflow.package.repository import repository_document
+from dcos_tensorflow.package.definition import (
+    Package,
+    package_folder,
+    read_folder,
+    repository_document,
+)
 
 _ROOT = Path(dcos_tensorflow.__file__).resolve().parents[1]
 _SCRIPT = f"""#!/bin/sh

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from dcos_tensorflow.task.storage.publisher import Publisher, PublishPlan
 from dcos_tensorflow.task.storage.restorer import Restorer
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.location import Location, S3Settings
-from dcos_tensorflow.task.storage.s3.retry import Backoff
+from dcos_tensorflow.task.storage.s3.object_store import Connection
+from dcos_tensorflow.task.storage.s3.retry import RetryBackoff
 from dcos_tensorflow.task.storage_spec import Writer
 from s3_server import S3Server
 
@@ -96,7 +96,7 @@ class Engines:
                 threads=threads,
                 **settings,  # type: ignore[arg-type]
             ),
-            backoff=Backoff(first=0.001, longest=0.01, attempts=attempts),
+            backoff=RetryBackoff(first=0.001, longest=0.01, attempts=attempts),
             log=self.log.append,
             client=self._shared.get("client") if plain else None,
         )

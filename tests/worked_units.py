@@ -74,7 +74,7 @@ class Work:
 
         state = stored_state(self.state, self.name)
         assert state is not None
-        return dict(units.Units().shown(state))
+        return dict(units.UnitsView().shown(state))
 
     def leaderboard(self) -> list[tuple[Any, ...]]:
         """Return of each trial what must be the same whatever is killed."""

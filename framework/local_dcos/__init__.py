@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         names_in,
         parse_template,
     )
-    from local_dcos.cosmos.package_options import defaults, merge, violations
+    from local_dcos.cosmos.package_options import violations
     from local_dcos.cosmos.rendering import RenderError, render_app
     from local_dcos.dcos import DcosConfig, LocalDcos
     from local_dcos.integration import Ask, Driver, Integration, Place
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "cluster_calls": ("Login",),
     "cosmos.mustache": ("Section", "TemplateError", "Variable", "names_in", "parse_template"),
-    "cosmos.package_options": ("defaults", "merge", "violations"),
+    "cosmos.package_options": ("violations",),
     "cosmos.rendering": ("RenderError", "render_app"),
     "background_dcos": ("DcosStatus", "down", "follow", "main", "status", "up"),
     "dcos": ("DcosConfig", "LocalDcos"),
@@ -57,11 +57,9 @@ __all__ = [
     "Section",
     "TemplateError",
     "Variable",
-    "defaults",
     "down",
     "follow",
     "main",
-    "merge",
     "names_in",
     "parse_template",
     "render_app",

@@ -16,7 +16,7 @@ from dcos_tensorflow.api import verbs
 from dcos_tensorflow.api.errors import BadRequest
 from dcos_tensorflow.api.redaction import redact
 from dcos_tensorflow.client import ending, registry
-from dcos_tensorflow.client.api_client import Answer
+from dcos_tensorflow.client.api_client import SchedulerAnswer
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.secret_file import secret_in
 from dcos_tensorflow.client.work_directory import ServiceDirectory
@@ -64,7 +64,7 @@ REFUSED: dict[str, tuple[Callable[[str, Path], Any], type[Exception]]] = {
     "--set": (lambda text, _: load("{}", overrides=[f"service.env={text}"]), OptionsError),
     "settings file": (settings_file, UsageError),
     "body of a request": (lambda text, _: verbs.options_in(text.encode()), BadRequest),
-    "answer of a scheduler": (lambda text, _: Answer("x", 200, text).expected(), CliError),
+    "answer of a scheduler": (lambda text, _: SchedulerAnswer("x", 200, text).expected(), CliError),
     "answer of a task runner": (
         lambda text, _: runner_request._object(text.encode()),
         runner_request.NotARunner,

@@ -23,8 +23,15 @@ from dcos_tensorflow.api.answers import (
     options_answer,
     refused_answer,
 )
-from dcos_tensorflow.api.audit import AuditLog, Entry, changed
-from dcos_tensorflow.api.callers.access import Access, Caller, Refusal, Refused, Right, is_foreign
+from dcos_tensorflow.api.audit import AuditEntry, AuditLog, changed
+from dcos_tensorflow.api.callers.access import (
+    Access,
+    AccessRefused,
+    Caller,
+    Refusal,
+    Right,
+    is_foreign,
+)
 from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
 from dcos_tensorflow.api.live import TooManyViewers
 from dcos_tensorflow.api.redaction import redact_text, secret_values
@@ -43,9 +50,9 @@ _MAX_BODY_BYTES = 65536
 #: more of them make no view sooner, and the server's and the scheduler's own threads wait for each.
 _VIEWERS = 2
 
-View = Callable[[ServiceState, Request], Any]
-Verb = Callable[[ServiceState, Request, bytes], Reply]
-Endpoint = Callable[[Request], Awaitable[Response] | Response]
+ShownView = Callable[[ServiceState, Request], Any]
+OrderHandler = Callable[[ServiceState, Request, bytes], Reply]
+Handler = Callable[[Request], Awaitable[Response] | Response]
 
 
 class Answering:
@@ -59,7 +66,7 @@ class Answering:
 
     # What is shown.
 
-    def show(self, view: View) -> Endpoint:
+    def show(self, view: ShownView) -> Handler:
         """Let a view answer with JSON."""
 
         def answer(state: ServiceState, request: Request) -> Response:
@@ -67,19 +74,19 @@ class Answering:
 
         return self.guarded(answer)
 
-    def guarded(self, answer: Callable[[ServiceState, Request], Response]) -> Endpoint:
+    def guarded(self, answer: Callable[[ServiceState, Request], Response]) -> Handler:
         """Let only those in who may ask, and only while there is a state to show."""
         return self._guarded(answer, self._viewers)
 
     def guarded_waiting(
         self, answer: Callable[[ServiceState, Request], Response], most_at_once: int
-    ) -> Endpoint:
+    ) -> Handler:
         """Do the same for what waits for others, on threads of its own: so many at once."""
         return self._guarded(answer, CapacityLimiter(most_at_once))
 
     def _guarded(
         self, answer: Callable[[ServiceState, Request], Response], limiter: CapacityLimiter
-    ) -> Endpoint:
+    ) -> Handler:
 
         async def endpoint(request: Request) -> Response:
             try:
@@ -93,7 +100,7 @@ class Answering:
 
         return endpoint
 
-    def caught(self, answer: Callable[[Request], Response]) -> Endpoint:
+    def caught(self, answer: Callable[[Request], Response]) -> Handler:
         """Turn every failure of a view into an answer; none reaches the server."""
 
         async def endpoint(request: Request) -> Response:
@@ -106,7 +113,7 @@ class Answering:
 
     # What is ordered.
 
-    def ordering(self, verb: Verb, most_bytes: int = _MAX_BODY_BYTES) -> Endpoint:
+    def ordering(self, verb: OrderHandler, most_bytes: int = _MAX_BODY_BYTES) -> Handler:
         """Let a verb answer a caller with the right; what it orders is submitted first."""
 
         def ordered(state: ServiceState, request: Request, body: bytes, who: str) -> Response:
@@ -139,7 +146,7 @@ class Answering:
         caller = self._access.admit(request, right)
         if is_foreign(request, asks=self._access.asks):
             why = "a page of another site may read and order nothing here"
-            raise Refused(Refusal(403, why, caller.name, is_a_try=right is Right.OPERATE))
+            raise AccessRefused(Refusal(403, why, caller.name, is_a_try=right is Right.OPERATE))
         return caller
 
     async def _admitted(self, request: Request, right: Right) -> Caller:
@@ -152,7 +159,7 @@ class Answering:
         """Say whether the caller may read."""
         try:
             self.admit(request, Right.READ)
-        except Refused:
+        except AccessRefused:
             return False
         return True
 
@@ -177,7 +184,7 @@ class Answering:
         A caller without a token has tried none; the tries of one that waits were written down.
         """
         answer = _answer_to(request, error)
-        refusal = error.refusal if isinstance(error, Refused) else None
+        refusal = error.refusal if isinstance(error, AccessRefused) else None
         if who or (refusal is not None and refusal.is_a_try):
             who = who or (refusal.caller if refusal is not None else "")
             self._note(request, who, (answer.status_code, str(error)), self._state_if_any())
@@ -206,7 +213,7 @@ class Answering:
         if state is not None and isinstance(event, ConfigurationChanged):
             change = changed(state.spec, event.spec)
         self._audit.note(
-            Entry(
+            AuditEntry(
                 who,
                 f"{client.host}:{client.port}" if client is not None else "",
                 redact_text(f"{request.method} {asked}", secrets),
@@ -220,7 +227,7 @@ class Answering:
 def _answer_to(request: Request, error: Exception) -> Response:
     """Return the answer to what was raised on the way to one."""
     match error:
-        case Refused():
+        case AccessRefused():
             return refused_answer(error.refusal)
         case ElementNotFound():
             return not_found_answer()

@@ -19,7 +19,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from dcos_tensorflow.api import openapi, pages, schemas, task_files, verbs
-from dcos_tensorflow.api.answering import Answering, Endpoint, Verb, View
+from dcos_tensorflow.api.answering import Answering, Handler, OrderHandler, ShownView
 from dcos_tensorflow.api.answers import json_answer
 from dcos_tensorflow.api.audit import AuditLog
 from dcos_tensorflow.api.callers.access import Access, Right
@@ -35,10 +35,8 @@ from dcos_tensorflow.api.views import (
     configurations,
     curves,
     debug,
-    endpoints,
     health,
     job,
-    offers,
     plans,
     pods,
 )
@@ -50,8 +48,8 @@ from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.keeper import Keeper
 from dcos_tensorflow.history.points import Points
-from dcos_tensorflow.plugin.update_check import merge
 from dcos_tensorflow.records import dataclass
+from untrusted_input.package_options import merge
 
 #: No value of the state store may be larger: larger options could not be kept.
 _MAX_OPTIONS_BYTES = 1_000_000
@@ -120,7 +118,7 @@ class _Api:
         self._curves = fed.curves
         self._history = fed.history
         self._live = Live(source.state, self._watched)
-        self._units = units.Units()
+        self._units = units.UnitsView()
 
     def routes(self) -> list[Route]:
         """Return the route of every operation. Raises ValueError when table and code differ."""
@@ -133,18 +131,18 @@ class _Api:
             for operation in OPERATIONS
         ]
 
-    def _views(self) -> dict[str, Endpoint]:
+    def _views(self) -> dict[str, Handler]:
         """Return what shows a part of the state, by the operation's id."""
         options, stored = self._source.configuration, self._source.configurations
         refused = self._source.refused_options
-        views: dict[str, View] = {
+        views: dict[str, ShownView] = {
             "plans": lambda s, r: plans.plan_names(s),
             "pods": lambda s, r: pods.pod_names(s),
             "pods_status": lambda s, r: pods.pods_status(s),
             "pod_status": lambda s, r: pods.pod_status(s, _part(r, "name")),
             "pod_info": lambda s, r: pods.pod_info(s, _part(r, "name")),
-            "endpoints": lambda s, r: endpoints.endpoint_names(s),
-            "endpoint": lambda s, r: endpoints.endpoint(s, _part(r, "name")),
+            "endpoints": lambda s, r: cluster.endpoint_names(s),
+            "endpoint": lambda s, r: cluster.endpoint(s, _part(r, "name")),
             "framework_id": lambda s, r: configurations.framework_id(s),
             "properties": lambda s, r: sorted(configurations.properties(s)),
             "property": lambda s, r: configurations.property_value(s, _part(r, "name")),
@@ -154,8 +152,8 @@ class _Api:
             "configuration": lambda s, r: configurations.configuration(
                 s, options(), refused(), stored(), _part(r, "id")
             ),
-            "offers": lambda s, r: offers.offers(s),
-            "offers_v1": lambda s, r: offers.offers(s),
+            "offers": lambda s, r: debug.offers(s),
+            "offers_v1": lambda s, r: debug.offers(s),
             "debug_plans": lambda s, r: debug.debug_plans(s, *_selection(r)),
             "debug_task_statuses": lambda s, r: debug.task_statuses(s, *_selection(r)),
             "debug_reservations": lambda s, r: debug.reservations(s),
@@ -169,7 +167,7 @@ class _Api:
         }
         return {name: self._answering.show(view) for name, view in views.items()}
 
-    def _others(self) -> dict[str, Endpoint]:
+    def _others(self) -> dict[str, Handler]:
         """Return what answers in a way of its own, by the operation's id."""
         guarded, caught = self._answering.guarded, self._answering.caught
         return {
@@ -185,10 +183,10 @@ class _Api:
             "events": guarded(self._events),
         }
 
-    def _orders(self) -> dict[str, Endpoint]:
+    def _orders(self) -> dict[str, Handler]:
         """Return the verbs, by the operation's id."""
         ordering = self._answering.ordering
-        found: dict[str, Endpoint] = {
+        found: dict[str, Handler] = {
             "stop": ordering(lambda s, r, b: verbs.stop(s, self._why(s, b))),
             "update": ordering(self._update, _MAX_OPTIONS_BYTES),
             "check_update": ordering(self._check_update, _MAX_OPTIONS_BYTES),
@@ -341,7 +339,7 @@ def _selection(request: Request) -> tuple[str | None, str | None, str | None]:
     return query.get("plan"), query.get("phase"), query.get("step")
 
 
-def _plan_verb(word: str) -> Verb:
+def _plan_verb(word: str) -> OrderHandler:
     def verb(state: ServiceState, request: Request, body: bytes) -> Reply:
         if word == "start":
             verbs.check_plan_parameters(body)
@@ -352,7 +350,7 @@ def _plan_verb(word: str) -> Verb:
     return verb
 
 
-def _pod_verb(word: str) -> Verb:
+def _pod_verb(word: str) -> OrderHandler:
     return lambda state, request, body: verbs.pod_verb(state, _part(request, "name"), word, body)
 
 

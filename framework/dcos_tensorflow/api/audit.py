@@ -34,7 +34,7 @@ _MOST_PATHS = 50
 
 
 @dataclass(frozen=True)
-class Entry:
+class AuditEntry:
     """What is written of one request."""
 
     #: The caller's name; empty for one who was not let in.
@@ -74,7 +74,7 @@ class AuditLog:
                 path, maxBytes=FILE_BYTES, backupCount=FILES_BEFORE, encoding="utf-8", delay=True
             )
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: AuditEntry) -> None:
         """Write an entry. A disk that is full ends nothing: the scheduler's log has it."""
         if self._handler is None:
             return

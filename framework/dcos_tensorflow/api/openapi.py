@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from dcos_tensorflow.api import schemas
-from dcos_tensorflow.api.operations import OPERATIONS, TEXT, Answer, Operation
+from dcos_tensorflow.api.operations import OPERATIONS, TEXT, Operation, Response
 from dcos_tensorflow.options.schema import write_or_check
 
 FILE = "config-schemas/openapi.json"
@@ -49,14 +49,14 @@ _PATH_PARAMETERS = {
 }
 #: What a parameter of the query may be, where that is not any text.
 _WORDS = {"merge": ("true", "false")}
-_UNAUTHORIZED = Answer("the token is missing or wrong", "Message")
-_FOREIGN = Answer(
+_UNAUTHORIZED = Response("the token is missing or wrong", "Message")
+_FOREIGN = Response(
     "the token may only read, or a browser may have sent this for a page of another site",
     "Message",
 )
-_TOO_MANY = Answer("too many wrong tokens came from this address", "Message")
-_BROKEN = Answer("a fault of the scheduler; its log has the details", "Message")
-_NO_STATE = Answer("the state is not loaded, or another scheduler leads", "Message")
+_TOO_MANY = Response("too many wrong tokens came from this address", "Message")
+_BROKEN = Response("a fault of the scheduler; its log has the details", "Message")
+_NO_STATE = Response("the state is not loaded, or another scheduler leads", "Message")
 
 
 def document() -> dict[str, Any]:
@@ -134,7 +134,7 @@ def text() -> str:
     return json.dumps(document(), indent=2) + "\n"
 
 
-def answers(operation: Operation) -> dict[int, Answer]:
+def answers(operation: Operation) -> dict[int, Response]:
     """Return every status that an operation can answer, those common to all included."""
     found = dict(operation.answers)
     if not operation.is_open:
@@ -142,7 +142,7 @@ def answers(operation: Operation) -> dict[int, Answer]:
         found[429] = _TOO_MANY
     if operation.is_verb:
         found[403] = _FOREIGN
-        found.setdefault(400, Answer("the body is too long, or ended too soon", "Message"))
+        found.setdefault(400, Response("the body is too long, or ended too soon", "Message"))
     found[500] = _BROKEN
     if operation.needs_state:
         found.setdefault(503, _NO_STATE)
@@ -185,7 +185,7 @@ def _parameter(name: str, place: str, meaning: str) -> dict[str, Any]:
     }
 
 
-def _response(status: int, answer: Answer) -> dict[str, Any]:
+def _response(status: int, answer: Response) -> dict[str, Any]:
     response: dict[str, Any] = {"description": answer.meaning}
     if "/" in answer.schema:
         response["content"] = {answer.schema: {}}

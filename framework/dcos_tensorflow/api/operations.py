@@ -21,7 +21,7 @@ EVENTS = "text/event-stream"
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """What a status means, and the name of its body's type in ``api.schemas``.
 
     A name with a slash is a media type; no name is no body.
@@ -45,7 +45,7 @@ class Operation:
     method: str
     path: str
     summary: str
-    answers: Mapping[int, Answer]
+    answers: Mapping[int, Response]
     query: Mapping[str, str] = field(default_factory=dict)
     body: str = ""
     body_is_required: bool = False
@@ -80,36 +80,36 @@ _TAGS = {
     "openapi.json": "state",
 }
 
-_NOT_FOUND = Answer("there is none of this name: the text `Element not found`", TEXT)
-_NONSENSE = Answer("the request makes no sense; the message says why", "Message")
+_NOT_FOUND = Response("there is none of this name: the text `Element not found`", TEXT)
+_NONSENSE = Response("the request makes no sense; the message says why", "Message")
 _SELECTION = {
     "plan": "only this plan",
     "phase": "only this phase of the plan, by name or id",
     "step": "only this step of the phase, by name or id",
 }
 _PLAN = {
-    200: Answer("the plan is complete", "Plan"),
-    202: Answer("the plan is in progress", "Plan"),
-    417: Answer("the plan has errors", "Plan"),
+    200: Response("the plan is complete", "Plan"),
+    202: Response("the plan is in progress", "Plan"),
+    417: Response("the plan has errors", "Plan"),
 }
 _CONFIGURATION = {
-    200: Answer("the configuration", "Configuration"),
-    400: Answer("that is no UUID", "Message"),
+    200: Response("the configuration", "Configuration"),
+    400: Response("that is no UUID", "Message"),
     404: _NOT_FOUND,
 }
 _FRAMEWORK_ID = {
-    200: Answer("as it is now", "Names"),
-    404: Answer("not registered yet, or not any more: `Element not found`", TEXT),
+    200: Response("as it is now", "Names"),
+    404: Response("not registered yet, or not any more: `Element not found`", TEXT),
 }
 _PART = {
-    200: Answer("whole lines while there is more; `next_offset` is where to go on", "Part"),
+    200: Response("whole lines while there is more; `next_offset` is where to go on", "Part"),
     400: _NONSENSE,
-    403: Answer("the file holds a secret", "Message"),
-    404: Answer(
+    403: Response("the file holds a secret", "Message"),
+    404: Response(
         "no such task: the text `Element not found`; no such file, or not yet: the message",
         "Message",
     ),
-    503: Answer(
+    503: Response(
         "the agent cannot be asked, this scheduler does not lead, or its state is not"
         " loaded; the message says which",
         "Message",
@@ -122,25 +122,25 @@ _PART_QUERY = {
     "agent_id": "id of the agent on which that attempt ran",
 }
 _HEALTH = {
-    int(health): Answer(
+    int(health): Response(
         health.name.lower().replace("_", " "), "" if health in (204, 205) else "Health"
     )
     for health in sorted(Health)
 }
-_ARTIFACT = {200: Answer("the file", BYTES), 404: _NOT_FOUND}
-_DOCUMENT = {200: Answer("an OpenAPI 3.1 document", "Any")}
+_ARTIFACT = {200: Response("the file", BYTES), 404: _NOT_FOUND}
+_DOCUMENT = {200: Response("an OpenAPI 3.1 document", "Any")}
 
 
 def _show(
     identifier: str, path: str, summary: str, schema: str, query: Mapping[str, str] | None = None
 ) -> Operation:
     """Return what answers 200 with what it shows, and nothing else of its own."""
-    answers = {200: Answer("as it is now", schema)} | ({404: _NOT_FOUND} if "{" in path else {})
+    answers = {200: Response("as it is now", schema)} | ({404: _NOT_FOUND} if "{" in path else {})
     return _get(identifier, path, summary, answers, query=query or {})
 
 
 def _get(
-    identifier: str, path: str, summary: str, answers: Mapping[int, Answer], **more: Any
+    identifier: str, path: str, summary: str, answers: Mapping[int, Response], **more: Any
 ) -> Operation:
     return Operation(identifier, "GET", path, summary, answers, **more)
 
@@ -227,9 +227,9 @@ _SHOWN = (
         "/v1/units",
         "The units of work of a sweep or a batch, and what became of each",
         {
-            200: Answer("as they are now", "Units"),
+            200: Response("as they are now", "Units"),
             400: _NONSENSE,
-            404: Answer("the service is one job: the text `Element not found`", TEXT),
+            404: Response("the service is one job: the text `Element not found`", TEXT),
         },
         query={"state": "only those: running, waiting, succeeded, failed or pruned"},
     ),
@@ -238,8 +238,8 @@ _SHOWN = (
         "/v1/capacity",
         "The machines of the service, their cost, and the reasons for missing machines",
         {
-            200: Answer("as they are now", "Capacity"),
-            404: Answer("no machines are bought for it: the text `Element not found`", TEXT),
+            200: Response("as they are now", "Capacity"),
+            404: Response("no machines are bought for it: the text `Element not found`", TEXT),
         },
     ),
     _get(
@@ -247,8 +247,8 @@ _SHOWN = (
         "/v1/curves",
         "The metrics of the training over time, by task",
         {
-            200: Answer("as it is now", "Curves"),
-            404: Answer("no such run is kept: the text `Element not found`", TEXT),
+            200: Response("as it is now", "Curves"),
+            404: Response("no such run is kept: the text `Element not found`", TEXT),
         },
         query={"run": "of a former run, by its number or id"},
     ),
@@ -258,8 +258,8 @@ _SHOWN = (
         "/v1/events",
         "Job, why and plans as they are, and what changes in them: server-sent events",
         {
-            200: Answer("first an event `whole`, then `patch`, a JSON merge patch", EVENTS),
-            503: Answer("the state is not loaded, or too many watch", "Message"),
+            200: Response("first an event `whole`, then `patch`, a JSON merge patch", EVENTS),
+            503: Response("the state is not loaded, or too many watch", "Message"),
         },
     ),
     _show("metrics", "/v1/metrics", "All metrics as Dropwizard's JSON", "Metrics"),
@@ -297,18 +297,18 @@ _VERB_PARAMETERS = {
 
 
 _RECEIVED = {
-    200: Answer("received; it is carried out afterwards", "Received"),
-    208: Answer("it is so already", "Message"),
+    200: Response("received; it is carried out afterwards", "Received"),
+    208: Response("it is so already", "Message"),
     400: _NONSENSE,
 }
 _STEERED = {
     **_RECEIVED,
     404: _NOT_FOUND,
-    409: Answer("it cannot be done; the message says why", "Message"),
+    409: Response("it cannot be done; the message says why", "Message"),
 }
 _POD_STEERED = {
-    200: Answer("received, or so already", "PodAnswer"),
-    404: Answer(
+    200: Response("received, or so already", "PodAnswer"),
+    404: Response(
         "no such task: the text `Element not found`, or which of the body's names are none",
         "NoSuchTasks",
     ),
@@ -323,20 +323,20 @@ _RESTART = {
     "data on its machine may be others, and of a job that is done it begins the next run"
 }
 _CHANGED = {
-    200: Answer(
+    200: Response(
         "received: the id of the new target, the tasks that get a new container", "Changed"
     ),
-    208: Answer("it is the target already", "Unchanged"),
-    417: Answer("the running service cannot become that; nothing changes", "Message"),
+    208: Response("it is the target already", "Unchanged"),
+    417: Response("the running service cannot become that; nothing changes", "Message"),
 }
 _GIVEN = {
     **_CHANGED,
-    409: Answer("with `merge`: the options in force are not known as they were given", "Message"),
+    409: Response("with `merge`: the options in force are not known as they were given", "Message"),
 }
 
 
 def _post(
-    identifier: str, path: str, summary: str, answers: Mapping[int, Answer], **more: Any
+    identifier: str, path: str, summary: str, answers: Mapping[int, Response], **more: Any
 ) -> Operation:
     return Operation(identifier, "POST", path, summary, answers, **more)
 
@@ -369,7 +369,7 @@ _VERBS = (
         "update",
         "/v1/job/update",
         "Change the options: the body is the options document",
-        _GIVEN | {400: Answer("the options are wrong; nothing changes", "Problems")},
+        _GIVEN | {400: Response("the options are wrong; nothing changes", "Problems")},
         body="Options",
         query=_MERGE,
         body_is_required=True,
@@ -378,7 +378,7 @@ _VERBS = (
         "check_update",
         "/v1/job/check",
         "Say what an update to these options would do, and change nothing",
-        _GIVEN | {400: Answer("the options are wrong", "Problems")},
+        _GIVEN | {400: Response("the options are wrong", "Problems")},
         body="Options",
         query=_MERGE | _RESTART,
         body_is_required=True,
@@ -394,7 +394,7 @@ _VERBS = (
         "release_machines",
         "/v1/capacity/release",
         "Give back the machines that were bought and on which nothing runs",
-        _RECEIVED | {404: Answer("no machines are bought for it", TEXT)},
+        _RECEIVED | {404: Response("no machines are bought for it", TEXT)},
         body="Reason",
     ),
     _post(
@@ -409,7 +409,7 @@ _VERBS = (
         "PUT",
         "/v1/state/refresh",
         "Refresh the cache of the state, of which there is none",
-        {409: Answer("there is no cache", "Message")},
+        {409: Response("there is no cache", "Message")},
     ),
 )
 

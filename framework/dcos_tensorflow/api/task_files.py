@@ -40,7 +40,7 @@ class NothingThere(LookupError):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FileRequest:
     """A part of a file of one attempt of a task."""
 
     agent_id: str
@@ -61,7 +61,7 @@ def wanted(
     name: str,
     file: str,
     query: Mapping[str, str],
-) -> Wanted:
+) -> FileRequest:
     """Return what is meant. ``stored`` are the configurations that are kept.
 
     Raises ElementNotFound for an unknown task, NothingThere for one that was never launched,
@@ -78,13 +78,13 @@ def wanted(
         raise BadRequest("an earlier attempt is named by task_id and agent_id together")
     if task_id:
         _check_attempt(state, name, task_id)
-        return Wanted(agent_id, task_id, file, offset, length)
+        return FileRequest(agent_id, task_id, file, offset, length)
     if record is None or not record.agent_id:
         raise NothingThere(f"{name} was never launched")
-    return Wanted(record.agent_id, record.task_id, file, offset, length)
+    return FileRequest(record.agent_id, record.task_id, file, offset, length)
 
 
-def body(asked: Wanted, read: bytes, size: int, secrets: Iterable[str] = ()) -> schemas.Part:
+def body(asked: FileRequest, read: bytes, size: int, secrets: Iterable[str] = ()) -> schemas.Part:
     """Return the answer: whole lines as long as there is more, so that none is torn.
 
     ``read`` is of the file from ``asked.begin`` on.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from dcos_tensorflow.cli.command_table import COMPLETION_VARIABLE
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.output import say_formatted
 
+#: A shell sets it when it asks for completions; click makes its name of the program's.
+COMPLETION_VARIABLE = "_DCOS_TENSORFLOW_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 
 

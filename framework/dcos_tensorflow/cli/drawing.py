@@ -18,7 +18,7 @@ _PROBE = (
 )
 
 
-def can_be_drawn(path: Path | None) -> None:
+def check_picture_file(path: Path | None) -> None:
     """Raise UsageError for a file whose name asks for no kind of picture that there is."""
     if path is not None and path.suffix.lower() not in (".svg", ".png"):
         raise UsageError(f"{path} cannot be drawn: name a file that ends in .svg or .png.")
@@ -27,14 +27,14 @@ def can_be_drawn(path: Path | None) -> None:
 def draw(svg: str, path: Path, *, tell: bool = True) -> None:
     """Write a picture, and say so. Raises CliError where it cannot be drawn or written."""
     try:
-        path.write_bytes(drawn_for(svg, path))
+        path.write_bytes(picture_bytes(svg, path))
     except OSError as error:
         raise CliError(f"{path} cannot be written: {error.strerror}.") from error
     if tell:
         say(f"{path} is drawn.")
 
 
-def drawn_for(svg: str, path: Path) -> bytes:
+def picture_bytes(svg: str, path: Path) -> bytes:
     """Return a picture as the file's name asks for it. Raises CliError where it cannot be had."""
     if path.suffix.lower() == ".svg":
         return svg.encode()

@@ -20,8 +20,8 @@ from dcos_tensorflow.client.api_address import (
     ApiAddress,
     named,
 )
-from dcos_tensorflow.client.asked import Asked
 from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.client.work_directory import WorkDirectory, work_directory
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,13 +34,13 @@ _NAME = "dcos_tensorflow.service"
 _ARGUMENTS = "dcos_tensorflow.arguments"
 
 
-def asks(function: F) -> F:
-    """Add what says which service is meant, and ``--json``; hand it over as ``asked``."""
-    return service_flags(json_flag(with_asked(function)))
+def takes_service_flags(function: F) -> F:
+    """Add what says which service is meant, and ``--json``; hand over a ServiceChoice."""
+    return service_flags(json_flag(with_service_choice(function)))
 
 
-def asks_about(*, required: bool = False) -> Callable[[F], F]:
-    """Add the argument SERVICE beside what ``asks`` adds: for commands without another argument.
+def takes_service(*, required: bool = False) -> Callable[[F], F]:
+    """Add the argument SERVICE, too: for commands without another argument.
 
     ``required``: the service must be named, though there be only one.
     """
@@ -49,12 +49,12 @@ def asks_about(*, required: bool = False) -> Callable[[F], F]:
         add = click.argument(
             "service", metavar="[SERVICE]", required=False, shell_complete=service_names
         )
-        return add(service_flags(json_flag(with_asked(function, required=required))))
+        return add(service_flags(json_flag(with_service_choice(function, required=required))))
 
     return decorate
 
 
-def with_asked(function: F, *, required: bool = False) -> F:
+def with_service_choice(function: F, *, required: bool = False) -> F:
     """Hand over which service is meant, where it is looked for, and how the answer is wanted."""
 
     @functools.wraps(function)
@@ -72,7 +72,7 @@ def with_asked(function: F, *, required: bool = False) -> F:
         meant = service or name
         if required and meant is None and api is None:
             raise UsageError("Which service is meant? Name it.")
-        return function(Asked(work, meant, as_json, api), **given)
+        return function(ServiceChoice(work, meant, as_json, api), **given)
 
     return call  # type: ignore[return-value]
 

@@ -20,7 +20,23 @@ from typing import TYPE_CHECKING
 import click
 
 from dcos_tensorflow import __version__
-from dcos_tensorflow.cli.command_table import COMPLETION_VARIABLE, CommandTable
+from dcos_tensorflow.cli.commands import ends, inspection, plans_and_pods, units_of_work
+from dcos_tensorflow.cli.commands import open as opening
+from dcos_tensorflow.cli.commands.capacity import capacity
+from dcos_tensorflow.cli.commands.init import init
+from dcos_tensorflow.cli.commands.list import list as list_command
+from dcos_tensorflow.cli.commands.local import local
+from dcos_tensorflow.cli.commands.logs import logs
+from dcos_tensorflow.cli.commands.package import package
+from dcos_tensorflow.cli.commands.run import run
+from dcos_tensorflow.cli.commands.runs import plot, runs
+from dcos_tensorflow.cli.commands.scheduler import scheduler
+from dcos_tensorflow.cli.commands.state import state
+from dcos_tensorflow.cli.commands.status import status, why
+from dcos_tensorflow.cli.commands.update import update
+from dcos_tensorflow.cli.commands.validate import validate
+from dcos_tensorflow.cli.completion import COMPLETION_VARIABLE, completion
+from dcos_tensorflow.cli.flags import NamedGroup
 from dcos_tensorflow.client.errors import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -37,6 +53,8 @@ if TYPE_CHECKING:
 
 _PROGRAM = "dcos-tensorflow"
 
+#: Other names of commands, which no list shows.
+_ALIASES = {"ps": "list", "delete": "uninstall"}
 #: What the machine refuses of a file, a folder or a disk: the user can mend that.
 _REFUSED = {
     *(errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG),
@@ -158,13 +176,33 @@ def _crashed(error: Exception) -> int:
     return EXIT_SOFTWARE
 
 
+class _Commands(NamedGroup):
+    """The group of all commands."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command by its name, or by the one that other tools give it."""
+        return super().get_command(ctx, _ALIASES.get(cmd_name, cmd_name))
+
+
 @click.group(
-    cls=CommandTable,
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "--version", prog_name=_PROGRAM)
 def cli() -> None:
     """Distributed TensorFlow on Apache Mesos and DC/OS from one options JSON."""
+
+
+for _command in (
+    *(capacity, completion, init, list_command, local, logs, package, plot, run, runs),
+    *(scheduler, state, status, update, validate, why),
+    *(ends.stop, ends.uninstall),
+    *(inspection.cluster, inspection.describe, inspection.options),
+    *(opening.dashboard, opening.open, opening.tensorboard),
+    *(plans_and_pods.debug, plans_and_pods.endpoints, plans_and_pods.plan, plans_and_pods.pod),
+    *(units_of_work.batch, units_of_work.sweep),
+):
+    cli.add_command(_command)
 
 
 if __name__ == "__main__":

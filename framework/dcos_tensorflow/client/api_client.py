@@ -38,7 +38,7 @@ class NoScheduler(SchedulerAway):
 
 
 @dataclass(frozen=True)
-class Answer:
+class SchedulerAnswer:
     """What a scheduler answered: the status, the text, and whose it is."""
 
     service: str
@@ -120,7 +120,7 @@ class SchedulerClient:
 
     def ask(
         self, method: str, path: str, body: str | None = None, seconds: float = _TIMEOUT_SECONDS
-    ) -> Answer:
+    ) -> SchedulerAnswer:
         """Return whatever is answered. Raises SchedulerAway without an answer.
 
         Raises CliError for what is no answer of a scheduler: a redirect, a wrong certificate, a
@@ -153,7 +153,7 @@ class SchedulerClient:
             if connection is not None:
                 connection.close()
         self._check(answer.status, answer.getheader("Location", ""))
-        return Answer(self.service, answer.status, text)
+        return SchedulerAnswer(self.service, answer.status, text)
 
     def _check(self, status: int, location: str) -> None:
         """Raise CliError for what only a person can mend."""

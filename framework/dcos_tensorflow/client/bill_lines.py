@@ -21,10 +21,10 @@ def bill_lines(told: Mapping[str, Any]) -> Iterator[str]:
     if len(told["lines"]) > 1:
         rows.append(_cells("all", total))
     yield from columns(rows)
-    yield saved(total)
+    yield savings(total)
 
 
-def saved(total: Mapping[str, Any]) -> str:
+def savings(total: Mapping[str, Any]) -> str:
     """Return what was paid and saved in one sentence, of the total of a bill."""
     paid, on_demand = float(total["paid"]), float(total["on_demand"])
     if not on_demand:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.client.errors import EXIT_FAILED
 from dcos_tensorflow.client.registry import write_private
-from dcos_tensorflow.client.sandbox_links import link
 from dcos_tensorflow.client.wording import (
     duration,
     numbers,
@@ -47,6 +46,16 @@ if TYPE_CHECKING:
     from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 
 
+def link(folder: Path, places: Mapping[str, Path]) -> None:
+    """Make ``folder`` hold a link for each task, and none of before. Raises OSError."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for before in folder.iterdir():
+        if before.is_symlink():
+            before.unlink()
+    for name, place in places.items():
+        (folder / name).symlink_to(place)
+
+
 log = logging.getLogger(__name__)
 
 #: Reads the last lines of a file of a task's sandbox: (agent id, task id, file name).
@@ -68,7 +77,7 @@ _MOST_FILES = 20_000
 _IDLE = "It reported no step and left no file: check that the code calls its training."
 
 
-def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:
+def with_last_output(snapshot: Snapshot, tail: Tail) -> Snapshot:
     """Return the snapshot with what the deciding tasks said last, read from their sandboxes.
 
     A job's result is often its last line, printed after the last time that its runner was asked.
@@ -139,7 +148,7 @@ def document(
 
     ``left`` is what tasks left in their sandboxes, ``steps`` are commands by what they are for.
     ``contract`` is how the code is called, as far as that was known before the start. ``units`` is
-    what came of those of a sweep or batch (``services.units``).
+    what came of those of a sweep or batch (``client.units.units_outcome``).
     """
     verdict = snapshot.verdict or {}
     job = snapshot.job

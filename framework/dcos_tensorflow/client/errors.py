@@ -58,7 +58,7 @@ class UsageError(CliError):
 
 
 @contextmanager
-def told_with_refusals(told: str) -> Iterator[None]:
+def explaining_refusals(told: str) -> Iterator[None]:
     """Add to a UsageError what may be all that is wrong; nothing where ``told`` is empty."""
     try:
         yield

@@ -13,8 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.client.ending import Tail
-from dcos_tensorflow.client.sandbox_links import link
+from dcos_tensorflow.client.ending import Tail, link
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from untrusted_input import trees
 

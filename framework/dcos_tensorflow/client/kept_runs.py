@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from dcos_tensorflow.client import registry
-from dcos_tensorflow.client.asked import Asked
 from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.history import folder
 from dcos_tensorflow.history.points import Point, Points
 from dcos_tensorflow.history.record import Record
@@ -51,29 +51,29 @@ class KeptRun:
         return ended - began if began and ended else None
 
 
-def kept_runs(asked: Asked) -> list[KeptRun]:
+def kept_runs(choice: ServiceChoice) -> list[KeptRun]:
     """Return the runs of a service, or of all on this machine, the newest first. Raises CliError.
 
     Those that nothing is known of are none.
     """
-    if asked.api is not None:
-        client = asked.client()
+    if choice.api is not None:
+        client = choice.client()
         records: Iterable[Record] = client.get("/v1/runs")
         return [
             KeptRun(record, number == 0, partial(_asked_points, client, record))
             for number, record in enumerate(records)
         ]
-    names = registry.service_names(asked.work) if asked.name is None else [asked.name]
-    found = [run for name in names for run in _of_this_machine(asked, name)]
+    names = registry.service_names(choice.work) if choice.name is None else [choice.name]
+    found = [run for name in names for run in _of_this_machine(choice, name)]
     return sorted(found, key=lambda run: run.record.get("started_at") or 0.0, reverse=True)
 
 
-def run_called(asked: Asked, text: str) -> KeptRun:
+def run_called(choice: ServiceChoice, text: str) -> KeptRun:
     """Return the run that ``text`` calls so. Raises CliError."""
     name, _, number = text.partition("@")
-    if asked.name and name and name != asked.name:
-        raise UsageError(f"Which service is meant, {asked.name} or {name}?")
-    of_service = kept_runs(Asked(asked.work, name or asked.name, api=asked.api))
+    if choice.name and name and name != choice.name:
+        raise UsageError(f"Which service is meant, {choice.name} or {name}?")
+    of_service = kept_runs(ServiceChoice(choice.work, name or choice.name, api=choice.api))
     by = ("id", "run")
     wanted = [r for key in by for r in of_service if not number or str(r.record[key]) == number]
     if wanted:
@@ -84,8 +84,8 @@ def run_called(asked: Asked, text: str) -> KeptRun:
     raise CliError(f"No {what} of {name or 'this service'} is kept{known}.")
 
 
-def _of_this_machine(asked: Asked, name: str) -> Iterator[KeptRun]:
-    directory = asked.work.service(name)
+def _of_this_machine(choice: ServiceChoice, name: str) -> Iterator[KeptRun]:
+    directory = choice.work.service(name)
     serving = registry.read(directory)
     served = serving is not None and serving.process_lives()
     for number, run in enumerate(folder.runs_in(directory.history)):

@@ -92,7 +92,7 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
 
 
-def untold(text: str, told: Iterable[str]) -> str:
+def without_repeats(text: str, told: Iterable[str]) -> str:
     """Return what of a sentence is new to a reader who has been told the others already."""
     for known in sorted(filter(None, told), key=len, reverse=True):
         text = text.replace(known, "")

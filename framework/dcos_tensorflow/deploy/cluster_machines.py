@@ -42,7 +42,7 @@ _MASTER_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Cluster:
+class MachineGroup:
     """An operator's cluster: its machines are bought by an options file."""
 
     #: As the options file calls it.
@@ -52,12 +52,12 @@ class Cluster:
     work: WorkDirectory
 
     @staticmethod
-    def of(options: Path, flags: Mapping[str, Any], work: WorkDirectory) -> Cluster:
+    def of(options: Path, flags: Mapping[str, Any], work: WorkDirectory) -> MachineGroup:
         """Return what an options file and flags say. Raises CliError."""
         name, spec = read(options)
         if spec.deadline_at or spec.deadline_seconds:
             raise UsageError("capacity.deadline is for a job: a cluster has no work that ends.")
-        return Cluster(name, spec, collect_for_run(os.environ, flags), work)
+        return MachineGroup(name, spec, collect_for_run(os.environ, flags), work)
 
     @property
     def state(self) -> str:
@@ -85,13 +85,13 @@ def read(options: Path) -> tuple[str, CapacitySpec]:
 
 
 def up(
-    asked: Cluster, machines: int, *, wait: float, stay: bool, say: Callable[[str], None]
+    group: MachineGroup, machines: int, *, wait: float, stay: bool, say: Callable[[str], None]
 ) -> dict[str, Any]:
     """Buy machines until so many are agents, and return how they stand.
 
     ``stay`` goes on: what is taken back is replaced, until the budget is spent. Raises CliError.
     """
-    with _led(asked) as found:
+    with _led(group) as found:
         began, told = time.monotonic(), ""
         # An earlier command ended some, and was cut short.
         found.offer_agents(True)
@@ -111,15 +111,17 @@ def up(
                 there = f"{found.there} of {counted(machines, 'machine')} are there"
                 raise CliError(f"After {wait:.0f} s {there}{': ' if why else ''}{why}.")
             sleep(0.0 if done.orders else LOOK_SECONDS)
-        return standing_machines.document(found.ledger, asked.spec, {}, time.time())
+        return standing_machines.document(found.ledger, group.spec, {}, time.time())
 
 
-def down(asked: Cluster, *, wait: float, force: bool, say: Callable[[str], None]) -> dict[str, Any]:
+def down(
+    group: MachineGroup, *, wait: float, force: bool, say: Callable[[str], None]
+) -> dict[str, Any]:
     """End all machines, each when no task runs there any more, and return how they stand.
 
     Their agents are offered to no framework meanwhile. ``force``: whatever runs. Raises CliError.
     """
-    with _led(asked) as found:
+    with _led(group) as found:
         began = time.monotonic()
         refused = ""
         while found.ledger.left:
@@ -133,26 +135,26 @@ def down(asked: Cluster, *, wait: float, force: bool, say: Callable[[str], None]
                 more = f" ({refused})" if refused else ""
                 raise CliError(f"After {wait:.0f} s {left} are left{busy}{more}.")
             sleep(LOOK_SECONDS if found.ledger.left else 0.0)
-        return standing_machines.document(found.ledger, asked.spec, {}, time.time())
+        return standing_machines.document(found.ledger, group.spec, {}, time.time())
 
 
-def released(asked: Cluster, say: Callable[[str], None]) -> dict[str, Any]:
+def released(group: MachineGroup, say: Callable[[str], None]) -> dict[str, Any]:
     """Give back the machines on which nothing runs now. Raises CliError."""
-    with _led(asked) as found:
+    with _led(group) as found:
         _tell(found.run_round(release=True), say)
         # What leaves is written first, and ended in the next round.
         _tell(found.run_round(release=True), say)
-        return standing_machines.document(found.ledger, asked.spec, {}, time.time())
+        return standing_machines.document(found.ledger, group.spec, {}, time.time())
 
 
-def standing(asked: Cluster) -> dict[str, Any]:
+def standing(group: MachineGroup) -> dict[str, Any]:
     """Return how they stand, as the last command has left it. Raises CliError."""
-    with _opened(asked) as store:
+    with _opened(group) as store:
         try:
             ledger = standing_machines.kept_ledger(store.load())
         except RecordError as error:
             raise CliError(f"The ledger cannot be read: {sentence(str(error))}") from error
-    return standing_machines.document(ledger, asked.spec, {}, time.time())
+    return standing_machines.document(ledger, group.spec, {}, time.time())
 
 
 def _ended(found: StandingMachines, say: Callable[[str], None], why: str) -> dict[str, Any]:
@@ -169,41 +171,41 @@ def _tell(done: Round, say: Callable[[str], None]) -> None:
 
 
 @contextmanager
-def _led(asked: Cluster) -> Iterator[StandingMachines]:
+def _led(group: MachineGroup) -> Iterator[StandingMachines]:
     """Open the store and lead it: no other command buys or ends these machines meanwhile."""
-    agents, offer = _master(asked)
-    with _opened(asked) as store:
+    agents, offer = _master(group)
+    with _opened(group) as store:
         try:
             leadership = store.lead(f"capacity, pid {os.getpid()}", 0.0, lambda _: None)
         except LeadershipTaken as error:
             raise CliError(sentence(str(error)), EXIT_LOCKED) from error
         with leadership:
             try:
-                yield StandingMachines(store, asked.name, asked.spec, agents, offer)
+                yield StandingMachines(store, group.name, group.spec, agents, offer)
             except RecordError as error:
                 raise CliError(f"The ledger cannot be read: {sentence(str(error))}") from error
 
 
 @contextmanager
-def _opened(asked: Cluster) -> Iterator[StateStore]:
+def _opened(group: MachineGroup) -> Iterator[StateStore]:
     try:
-        with closing(open_store(asked.state, f"{asked.name.strip('/')}/machines")) as store:
+        with closing(open_store(group.state, f"{group.name.strip('/')}/machines")) as store:
             yield store
     except StateError as error:
         raise CliError(f"The state store: {sentence(str(error))}", EXIT_LOCKED) from error
 
 
 def _master(
-    asked: Cluster,
+    group: MachineGroup,
 ) -> tuple[Callable[[], Sequence[KnownAgent] | None], Callable[[str, bool], None]]:
     """Return how the master is asked for its agents, and told to offer one to no framework."""
-    settings, masters = asked.settings, asked.settings["master"]
+    settings, masters = group.settings, group.settings["master"]
     principal, secret = settings["principal"], settings.secret("secret")
     if settings["local"]:
-        status = embedded.running(asked.work.local)
+        status = embedded.running(group.work.local)
         if status is None:
-            raise CliError(f"No embedded cluster runs in {asked.work.local}.")
-        who = embedded.Cluster.at(asked.work.local, status, own=False).credential
+            raise CliError(f"No embedded cluster runs in {group.work.local}.")
+        who = embedded.EmbeddedCluster.at(group.work.local, status, own=False).credential
         masters, principal, secret = status.master, who.principal, who.secret
     if not masters:
         raise UsageError("Which cluster? Name its masters with --master, or use --local.")

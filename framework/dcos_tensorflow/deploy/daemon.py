@@ -25,15 +25,16 @@ from dcos_tensorflow.client.errors import EXIT_UNINSTALLED, CliError, UsageError
 from dcos_tensorflow.client.stored import stored_state
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory, work_directory
 from dcos_tensorflow.deploy.embedded import cluster as embedded
-from dcos_tensorflow.deploy.embedded.cluster import PRINCIPAL, Cluster
+from dcos_tensorflow.deploy.embedded.cluster import PRINCIPAL, EmbeddedCluster
 from dcos_tensorflow.deploy.job.deployment import PreparedJob
 from dcos_tensorflow.deploy.job.preparation import (
+    changed_spec,
     prepare,
     prepare_name,
-    respecified,
     with_principal,
 )
 from dcos_tensorflow.deploy.own_log import log_to_standard_error
+from dcos_tensorflow.deploy.published_counts import kept_note, runs_as_published
 from dcos_tensorflow.deploy.scheduler_settings import (
     links_of,
     scheduler_config,
@@ -43,7 +44,6 @@ from dcos_tensorflow.deploy.scheduler_settings import (
 from dcos_tensorflow.deploy.served_job import ServedJob
 from dcos_tensorflow.deploy.service_login import service_account, with_clusters_authority
 from dcos_tensorflow.deploy.settings import Settings
-from dcos_tensorflow.deploy.unasked_tasks import kept_note, runs_as_published
 from dcos_tensorflow.deploy.wanted_service import (
     WantedService,
     of_package,
@@ -125,7 +125,7 @@ def serve(
             published_defaults=published_defaults(settings, os.environ),
             folder=wanted.options.base_directory,
             check_cluster=embedded.check_of(folder, settings["master"]),
-            spec_of=lambda changed, running, restarted: respecified(
+            spec_of=lambda changed, running, restarted: changed_spec(
                 of_package(changed, os.environ),
                 directory,
                 os.environ,
@@ -216,7 +216,9 @@ def _with_account(
         return replace(wanted, problem=wanted.problem or problem), None
 
 
-def _with_master(settings: Settings, work: WorkDirectory) -> tuple[Settings, Cluster | None]:
+def _with_master(
+    settings: Settings, work: WorkDirectory
+) -> tuple[Settings, EmbeddedCluster | None]:
     if settings["local"]:
         status = embedded.running(work.local)
         if status is None:
@@ -224,7 +226,7 @@ def _with_master(settings: Settings, work: WorkDirectory) -> tuple[Settings, Clu
                 f"{settings.origin('local')}: no embedded cluster runs in {work.local}; start one"
                 " with dcos-tensorflow local up."
             )
-        cluster = Cluster.at(work.local, status, own=False)
+        cluster = EmbeddedCluster.at(work.local, status, own=False)
         return settings.with_default("master", cluster.master), cluster
     if not settings["master"]:
         raise UsageError(

@@ -16,13 +16,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dcos_tensorflow.client import ending
-from dcos_tensorflow.client.bill_lines import saved
+from dcos_tensorflow.client.bill_lines import savings
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.following.job import (
-    Left,
-    Manners,
+    FollowingEnded,
     PlainView,
     Signals,
+    StopPolicy,
     caught_signals,
     follow,
     view_for,
@@ -33,11 +33,10 @@ from dcos_tensorflow.client.output import say, say_lines, show_json
 from dcos_tensorflow.client.registry import only_run
 from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
-from dcos_tensorflow.deploy.embedded.cluster import Cluster, check_of, cluster_for_run, tell
-from dcos_tensorflow.deploy.job.deployment import Deployment
+from dcos_tensorflow.deploy.embedded.cluster import EmbeddedCluster, check_of, cluster_for_run, tell
+from dcos_tensorflow.deploy.job.deployment import Deployment, RunRequest
 from dcos_tensorflow.deploy.job.describing import told_count, told_pace, units_of
 from dcos_tensorflow.deploy.own_log import log_to_file
-from dcos_tensorflow.deploy.run_request import RunRequest
 from dcos_tensorflow.deploy.scheduler_settings import (
     scheduler_config,
     with_guarded_api,
@@ -113,10 +112,10 @@ def run(deployed: Deployment) -> int:
 def _respecified(
     deployed: Deployment, changed: Options, running: ServiceSpec, restarted: bool
 ) -> ServiceSpec:
-    from dcos_tensorflow.deploy.job.preparation import respecified
+    from dcos_tensorflow.deploy.job.preparation import changed_spec
 
     local = deployed.request.local
-    return respecified(
+    return changed_spec(
         changed, deployed.directory, os.environ, running, local=local, restarted=restarted
     )
 
@@ -137,11 +136,11 @@ def _announce(deployed: Deployment, where: str, *, run: int) -> None:
 def _follow(
     request: RunRequest,
     served: ServedJob,
-    cluster: Cluster | None,
+    cluster: EmbeddedCluster | None,
     signals: Signals,
 ) -> int:
     own = cluster is not None and cluster.own
-    manners = Manners(
+    policy = StopPolicy(
         ask=not request.yes and sys.stdin.isatty() and request.stream.isatty(),
         # A cluster that ends with this command takes its tasks along: they are ended in order.
         stop_on_termination=own,
@@ -149,8 +148,8 @@ def _follow(
     )
     view = PlainView(request.stream) if request.json else view_for(request.stream)
     try:
-        follow(served, view, signals, manners)
-    except Left as left:
+        follow(served, view, signals, policy)
+    except FollowingEnded as left:
         say(
             f"The job goes on; the same command takes it over ({left}).",
             request.stream,
@@ -168,7 +167,7 @@ def _follow(
     else:
         say_lines(ending.lines(ended))
         if bill is not None and bill["total"]["machines"]:
-            say(saved(bill["total"]), request.stream)
+            say(savings(bill["total"]), request.stream)
     if served.staying():
         say(f"{', '.join(served.staying())} runs on; Ctrl-C ends it.", request.stream)
         wait_for_the_end(served, signals)

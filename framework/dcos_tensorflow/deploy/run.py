@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 
 from dcos_tensorflow.client import registry, stored
-from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError, UsageError, told_with_refusals
+from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError, UsageError, explaining_refusals
 from dcos_tensorflow.client.output import say, say_lines
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
@@ -27,13 +27,12 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.deploy import background, foreground
 from dcos_tensorflow.deploy.embedded.cluster import PRINCIPAL
-from dcos_tensorflow.deploy.job.deployment import Deployment, PreparedJob
+from dcos_tensorflow.deploy.job.deployment import Deployment, PreparedJob, RunRequest
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.job.preparation import prepare, with_principal
-from dcos_tensorflow.deploy.run_request import RunRequest
+from dcos_tensorflow.deploy.published_counts import kept_note, runs_as_published
 from dcos_tensorflow.deploy.scheduler_settings import links_of, state_of
 from dcos_tensorflow.deploy.service_login import service_account
-from dcos_tensorflow.deploy.unasked_tasks import kept_note, runs_as_published
 from dcos_tensorflow.options import Options, as_given, effective
 from dcos_tensorflow.options.default_tasks import came_by_default
 
@@ -47,7 +46,7 @@ def run(request: RunRequest) -> int:
         with prepared_alone(request) as deployed:
             return background.detach(deployed)
     deployed = _prepared(request, request.given.load())
-    with told_with_refusals(deployed.unasked):
+    with explaining_refusals(deployed.unasked):
         return foreground.run(deployed)
 
 
@@ -62,7 +61,7 @@ def prepared_alone(request: RunRequest) -> Iterator[Deployment]:
     name = options.service.name
     with registry.only_run(request.work.service(name), name):
         deployed = _prepared(request, options)
-        with told_with_refusals(deployed.unasked):
+        with explaining_refusals(deployed.unasked):
             yield deployed
 
 
@@ -88,7 +87,7 @@ def _prepared(request: RunRequest, options: Options) -> Deployment:
         # Before anything is packed: a task of it that starts again fetches what it was given.
         raise CliError(_under_way(request, known, served_by.pid), EXIT_LOCKED)
     unasked = came_by_default(options)
-    with told_with_refusals(unasked):
+    with explaining_refusals(unasked):
         prepared = prepare(
             options,
             directory,

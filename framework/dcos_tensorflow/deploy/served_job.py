@@ -6,8 +6,10 @@ its tasks alone; only a job that is done is taken off the cluster.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
+import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -16,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.audit import AuditLog
+from dcos_tensorflow.api.callers.access import Access
+from dcos_tensorflow.api.callers.dcos_tokens import DcosTokens, KeyFile, KeyService
+from dcos_tensorflow.api.callers.trusted_addresses import TrustedAddresses
 from dcos_tensorflow.api.counters import Metrics
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.client import ending, registry
@@ -24,7 +29,7 @@ from dcos_tensorflow.client.kept_output import keep_output
 from dcos_tensorflow.client.last_page import keep_page
 from dcos_tensorflow.client.registry import Registration
 from dcos_tensorflow.client.snapshot import Snapshot, snapshot_of
-from dcos_tensorflow.client.told_units import came_of
+from dcos_tensorflow.client.units import units_outcome
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.kept.configuration_id import configuration_id
@@ -33,7 +38,6 @@ from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.restarts import sidecars
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
-from dcos_tensorflow.deploy.api_access import access_of, certificate_of
 from dcos_tensorflow.deploy.job.deployment import PreparedJob
 from dcos_tensorflow.deploy.scheduler_settings import without_password
 from dcos_tensorflow.history.curves import Curves
@@ -52,6 +56,7 @@ from dcos_tensorflow.scheduler.tracing import traces_of
 from dcos_tensorflow.state.urls import from_anywhere
 from untrusted_input.listening import ServerNotStarted
 from untrusted_input.process_table import start_time
+from untrusted_input.server_tls import CertificateUnusable, ServerTls
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api.server import ApiServer
@@ -119,7 +124,7 @@ class ServedJob:
     Entering may wait for the leadership; it raises CliError when the scheduler cannot start, and
     ``problem``, why the options cannot be had, where there are none of before to go on with.
     ``configuration`` are the options as they are shown, ``as_given`` the same with their secrets.
-    ``spec_of`` makes a ServiceSpec of changed options (``preparation.respecified``).
+    ``spec_of`` makes a ServiceSpec of changed options (``preparation.changed_spec``).
     ``check_cluster`` raises CliError when the embedded cluster is gone. ``published_defaults`` says
     how changed options are read, ``folder`` where relative paths in them start.
     """
@@ -271,12 +276,12 @@ class ServedJob:
         """
         snapshot = self.snapshot()
         if (snapshot.verdict or {}).get("outcome") == Outcome.SUCCEEDED:
-            snapshot = ending.with_last_words(snapshot, self._tail)
+            snapshot = ending.with_last_output(snapshot, self._tail)
         if cluster is None:
             keep_output(self.directory, snapshot.job["tasks"], self._tail)
         state = self.scheduler.state()
         framework_id = state.framework_id if state is not None else ""
-        units = came_of(state) if state is not None else {}
+        units = units_outcome(state) if state is not None else {}
         spec = self._spec_in_force()
         places = ending.places(spec, self.directory, cluster, snapshot, framework_id)
         left = ending.left_in_sandboxes(snapshot, self._tail)
@@ -302,7 +307,7 @@ class ServedJob:
             "v1/cluster": cluster.cluster(state),
         }
         if state.spec.units is not None:
-            answers["v1/units"] = unit_views.Units().shown(state, "")
+            answers["v1/units"] = unit_views.UnitsView().shown(state, "")
         if state.spec.capacity is not None:
             answers["v1/capacity"] = machines.capacity(state)
         keep_page(
@@ -404,3 +409,30 @@ class ServedJob:
             folder=str(self._folder or ""),
             started=start_time(os.getpid()) or 0,
         )
+
+
+def access_of(config: SchedulerConfig) -> Access:
+    """Return who is let in."""
+    users = config.api_dcos
+    if users is None:
+        routers = TrustedAddresses(config.api_from) if config.api_from else None
+        return Access(config.api_token, config.api_read_token, trusted=routers)
+    keys: KeyFile | KeyService
+    if users.keys.startswith("https://"):
+        # Those who are trusted to be the masters are trusted to be their identity service.
+        trusted = functools.partial(ssl.create_default_context, cafile=config.ca_file or None)
+        keys = KeyService(users.keys, trusted)
+    else:
+        keys = KeyFile(Path(users.keys))
+    logins = DcosTokens(keys, users.operators, users.readers)
+    return Access(config.api_token, config.api_read_token, logins)
+
+
+def certificate_of(config: SchedulerConfig) -> ServerTls | None:
+    """Return what the API encrypts with; None for plain HTTP. Raises ServerNotStarted."""
+    if not config.api_cert:
+        return None
+    try:
+        return ServerTls(Path(config.api_cert), Path(config.api_key))
+    except CertificateUnusable as error:
+        raise ServerNotStarted(f"the API speaks no TLS: {error}") from error

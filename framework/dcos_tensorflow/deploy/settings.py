@@ -1,7 +1,8 @@
 """How a scheduler process is set up: by file, environment and flags, each stronger than the former.
 
-Used by ``scheduler`` and, with flags alone, by ``run``. Every value knows where it came from, so
-that a wrong one is answered with the place where it stands.
+Used by ``scheduler`` and, with flags alone, by ``run``; the flags of every command come from here,
+so the web framework, TLS and the library of keys come with the checks that need them. Every value
+knows where it came from, so that a wrong one is answered with the place where it stands.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from dcos_tensorflow.client.api_address import API_VARIABLE, IN_CLEAR_VARIABLE
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.secret_file import secret_in
 from dcos_tensorflow.client.work_directory import HOME_VARIABLE, expanded
-from dcos_tensorflow.deploy import api_settings
 from dcos_tensorflow.mesos.address import AddressError, parse_masters
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import BadStateUrl
@@ -39,14 +39,20 @@ def _text(value: Any) -> str:
     return value
 
 
-def _port(value: Any) -> int:
-    try:
-        number = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else -1
-    except ValueError:
-        number = -1
-    if not 0 <= number <= 65535:
-        raise ValueError("must be a port from 0 to 65535; 0 takes a free one")
-    return number
+def _number(kind: type[float], low: float, high: float, wanted: str) -> Callable[[Any], float]:
+    """Return what reads a number from ``low`` to ``high``; ``wanted`` says what it must be."""
+
+    def parse(value: Any) -> float:
+        is_other = isinstance(value, bool) or (kind is int and isinstance(value, float))
+        try:
+            number = low - 1 if is_other else kind(value)
+        except (TypeError, ValueError):
+            number = low - 1
+        if not low <= number <= high:
+            raise ValueError(f"must be {wanted}")
+        return number
+
+    return parse
 
 
 def _switch(value: Any) -> bool:
@@ -63,16 +69,6 @@ def _is_on(value: Any) -> bool:
         return _switch(value)
     except ValueError:
         return False
-
-
-def _session(value: Any) -> float:
-    try:
-        seconds = float(value) if not isinstance(value, bool) else -1.0
-    except (TypeError, ValueError):
-        seconds = -1.0
-    if not 1.0 <= seconds <= 3600.0:
-        raise ValueError("must be a number of seconds from 1 to 3600")
-    return seconds
 
 
 def _file(value: Any) -> str:
@@ -160,17 +156,13 @@ def _delivery(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. ``secret`` values are never shown and have no flag.
-
-    An uninstall does without the others than those ``of_uninstall``.
-    """
+    """One setting. ``secret`` values are never shown and have no flag."""
 
     name: str
     parse: Callable[[Any], Any]
     meaning: str
     default: Any = ""
     secret: bool = False
-    of_uninstall: bool = True
 
     @property
     def flag(self) -> str:
@@ -183,6 +175,9 @@ class Setting:
         return PREFIX + self.name.upper()
 
 
+_PORT = _number(int, 0, 65535, "a port from 0 to 65535; 0 takes a free one")
+_SECONDS = _number(float, 1.0, 3600.0, "a number of seconds from 1 to 3600")
+
 SETTINGS: tuple[Setting, ...] = (
     Setting("options", _path, "the options file, when no argument names it"),
     Setting(
@@ -190,7 +185,6 @@ SETTINGS: tuple[Setting, ...] = (
         _switch,
         "run 2 parameter servers and 3 workers if the options do not name these roles",
         False,
-        of_uninstall=False,
     ),
     Setting("work_dir", _path, "folder of this user's services"),
     Setting("local", _switch, "use the embedded cluster of 'local up'", False),
@@ -211,7 +205,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("client_key", _file, "key of the certificate"),
     Setting("verify", _switch, "check the master's certificate", True),
     Setting("api_host", _text, "address that the HTTP API listens on", "127.0.0.1"),
-    Setting("api_port", _port, "port that the HTTP API listens on", 0),
+    Setting("api_port", _PORT, "port that the HTTP API listens on", 0),
     Setting("api_token", _text, "token that the HTTP API requires", secret=True),
     Setting("api_token_file", _file, "file with the API's token"),
     Setting("api_read_token", _text, "token for reads only", secret=True),
@@ -226,74 +220,48 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("api_key", _file, "key of that certificate"),
     Setting("api_open", _switch, "serve the API without a token, also to the network", False),
     Setting("advertise", _text, "name or address under which agents reach the API"),
-    Setting(
-        "artifacts",
-        _delivery,
-        "how tasks get the runner and the job: http or file",
-        of_uninstall=False,
-    ),
+    Setting("artifacts", _delivery, "how tasks get the runner and the job: http or file"),
     Setting("artifacts_dir", _path, "folder of the files that tasks fetch"),
-    Setting(
-        "secrets_dir",
-        _folder,
-        "folder in place of the secret store: a file for each path",
-        of_uninstall=False,
-    ),
+    Setting("secrets_dir", _folder, "folder in place of the secret store: a file for each path"),
     Setting(
         "task_secrets_dir",
         _folder,
         "folder of files that options may give to tasks as secrets (file:/path)",
-        of_uninstall=False,
     ),
     Setting(
         "task_secret_env",
         _names,
         "variables that options may give to tasks as secrets (env:NAME), comma-separated",
-        of_uninstall=False,
     ),
     Setting(
         "job_links_to",
         _folders,
         "folders outside the job's that links in it may lead to, comma-separated",
-        of_uninstall=False,
     ),
     Setting(
         "s3_places",
         _s3_places,
         "S3 for options: endpoints by URL; s3://bucket/prefix with the scheduler's own key",
-        of_uninstall=False,
     ),
     Setting(
         "machines_from",
         _users,
         "providers that options may buy from: ec2, endpoints, paths of programs, comma-separated",
-        of_uninstall=False,
     ),
     Setting(
-        "wait_for_leadership",
-        _switch,
-        "wait while another scheduler serves the service",
-        True,
-        of_uninstall=False,
+        "wait_for_leadership", _switch, "wait while another scheduler serves the service", True
     ),
     Setting(
-        "standby",
-        _switch,
-        "wait as a standby: serve the API and name the leader meanwhile",
-        False,
-        of_uninstall=False,
+        "standby", _switch, "wait as a standby: serve the API and name the leader meanwhile", False
     ),
     Setting(
         "session_seconds",
-        _session,
+        _SECONDS,
         "how long ZooKeeper keeps the leadership of a scheduler that it no longer hears",
         10.0,
-        of_uninstall=False,
     ),
     Setting("uninstall", _switch, "end the job and remove everything of the service", False),
-    Setting(
-        "rerun", _switch, "start a new job when the last one is done", False, of_uninstall=False
-    ),
+    Setting("rerun", _switch, "start a new job when the last one is done", False),
     Setting("exit_when_done", _switch, "end when the job is done, and leave the cluster", False),
     Setting(
         "exit_when_uninstalled",
@@ -301,6 +269,15 @@ SETTINGS: tuple[Setting, ...] = (
         "end when the service is uninstalled, and go on with an uninstall that has begun",
         False,
     ),
+)
+
+#: What an uninstall does without, whatever is wrong with it.
+_NOT_OF_UNINSTALL = frozenset(
+    {
+        *("published_defaults", "artifacts", "secrets_dir", "task_secrets_dir", "task_secret_env"),
+        *("job_links_to", "s3_places", "machines_from", "wait_for_leadership", "standby"),
+        *("session_seconds", "rerun"),
+    }
 )
 
 #: How ZooKeeper is spoken to, for masters and state.
@@ -443,7 +420,7 @@ def collect(file: Path | None, environ: Mapping[str, str], flags: Mapping[str, A
     if _is_on(given.get("uninstall", (False, ""))[0]):
         # Whatever else is wrong: an uninstall ends.
         problems = []
-        given = {name: one for name, one in given.items() if _BY_NAME[name].of_uninstall}
+        given = {name: one for name, one in given.items() if name not in _NOT_OF_UNINSTALL}
     values = {setting.name: setting.default for setting in SETTINGS}
     for name, (value, origin) in given.items():
         setting = _BY_NAME[name]
@@ -559,4 +536,71 @@ def _check_together(settings: Settings) -> None:
         for given, missing in ((one, other), (other, one)):
             if settings[given] and not settings[missing]:
                 raise UsageError(f"{settings.origin(given)} needs {_BY_NAME[missing].flag} too.")
-    api_settings.check(settings)
+    _check_api(settings)
+
+
+def _check_api(settings: Settings) -> None:
+    """Raise UsageError where it makes no sense, with the place where it stands."""
+    _check_tokens(settings)
+    if settings["api_dcos_keys"]:
+        _check_keys(settings)
+    if settings["api_cert"]:
+        _check_certificate(settings)
+    if settings.given("api_host"):
+        _check_binding(settings)
+
+
+def _check_tokens(settings: Settings) -> None:
+    token, read_token = (settings.secret(name) for name in ("api_token", "api_read_token"))
+    if token and token == read_token:
+        raise UsageError("The operator's token of the API and the one that may only read are one.")
+    users = settings["api_dcos_operators"] or settings["api_dcos_readers"]
+    if bool(settings["api_dcos_keys"]) != bool(users):
+        raise UsageError(
+            "--api-dcos-keys names the keys of DC/OS, --api-dcos-operators and --api-dcos-readers"
+            " its users with rights: give the keys together with at least one of the lists."
+        )
+    routers = settings["api_from"]
+    if settings["api_open"] and not token and (read_token or users or routers):
+        raise UsageError(
+            f"{settings.origin('api_open')}: an open API requires no token, but tokens are given,"
+            " or addresses that need none."
+        )
+    if users and routers:
+        raise UsageError(
+            f"{settings.origin('api_from')}: requests from there need no token, but --api-dcos-keys"
+            " requires one: give one of them."
+        )
+
+
+def _check_keys(settings: Settings) -> None:
+    from dcos_tensorflow.api.callers.dcos_tokens import KeysUnreadable, parse_keys
+
+    place = settings["api_dcos_keys"]
+    if place.startswith("https://"):
+        return
+    try:
+        parse_keys(Path(place).read_bytes())
+    except (OSError, KeysUnreadable) as error:
+        raise UsageError(f"{settings.origin('api_dcos_keys')}: {place}: {error}.") from error
+
+
+def _check_certificate(settings: Settings) -> None:
+    from untrusted_input.server_tls import CertificateUnusable, ServerTls
+
+    try:
+        ServerTls(Path(settings["api_cert"]), Path(settings["api_key"]))
+    except CertificateUnusable as error:
+        raise UsageError(f"{settings.origin('api_cert')}: {error}.") from error
+
+
+def _check_binding(settings: Settings) -> None:
+    from dcos_tensorflow.api.callers.access import OpenBinding, check_binding
+
+    try:
+        guarded = bool(settings.secret("api_token") or settings["api_from"])
+        check_binding(settings["api_host"], guarded, settings["api_open"])
+    except OpenBinding as error:
+        raise UsageError(
+            f"{settings.origin('api_host')}: {error} (--api-token-file, --api-open)"
+        ) from error

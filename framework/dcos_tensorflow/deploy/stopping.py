@@ -11,8 +11,8 @@ from typing import Any
 
 from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.api_client import NoScheduler, SchedulerAway
-from dcos_tensorflow.client.asked import Service
 from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.job import JobPhase
 
@@ -23,7 +23,7 @@ _HEARD_SECONDS = 2.0
 
 def stop_job(
     work: WorkDirectory,
-    service: Service,
+    service: KnownService,
     why: str,
     *,
     wait: bool,
@@ -51,7 +51,7 @@ def stop_job(
 
 def _await_the_end(
     work: WorkDirectory,
-    service: Service,
+    service: KnownService,
     why: str,
     seconds: float,
     *,
@@ -99,18 +99,18 @@ def _await_the_end(
     )
 
 
-def _is_local(service: Service) -> bool:
+def _is_local(service: KnownService) -> bool:
     found = registry.read(service.directory) if service.directory is not None else None
     return found is not None and found.local
 
 
 def _stop_without_scheduler(
-    work: WorkDirectory, service: Service, away: SchedulerAway, seconds: float
+    work: WorkDirectory, service: KnownService, away: SchedulerAway, seconds: float
 ) -> dict[str, Any]:
     """End a job without a scheduler. Raises CliError when there is none, or it is not on here."""
     # Of a job that is served nothing is read here, and no scheduler made.
     from dcos_tensorflow.client.stored import stored_state
-    from dcos_tensorflow.deploy.left_behind import end_left_behind
+    from dcos_tensorflow.deploy.orphaned_job import end_orphaned_job
 
     last = service.last_end()
     if last is not None:
@@ -129,5 +129,5 @@ def _stop_without_scheduler(
             f"{away} Its job is {state.job.phase} on the cluster of {registration.master}: run it"
             " again there to take it up, and stop it then."
         ) from away
-    snapshot = end_left_behind(work, service.directory, state, registration.state, seconds)
+    snapshot = end_orphaned_job(work, service.directory, state, registration.state, seconds)
     return dict(snapshot.verdict or {})

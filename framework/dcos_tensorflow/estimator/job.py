@@ -1,7 +1,7 @@
 """``Job``: a job that was begun, asked and steered from Python.
 
 What it answers is what ``status``, ``logs`` and ``stop`` answer, by the same functions; it knows no
-more of the job than the service's name. ``units`` has those that work on many units.
+more of the job than the service's name. ``unit_jobs`` has those that work on many units.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 
 from dcos_tensorflow.client import ending
 from dcos_tensorflow.client.api_client import SchedulerAway, connect
-from dcos_tensorflow.client.asked import Service
 from dcos_tensorflow.client.errors import EXIT_FAILED, CliError
+from dcos_tensorflow.client.following.job import follow_service
 from dcos_tensorflow.client.following.job_output import JobOutput, left_output, served_output
-from dcos_tensorflow.client.following.service_job import follow_service
 from dcos_tensorflow.client.following.task_output import (
     Attempt,
     Lost,
@@ -27,6 +26,7 @@ from dcos_tensorflow.client.following.task_output import (
     whole_file,
 )
 from dcos_tensorflow.client.output import say, say_formatted
+from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.snapshot import Snapshot
 from dcos_tensorflow.client.stored import state_url, stored_state
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
@@ -35,10 +35,10 @@ from dcos_tensorflow.core.contract import NOT_FINITE
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy.stopping import stop_job
-from dcos_tensorflow.estimator import metrics
-from dcos_tensorflow.estimator.curves import Curves
+from dcos_tensorflow.estimator import metric_rows
+from dcos_tensorflow.estimator.display import ShownJob, shown
 from dcos_tensorflow.estimator.notebook import Drawing
-from dcos_tensorflow.estimator.showing import Shown, shown
+from dcos_tensorflow.estimator.notebook_curves import NotebookCurves
 from dcos_tensorflow.plugin.log_lines import LineFormat
 
 _STOP_SECONDS = 120.0
@@ -70,7 +70,7 @@ class Job:
         self.name = name
         self._work = work
         self._directory: ServiceDirectory = work.service(name)
-        self._service = Service(name, self._directory, partial(connect, self._directory, name))
+        self._service = KnownService(name, self._directory, partial(connect, self._directory, name))
 
     def __repr__(self) -> str:
         try:
@@ -127,13 +127,13 @@ class Job:
         that was moved to another machine it is what it has told there.
         """
         found = self._output(task)
-        rows: list[metrics.Row] = []
+        rows: list[metric_rows.MetricRow] = []
         for attempt in found.attempts:
             records, printed = (
                 _lines(found.output, attempt, file) for file in ("progress.jsonl", "stdout")
             )
-            rows += metrics.rows_of(attempt.task, printed, records)
-        return metrics.frame(rows)
+            rows += metric_rows.rows_of(attempt.task, printed, records)
+        return metric_rows.frame(rows)
 
     def logs(self, task: str | None = None, *, lines: int = 10, file: str = "stdout") -> None:
         """Print the last lines of each task; ``task`` is one task, or all of a role.
@@ -194,7 +194,7 @@ class Job:
         late = deadline is not None and time.monotonic() > deadline
         return late and self._service.last_end() is None
 
-    def _judge(self, ended: Mapping[str, Any], view: Shown) -> None:
+    def _judge(self, ended: Mapping[str, Any], view: ShownJob) -> None:
         view.finish(ended)
         if ended["outcome"] != Outcome.SUCCEEDED:
             raise JobFailed(self, ended)
@@ -210,7 +210,7 @@ class Job:
 
     def _drawing(self) -> Drawing:
         """Return what a notebook draws below the tasks while the job is followed."""
-        return Curves()
+        return NotebookCurves()
 
     def _told(
         self, now: Callable[[Snapshot], _Told], ended: Callable[[Mapping[str, Any]], _Told]

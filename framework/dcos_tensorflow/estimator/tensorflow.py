@@ -16,6 +16,7 @@ from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.work_directory import WorkDirectory, work_directory
 from dcos_tensorflow.deploy.embedded.machine import AgentWishes
+from dcos_tensorflow.deploy.job.deployment import RunRequest
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.job.script_job import (
     ScriptFlags,
@@ -23,9 +24,8 @@ from dcos_tensorflow.deploy.job.script_job import (
     options_of,
     read_script,
 )
-from dcos_tensorflow.deploy.run_request import RunRequest
 from dcos_tensorflow.deploy.settings import collect_for_run
-from dcos_tensorflow.estimator import arguments
+from dcos_tensorflow.estimator import call_arguments
 from dcos_tensorflow.estimator.job import Job, kept_spec
 from dcos_tensorflow.estimator.unit_jobs import Batch, Sweep, kind_of
 
@@ -63,8 +63,8 @@ class TensorFlow:
         self.entry_point = Path(entry_point)
         self.source_dir = None if source_dir is None else Path(source_dir)
         self.chief = chief
-        self.hyperparameters = arguments.by_name("hyperparameters", hyperparameters)
-        self.options = arguments.by_name("options", options)
+        self.hyperparameters = call_arguments.by_name("hyperparameters", hyperparameters)
+        self.options = call_arguments.by_name("options", options)
         self.master = master
         self.work_dir = None if work_dir is None else Path(work_dir)
         self._flags = ScriptFlags(
@@ -73,7 +73,7 @@ class TensorFlow:
             gpus=gpus_per_worker,
             tensorflow=tensorflow,
             name=name,
-            arguments=arguments.words("script_arguments", script_arguments) or None,
+            arguments=call_arguments.words("script_arguments", script_arguments) or None,
         )
 
     def fit(
@@ -116,7 +116,9 @@ class TensorFlow:
         to say is options of the section ``sweep`` (docs/options.md), such as ``max_trials``; all
         else is as with ``fit``.
         """
-        tried = arguments.plain_values("parameters", arguments.by_name("parameters", parameters))
+        tried = call_arguments.plain_values(
+            "parameters", call_arguments.by_name("parameters", parameters)
+        )
         objective = {"metric": metric, "goal": goal}
         units = {"sweep": {"parameters": tried, "objective": objective, **sweep}}
         return cast(Sweep, self._run(units, inputs, wait=wait, logs=logs, fresh=fresh))
@@ -140,8 +142,8 @@ class TensorFlow:
         options of the section ``batch`` (docs/options.md), such as ``parallelism``; all else is as
         with ``fit``.
         """
-        pieces = arguments.pieces(inputs, self._folder)
-        place = arguments.place_of("output", output, self._folder)
+        pieces = call_arguments.pieces(inputs, self._folder)
+        place = call_arguments.place_of("output", output, self._folder)
         units = {"batch": {"inputs": pieces, "output": place, "resume": resume, **batch}}
         return cast(Batch, self._run(units, None, wait=wait, logs=logs))
 
@@ -162,7 +164,7 @@ class TensorFlow:
 
     def _run(
         self,
-        units: arguments.Options,
+        units: call_arguments.Options,
         inputs: Mapping[str, str | Path] | None,
         *,
         wait: bool,
@@ -185,20 +187,20 @@ class TensorFlow:
         return (self.source_dir or self._script.resolve().parent).resolve()
 
     def _given(
-        self, units: arguments.Options, inputs: Mapping[str, str | Path] | None
+        self, units: call_arguments.Options, inputs: Mapping[str, str | Path] | None
     ) -> GivenOptions:
         """Return the options of the job. Raises UsageError."""
         check_is_script(self._script)
         script = read_script(self._script, self.source_dir)
-        options: arguments.Options
+        options: call_arguments.Options
         options, notes = options_of(script, self._flags)
         if self.chief is not None:
             # True is one; what is neither is told with the other options.
             options = {**options, "chief": {"count": self.chief * 1}}
-        options = arguments.with_hyperparameters(options, self.hyperparameters)
-        options = arguments.laid_over({**options, **units}, self.options)
-        known = arguments.by_name("inputs", inputs)
-        options = arguments.with_inputs(options, known, script.folder)
+        options = call_arguments.with_hyperparameters(options, self.hyperparameters)
+        options = call_arguments.laid_over({**options, **units}, self.options)
+        known = call_arguments.by_name("inputs", inputs)
+        options = call_arguments.with_inputs(options, known, script.folder)
         return GivenOptions(options, folder=script.folder, notes=notes, is_script=True)
 
     def _begun(self, given: GivenOptions, *, fresh: bool) -> Job:

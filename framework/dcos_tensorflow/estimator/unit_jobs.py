@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from dcos_tensorflow.client import boards
-from dcos_tensorflow.client.asked import Asked
 from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.client.snapshot import Json, Snapshot
-from dcos_tensorflow.client.told_units import told_units
+from dcos_tensorflow.client.units import batch_lines, board_lines, seconds_left, units_document
 from dcos_tensorflow.core.job_parameters import variable
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec, UnitKind
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
-from dcos_tensorflow.estimator import metrics
+from dcos_tensorflow.estimator import metric_rows
 from dcos_tensorflow.estimator.job import Job, kept_spec
 from dcos_tensorflow.estimator.notebook import Drawing, as_html
 from dcos_tensorflow.workloads.sweep.leaderboard import Board, Row, board_of
@@ -40,7 +39,7 @@ class Sweep(Job):
         Where pandas is not installed it is the list of the frame's rows. A row has what ``best``
         has, with a column for each parameter.
         """
-        return metrics.frame(rows_of(self._board()))
+        return metric_rows.frame(rows_of(self._board()))
 
     @property
     def best(self) -> Row | None:
@@ -48,14 +47,14 @@ class Sweep(Job):
         return self._board().best
 
     def _board(self) -> Board:
-        return board_of(told_units(Asked(self._work, self.name), str(UnitKind.TRIAL)))
+        return board_of(units_document(ServiceChoice(self._work, self.name), str(UnitKind.TRIAL)))
 
     def _drawing(self) -> Drawing:
         return DrawnUnits(self._drawn)
 
     def _drawn(self) -> str:
         board = self._board()
-        table = _lines(boards.board_lines(board, _MAX_ROWS))
+        table = _lines(board_lines(board, _MAX_ROWS))
         if board.best is None:
             return table
         # A picture of its own: its style is not the page's.
@@ -75,7 +74,7 @@ class Batch(Job):
         """
         told = self._shards()
         counts = {state: told["counts"][state] for state in _STATES}
-        return {"total": told["total"], **counts, "seconds_left": boards.seconds_left(told)}
+        return {"total": told["total"], **counts, "seconds_left": seconds_left(told)}
 
     @property
     def failed(self) -> list[dict[str, Any]]:
@@ -91,10 +90,10 @@ class Batch(Job):
 
     def _shards(self) -> Mapping[str, Any]:
         """Return what is told of all shards, and those of them that have failed."""
-        return told_units(Asked(self._work, self.name), str(UnitKind.SHARD), "failed")
+        return units_document(ServiceChoice(self._work, self.name), str(UnitKind.SHARD), "failed")
 
     def _drawing(self) -> Drawing:
-        return DrawnUnits(lambda: _lines(boards.batch_lines(self._shards())))
+        return DrawnUnits(lambda: _lines(batch_lines(self._shards())))
 
 
 def kind_of(spec: ServiceSpec | None) -> type[Job]:
@@ -123,7 +122,7 @@ class DrawnUnits:
         return self._drawn
 
 
-def rows_of(board: Board) -> list[metrics.Row]:
+def rows_of(board: Board) -> list[metric_rows.MetricRow]:
     """Return the trials with a column for each parameter.
 
     One that is called like another column has the name of its variable.

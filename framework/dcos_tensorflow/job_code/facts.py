@@ -8,14 +8,13 @@ is not sure is not said.
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import field, replace
 from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.command_line import read_command
-from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.job_code.libraries import is_plain
-from dcos_tensorflow.job_code.modules import JobUnusable
+from dcos_tensorflow.job_code.modules import Found, JobUnusable
 from dcos_tensorflow.job_code.names import (
     BETWEEN_GRAPH,
     ESTIMATOR,
@@ -23,12 +22,50 @@ from dcos_tensorflow.job_code.names import (
     MULTI_WORKER,
     PARAMETER_SERVER,
     STRATEGIES,
-    Names,
+    CodeNames,
     names_in,
     names_in_text,
 )
-from dcos_tensorflow.job_code.sources import Source, Sources
+from dcos_tensorflow.job_code.sources import CodeFile, CodeFiles
 from dcos_tensorflow.records import dataclass
+
+#: Libraries that train, read or show by themselves and never look for other tasks. TensorFlow and
+#: Keras do when their names for it are used, and those are read.
+_PLAIN = frozenset(
+    (
+        *("tensorflow", "keras", "tf_keras", "tensorboard", "tensorflow_datasets", "tensorflow_io"),
+        *("tensorflow_hub", "tensorflow_text", "tensorflow_probability", "tensorflow_addons"),
+        *("absl", "numpy", "pandas", "scipy", "sklearn", "matplotlib", "seaborn", "PIL", "cv2"),
+        *("skimage", "imageio", "h5py", "pyarrow", "joblib", "tqdm", "yaml", "requests", "rich"),
+        *("typing_extensions", "six"),
+        # What a task has of it is ``report`` (``task.python.reach``).
+        "dcos_tensorflow",
+    )
+)
+#: Modules of Python's own by which code can start programs, run what is not seen here, or learn
+#: which machine or process it is.
+_HIDING = frozenset(
+    (
+        *("asyncio", "ctypes", "http", "imp", "pkgutil", "platform", "pty", "runpy"),
+        *("socket", "socketserver", "subprocess", "xmlrpc", "zipimport"),
+    )
+)
+
+
+def is_plain(name: str) -> bool:
+    """Say whether the top-level module ``name`` is known to do nothing of a cluster by itself."""
+    return name in _PLAIN or (name not in _HIDING and _is_pythons(name))
+
+
+def _is_pythons(name: str) -> bool:
+    known = getattr(sys, "stdlib_module_names", None)
+    if known is not None:
+        return name in known
+    # Before Python 3.10.
+    folder = os.path.join(os.path.dirname(os.__file__), name)
+    return (
+        name in sys.builtin_module_names or os.path.isdir(folder) or os.path.exists(f"{folder}.py")
+    )
 
 
 @dataclass(frozen=True)
@@ -100,7 +137,7 @@ def read_facts(found: Found, sandbox: str) -> Facts:
         gathered.add(names_in_text(found.command), code)
         if line.runs or not files:
             gathered.hidden.append(f"{code} runs {line.runs or 'no Python file'}")
-    sources = Sources(found.python_path)
+    sources = CodeFiles(found.python_path)
     for source in sources.read(files):
         gathered.read(source, sources)
     facts = gathered.facts(code)
@@ -183,7 +220,7 @@ class _Gathered:
         self._own_cluster = False
         self._tf_config: Optional[Named] = None
 
-    def read(self, source: Source, sources: Sources) -> None:
+    def read(self, source: CodeFile, sources: CodeFiles) -> None:
         """Take what ``source`` names; what it imports of the job is read later."""
         file = os.path.relpath(source.file, self._sandbox)
         try:
@@ -200,7 +237,7 @@ class _Gathered:
                     what = f"imports {module}" if module else "imports a missing module"
                     self.hidden.append(f"{file}:{statement.lineno} {what}")
 
-    def add(self, names: Names, file: str) -> None:
+    def add(self, names: CodeNames, file: str) -> None:
         for into, found in (
             (self._strategies, names.strategies),
             (self._cluster, names.cluster),

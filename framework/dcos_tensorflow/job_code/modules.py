@@ -154,3 +154,17 @@ def offer(name: str, known: List[str]) -> str:
         return "the sandbox is empty: see service.job_url"
     more = f" and {len(known) - 10} more" if len(known) > 10 else ""
     return f"there are {', '.join(known[:10])}{more}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """How the job is started: one of the contracts of ``core.contract``, never ``auto``.
+
+    ``guess`` is a sentence where the code leaves that open, with the option that decides it.
+    """
+
+    contract: str
+    python_path: Tuple[str, ...]
+    module: Optional[Module] = None
+    command: str = ""
+    guess: str = ""

@@ -99,7 +99,7 @@ _TENSORFLOW = frozenset({"tensorflow", "keras", "tf_keras"})
 
 
 @dataclass
-class Names:
+class CodeNames:
     """What a file names, each with the line where it does so first.
 
     ``hides``: by what more may go on than can be read. ``variables``: of the environment, those
@@ -126,14 +126,14 @@ class Names:
     imports: List[ast.stmt] = field(default_factory=list)
 
 
-def names_in(tree: ast.AST) -> Names:
+def names_in(tree: ast.AST) -> CodeNames:
     """Return what the code of one file names. Raises RecursionError for code nested too deep."""
     reader = _Reader()
     reader.visit(tree)
     return reader.names
 
 
-def names_in_text(text: str) -> Names:
+def names_in_text(text: str) -> CodeNames:
     """Return what a text names that a shell fills variables into."""
     reader = _Reader()
     reader.text(text, 0)
@@ -146,7 +146,7 @@ def names_in_text(text: str) -> Names:
 
 class _Reader(ast.NodeVisitor):
     def __init__(self) -> None:
-        self.names = Names()
+        self.names = CodeNames()
 
     def visit_Import(self, node: ast.Import) -> None:
         self.names.imports.append(node)

@@ -20,14 +20,14 @@ MAX_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
-class Source:
+class CodeFile:
     """One file; ``tree`` is None where it cannot be read or is no Python of this interpreter's."""
 
     file: str
     tree: Optional[ast.Module]
 
 
-class Sources:
+class CodeFiles:
     """The code of one job. Go through it once; ``is_too_much`` holds from where that ended early.
 
     ``roots`` are the directories that the job's modules lie in; code elsewhere is not the job's.
@@ -40,7 +40,7 @@ class Sources:
         self._bytes = 0
         self._waiting: List[str] = []
 
-    def read(self, files: List[str]) -> Iterator[Source]:
+    def read(self, files: List[str]) -> Iterator[CodeFile]:
         """Yield ``files``, and what was asked for by ``follow`` since; stop when it is too much."""
         self._waiting = list(reversed(files))
         while self._waiting:
@@ -52,7 +52,7 @@ class Sources:
             if self.is_too_much or len(self._seen) > MAX_FILES:
                 self.is_too_much = True
                 return
-            yield Source(file, _tree(text))
+            yield CodeFile(file, _tree(text))
 
     def follow(self, statement: ast.stmt, file: str) -> List[str]:
         """Read what an import in ``file`` runs, too; return the modules that are not the job's."""

@@ -12,7 +12,8 @@ from typing import Any
 
 from dcos_tensorflow.options import OptionProblem, OptionsError
 from dcos_tensorflow.package.definition import Package
-from local_dcos import RenderError, defaults, merge, render_app, violations
+from local_dcos import RenderError, render_app, violations
+from untrusted_input.package_options import defaults, merge
 
 
 def marathon_app(

@@ -1,8 +1,9 @@
 """What a package is made of: its description, its options, its template, its resources.
 
 Read from the files of ``universe/`` (whose places for versions, addresses and checksums are filled
-on the way) or from the repository document that ``make package`` writes. Called by the command
-line, the local DC/OS and ``packaging/``.
+on the way) or from the repository document that ``make package`` writes: it holds one package and
+is what Universe itself serves (Universe, v4-repo-schema.json). Called by the command line, the
+local DC/OS and ``packaging/``.
 """
 
 from __future__ import annotations
@@ -137,3 +138,21 @@ def _duplicates(value: Any) -> set[str]:
         return set()
     own = set(getattr(value, "duplicates", ()))
     return own.union(*(_duplicates(part) for part in value.values()))
+
+
+#: The media type that a repository of this form must be served with.
+CONTENT_TYPE = "application/vnd.dcos.universe.repo+json;charset=utf-8;version=v4"
+
+
+def repository_document(package: Package, *, last_updated: int) -> dict[str, Any]:
+    """Return the repository with ``package`` alone. ``last_updated`` is in seconds since 1970."""
+    template = base64.b64encode(package.template.encode("utf-8")).decode("ascii")
+    entry = {
+        **package.description,
+        "releaseVersion": 0,
+        "lastUpdated": last_updated,
+        "config": package.config,
+        "marathon": {"v2AppMustacheTemplate": template},
+        "resource": package.resource,
+    }
+    return {"packages": [entry]}

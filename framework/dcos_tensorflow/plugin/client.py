@@ -1,13 +1,17 @@
 """HTTP to one service of a DC/OS cluster, and to the cluster's package manager.
 
 Called by ``commands``. Where the cluster is and who asks comes from the environment that the
-``dcos`` command sets; nothing is read from its files.
+``dcos`` command sets. That of DC/OS 1.11 leaves it to its plugins to read the command's own files
+(``with_cluster``).
 """
 
 from __future__ import annotations
 
+import glob
 import http.client
 import json
+import os
+import re
 import ssl
 import sys
 import urllib.error
@@ -15,14 +19,21 @@ import urllib.parse
 import urllib.request
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from dcos_tensorflow.plugin.errors import CommandError, NotNow
+
+class CommandError(Exception):
+    """A command that could not be carried out; the text is for the person who typed it."""
+
+
+class NotNow(CommandError):
+    """No scheduler answers for the service now; that may pass."""
+
 
 _SECONDS = 60.0
 _TYPE = "application/vnd.dcos.%s.%s-%s+json;charset=utf-8;version=v1"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
-class Answer:
+class HttpAnswer:
     """Status and body of an HTTP answer."""
 
     def __init__(self, status: int, reason: str, body: bytes) -> None:
@@ -72,7 +83,7 @@ def _origin(url: str) -> Tuple[str, str]:
     return parts.scheme, parts.netloc
 
 
-class Cluster:
+class DcosCluster:
     """A DC/OS cluster as the ``dcos`` command describes it, and one service on it."""
 
     def __init__(self, service: str, environ: Mapping[str, str], *, verbose: bool = False) -> None:
@@ -85,7 +96,7 @@ class Cluster:
 
     def scheduler(
         self, method: str, path: str, body: Optional[Any] = None, **query: Optional[str]
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Ask the service's scheduler for ``/v1/<path>``. Raises CommandError.
 
         Answers of the scheduler itself are returned whatever their status; what says that there is
@@ -117,21 +128,23 @@ class Cluster:
             )
         return answer
 
-    def package_manager(self, verb: str, body: Mapping[str, Any]) -> Answer:
+    def package_manager(self, verb: str, body: Mapping[str, Any]) -> HttpAnswer:
         """Ask for ``/cosmos/service/<verb>``. Raises CommandError."""
         return self._ask("POST", f"/cosmos/service/{verb}", body, _types("service", verb))
 
-    def packages(self, verb: str, body: Mapping[str, Any]) -> Answer:
+    def packages(self, verb: str, body: Mapping[str, Any]) -> HttpAnswer:
         """Ask for ``/package/<verb>``. Raises CommandError."""
         return self._ask("POST", f"/package/{verb}", body, _types("package", verb))
 
-    def marathon(self, method: str, path: str, body: Optional[Any] = None, **query: str) -> Answer:
+    def marathon(
+        self, method: str, path: str, body: Optional[Any] = None, **query: str
+    ) -> HttpAnswer:
         """Ask Marathon. Raises CommandError."""
         suffix = "?" + urllib.parse.urlencode(query) if query else ""
         headers = {"Content-Type": "application/json"} if body is not None else {}
         return self._ask(method, f"/service/marathon/{path}{suffix}", body, headers)
 
-    def scheduler_if_up(self, method: str, path: str, body: Any) -> Optional[Answer]:
+    def scheduler_if_up(self, method: str, path: str, body: Any) -> Optional[HttpAnswer]:
         """Ask the service's scheduler for ``/v1/<path>``; None when there is none to ask.
 
         The path may end with a query.
@@ -147,7 +160,7 @@ class Cluster:
         """The service's name as a part of a path."""
         return urllib.parse.quote(self.service.strip("/"))
 
-    def log(self, task_id: str, file: str, lines: int) -> Answer:
+    def log(self, task_id: str, file: str, lines: int) -> HttpAnswer:
         """Ask for the last lines of a file in a task's sandbox. Raises CommandError."""
         headers = {"Accept": "text/plain"}
         return self._ask("GET", _log_path(task_id, file, lines), None, headers)
@@ -167,7 +180,9 @@ class Cluster:
             request.add_header("Authorization", f"token={self._token}")
         return self._opener.open(request, timeout=_SECONDS)
 
-    def _ask(self, method: str, path: str, body: Optional[Any], headers: Dict[str, str]) -> Answer:
+    def _ask(
+        self, method: str, path: str, body: Optional[Any], headers: Dict[str, str]
+    ) -> HttpAnswer:
         if self._opener is None:
             raise _no_cluster()
         data = None if body is None else json.dumps(body).encode("utf-8")
@@ -180,14 +195,14 @@ class Cluster:
             print(told, file=sys.stderr)
         return answer
 
-    def _answer(self, request: urllib.request.Request) -> Answer:
+    def _answer(self, request: urllib.request.Request) -> HttpAnswer:
         assert self._opener is not None
         try:
             with self._opener.open(request, timeout=_SECONDS) as response:
-                return Answer(response.status, response.reason, response.read())
+                return HttpAnswer(response.status, response.reason, response.read())
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, error.reason, error.read())
+                return HttpAnswer(error.code, error.reason, error.read())
         except (OSError, ValueError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             raise NotNow(f"{self._url} cannot be reached: {reason}.") from error
@@ -232,3 +247,46 @@ def _tls(environ: Mapping[str, str]) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+_LINE = re.compile(r"""^\s*(\w+)\s*=\s*(?:"([^"\\]*)"|'([^']*)'|(true|false))\s*$""")
+
+
+def with_cluster(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return ``environ``, with address and token of the attached cluster where it has none."""
+    folder = environ.get("DCOS_DIR") or os.path.join(environ.get("HOME", ""), ".dcos")
+    if environ.get("DCOS_URL") or not os.path.isabs(folder):
+        return environ
+    attached = glob.glob(os.path.join(glob.escape(folder), "clusters", "*", "attached"))
+    if len(attached) != 1:
+        return environ
+    try:
+        path = os.path.join(os.path.dirname(attached[0]), "dcos.toml")
+        with open(path, encoding="utf-8") as file:
+            core = _core(file.read())
+    except (OSError, ValueError):
+        return environ
+    found = {
+        "DCOS_URL": core.get("dcos_url", ""),
+        "DCOS_ACS_TOKEN": core.get("dcos_acs_token", ""),
+    }
+    verify = core.get("ssl_verify", "")
+    if verify == "false":
+        found["DCOS_TLS_INSECURE"] = "1"
+    elif verify not in ("", "true"):
+        found["DCOS_TLS_CA_PATH"] = verify
+    return {**environ, **found}
+
+
+def _core(text: str) -> Dict[str, str]:
+    """Return the plain values of the section ``core``."""
+    found: Dict[str, str] = {}
+    section = ""
+    for line in text.splitlines():
+        if line.strip().startswith("["):
+            section = line.strip().strip("[]").strip()
+            continue
+        match = _LINE.match(line)
+        if section == "core" and match:
+            found[match[1]] = match[2] or match[3] or match[4] or ""
+    return found

@@ -9,112 +9,55 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import urllib.parse
 import webbrowser
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, Iterable, List, Mapping
 
-from dcos_tensorflow.plugin import in_force, marathon_update, update_check
-from dcos_tensorflow.plugin.client import Answer, Cluster
-from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin import marathon_update, update_check
+from dcos_tensorflow.plugin.client import CommandError, DcosCluster, HttpAnswer
 from dcos_tensorflow.plugin.plain_text import escaped, json_text
-from dcos_tensorflow.plugin.trees import plan_lines, pod_lines, pods_lines
-
-#: The verbs of plans: what is asked of the scheduler, and how its being done is told.
-_PLAN_VERBS = {
-    "pause": ("interrupt", "paused"),
-    "resume": ("continue", "resumed"),
-    "force-restart": ("restart", "restarted"),
-    "force-complete": ("forceComplete", "forced to complete"),
-}
+from dcos_tensorflow.plugin.sdk_verbs import SdkVerb
+from untrusted_input.package_options import merge
 
 
-def plan_status(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Print one plan."""
-    answer = cluster.scheduler("GET", f"plans/{_quoted(given.plan)}")
-    # 202: in progress. 417: it has errors, which are part of the answer.
-    plan = _plan_found(answer, 200, 202, 417)
-    if given.json:
-        _show(plan)
+def sdk_verb(cluster: DcosCluster, given: argparse.Namespace) -> None:
+    """Ask the scheduler for a verb of the SDK, and print the answer."""
+    verb: SdkVerb = given.verb
+    named = vars(given)
+    body: Any = None
+    if verb.body == "tasks":
+        body = given.tasks or None
+    elif verb.body == "parameters":
+        body = _parameters(given.parameters or ())
+    answer = cluster.scheduler(verb.method, verb.path_for(named), body)
+    refusal = verb.refusal(named, answer)
+    if refusal:
+        raise CommandError(refusal)
+    if not verb.is_answered(answer.status):
+        _found(answer)
+    if verb.lines is None or given.json:
+        _show(answer)
     else:
-        _print(plan_lines(given.plan, plan.json()))
+        text = "\n".join(verb.lines(named, answer.json(), answer.text))
+        print(escaped(text, lines=True))
 
 
-def plan_start(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Start a plan, with parameters for the tasks that it launches."""
-    body = {}
-    for parameter in given.parameters or ():
+def _parameters(given: Iterable[str]) -> Dict[str, str]:
+    """Return the parameters of a plan, for the tasks that it launches."""
+    found = {}
+    for parameter in given:
         name, equals, value = parameter.partition("=")
         if not equals or not name:
             raise CommandError(f"A parameter must be NAME=VALUE, not {parameter}.")
-        body[name] = value
-    _show(_plan_found(cluster.scheduler("POST", f"plans/{_quoted(given.plan)}/start", body)))
+        found[name] = value
+    return found
 
 
-def plan_stop(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Stop a plan and set its steps back."""
-    _show(_plan_found(cluster.scheduler("POST", f"plans/{_quoted(given.plan)}/stop")))
+def cluster_spec(cluster: DcosCluster, _: argparse.Namespace) -> None:
+    """Print the ClusterSpec and its version."""
+    _show(_found(cluster.scheduler("GET", "cluster")))
 
 
-def plan_verb(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Pause, resume, restart or complete a plan, a phase or a step."""
-    verb, done = _PLAN_VERBS[given.verb]
-    phase: Optional[str] = getattr(given, "phase", None)
-    step: Optional[str] = getattr(given, "step", None)
-    answer = _plan_found(
-        cluster.scheduler("POST", f"plans/{_quoted(given.plan)}/{verb}", phase=phase, step=step)
-    )
-    what = f'"{given.plan}" plan'
-    if step is not None:
-        what += f': step "{step}" in phase "{phase}"'
-    elif phase is not None:
-        what += f': phase "{phase}"'
-    found = answer.json()
-    if not isinstance(found, dict) or "message" not in found:
-        raise CommandError(f"{what} could not be {done}: {answer.text.strip()[:500]}")
-    if given.json:
-        _show(answer)
-    else:
-        print(f"{what} has been {done}.")
-
-
-def pod_status(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Print the tasks of all pods, or of one instance."""
-    one = f"/{_quoted(given.pod)}" if given.pod else ""
-    answer = _found(cluster.scheduler("GET", f"pod{one}/status"), given.pod)
-    if given.json:
-        _show(answer)
-    else:
-        _print(pod_lines(answer.json()) if given.pod else pods_lines(answer.json()))
-
-
-def pod_verb(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Restart, replace, pause or resume one instance."""
-    tasks: Optional[List[str]] = getattr(given, "tasks", None)
-    path = f"pod/{_quoted(given.pod)}/{given.verb}"
-    _show(_found(cluster.scheduler("POST", path, tasks or None), given.pod))
-
-
-def endpoints(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Print the names of the endpoints, or where one of them is."""
-    if not given.endpoint:
-        _show(_found(cluster.scheduler("GET", "endpoints")))
-        return
-    path = f"endpoints/{_quoted(given.endpoint)}"
-    answer = _found(cluster.scheduler("GET", path), given.endpoint)
-    if given.json:
-        _show(answer)
-    else:
-        print(escaped(answer.text, lines=True))
-
-
-def show(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Print what the scheduler answers as it is; ``{}`` in the path is for the item."""
-    item: Optional[str] = getattr(given, "item", None)
-    path = given.path.format("" if item is None else _quoted(item))
-    _show(_found(cluster.scheduler(given.method, path), item))
-
-
-def why(cluster: Cluster, given: argparse.Namespace) -> None:
+def why(cluster: DcosCluster, given: argparse.Namespace) -> None:
     """Print why the job is not further."""
     answer = _found(cluster.scheduler("GET", "why"))
     if given.json:
@@ -134,7 +77,7 @@ def why(cluster: Cluster, given: argparse.Namespace) -> None:
         _print([f"  {silent.get('told', '')}"])
 
 
-def options(cluster: Cluster, _: argparse.Namespace) -> None:
+def options(cluster: DcosCluster, _: argparse.Namespace) -> None:
     """Print the options that the scheduler works with, secrets hidden."""
     found = _found(cluster.scheduler("GET", "configurations/target")).json()
     if not isinstance(found, dict) or "options" not in found:
@@ -142,7 +85,7 @@ def options(cluster: Cluster, _: argparse.Namespace) -> None:
     print(json_text(found["options"]))
 
 
-def tensorboard(cluster: Cluster, given: argparse.Namespace) -> None:
+def tensorboard(cluster: DcosCluster, given: argparse.Namespace) -> None:
     """Print where TensorBoard is, or open it in a browser."""
     answer = cluster.scheduler("GET", "endpoints/tensorboard")
     addresses = _found(answer, "TensorBoard: set service.use_tensorboard").json()["address"]
@@ -154,17 +97,17 @@ def tensorboard(cluster: Cluster, given: argparse.Namespace) -> None:
         raise CommandError(f"No browser could be opened; the address is {url}.")
 
 
-def describe(cluster: Cluster, _: argparse.Namespace) -> None:
+def describe(cluster: DcosCluster, _: argparse.Namespace) -> None:
     """Print the options that the service runs with."""
-    ours = in_force.differing(cluster)
+    ours = update_check.options_in_force(cluster)
     found = _described(cluster)
     if "resolvedOptions" not in found:
         raise CommandError("The cluster does not tell the options of services.")
-    options = in_force.laid_over(found["resolvedOptions"], ours)
+    options = update_check.laid_over(found["resolvedOptions"], ours)
     print(json_text(options, sort_keys=True))
 
 
-def package_versions(cluster: Cluster, given: argparse.Namespace) -> None:
+def package_versions(cluster: DcosCluster, given: argparse.Namespace) -> None:
     """Print the version of the package, and those it can be changed to."""
     found = _described(cluster)
     if given.json:
@@ -181,7 +124,7 @@ def package_versions(cluster: Cluster, given: argparse.Namespace) -> None:
             print(f"No valid package {kind} versions.")
 
 
-def update_start(cluster: Cluster, given: argparse.Namespace) -> None:
+def update_start(cluster: DcosCluster, given: argparse.Namespace) -> None:
     """Change the options of the service, its package's version, or both."""
     body: Dict[str, Any] = {"appId": cluster.service, "replace": given.replace}
     if given.options:
@@ -214,14 +157,14 @@ def update_start(cluster: Cluster, given: argparse.Namespace) -> None:
 
 
 def _over_those_in_force(
-    cluster: Cluster, options: Mapping[str, Any], *, replace: bool
+    cluster: DcosCluster, options: Mapping[str, Any], *, replace: bool
 ) -> Dict[str, Any]:
     """Return what to ask for, where options of before were refused: all of it, without those."""
-    ours = {} if replace else in_force.differing(cluster)
+    ours = {} if replace else update_check.options_in_force(cluster)
     stored = _described(cluster).get("userProvidedOptions") if ours else None
     if not isinstance(stored, dict):
         return {"options": options, "replace": replace}
-    whole = update_check.merge(in_force.laid_over(stored, ours), options)
+    whole = merge(update_check.laid_over(stored, ours), options)
     return {"options": whole, "replace": True}
 
 
@@ -241,7 +184,7 @@ def _options(file: str) -> Dict[str, Any]:
     return found
 
 
-def _described(cluster: Cluster) -> Dict[str, Any]:
+def _described(cluster: DcosCluster) -> Dict[str, Any]:
     answer = cluster.package_manager("describe", {"appId": cluster.service})
     if answer.status == 404:
         return marathon_update.describe(cluster)
@@ -251,7 +194,7 @@ def _described(cluster: Cluster) -> Dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _refusal(cluster: Cluster, answer: Answer) -> str:
+def _refusal(cluster: DcosCluster, answer: HttpAnswer) -> str:
     """Return why the package manager refuses, in words."""
     if answer.status in (401, 403):
         return f"The cluster refuses this ({answer.status}); log in with 'dcos auth login'."
@@ -277,35 +220,21 @@ def _refusal(cluster: Cluster, answer: Answer) -> str:
     return f"{message} ({kind})"
 
 
-def _plan_found(answer: Answer, *statuses: int) -> Answer:
-    if answer.status == 208:
-        raise CommandError(
-            "Cannot execute command. Command has already been issued or the plan has completed."
-        )
-    if answer.status == 404 and not answer.message:
-        raise CommandError("Plan, phase, and/or step does not exist.")
-    return _found(answer, None, *statuses)
-
-
-def _found(answer: Answer, what: Optional[str] = None, *statuses: int) -> Answer:
-    if answer.status in (statuses or (200, 202)):
+def _found(answer: HttpAnswer, what: str = "such thing") -> HttpAnswer:
+    if answer.status in (200, 202):
         return answer
     if answer.message:
         raise CommandError(answer.message)
     if answer.status == 404:
-        raise CommandError(f"There is no {what}." if what else "There is no such thing.")
+        raise CommandError(f"There is no {what}.")
     raise CommandError(
         f"The scheduler answers {answer.status} {answer.reason}: {answer.text.strip()[:500]}"
     )
 
 
-def _show(answer: Answer) -> None:
+def _show(answer: HttpAnswer) -> None:
     print(json_text(answer.json()))
 
 
 def _print(lines: List[str]) -> None:
     print("\n".join(map(escaped, lines)))
-
-
-def _quoted(part: str) -> str:
-    return urllib.parse.quote(part, safe="")

@@ -17,11 +17,9 @@ import time
 import urllib.error
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from dcos_tensorflow.plugin.client import Cluster
-from dcos_tensorflow.plugin.errors import CommandError, NotNow
-from dcos_tensorflow.plugin.log_lines import LineFormat
+from dcos_tensorflow.plugin.client import CommandError, DcosCluster, NotNow
+from dcos_tensorflow.plugin.log_lines import LineFormat, final_states
 from dcos_tensorflow.plugin.plain_text import escaped
-from dcos_tensorflow.plugin.progress_bars import settled
 
 #: Mesos' states that a task does not leave, as the scheduler's pod status names them.
 _ENDED = frozenset(
@@ -33,7 +31,7 @@ _AGAIN_SECONDS = 1.0
 _PATIENCE_SECONDS = 30.0
 
 
-class Task(NamedTuple):
+class TaskStart(NamedTuple):
     """One start of a task. ``pod`` is the name that people use: worker-0."""
 
     pod: str
@@ -54,11 +52,11 @@ class _Printer:
         """Print one line of a task."""
         with self._lock:
             self.last = time.monotonic()
-            for line in settled(text):
+            for line in final_states(text):
                 print(self._format.line(pod, line), flush=True)
 
 
-def logs(cluster: Cluster, given: argparse.Namespace) -> None:
+def logs(cluster: DcosCluster, given: argparse.Namespace) -> None:
     """Print the last lines of the tasks that were named, or of all, and follow them if asked."""
     tasks = _chosen(_tasks(cluster), given.tasks)
     printer = _Printer([task.pod for task in tasks], given.json)
@@ -81,7 +79,7 @@ class _Stream:
     """What one task prints, from where it was last read to; ``begin`` it."""
 
     def __init__(
-        self, cluster: Cluster, task: Task, given: argparse.Namespace, printer: _Printer
+        self, cluster: DcosCluster, task: TaskStart, given: argparse.Namespace, printer: _Printer
     ) -> None:
         self.task = task
         #: Why the cluster refuses to give it, if it does.
@@ -167,7 +165,7 @@ class _Stream:
                 self.refused = refused
 
 
-def _follow(cluster: Cluster, given: argparse.Namespace, printer: _Printer) -> None:
+def _follow(cluster: DcosCluster, given: argparse.Namespace, printer: _Printer) -> None:
     streams: Dict[str, _Stream] = {}
     ended: Optional[float] = None
     told_away = ""
@@ -221,7 +219,7 @@ def _tell_of_the_unread(streams: Iterable[_Stream], unread: Sequence[_Stream], f
             print(escaped(told), file=sys.stderr)
 
 
-def _job_is_done(cluster: Cluster) -> bool:
+def _job_is_done(cluster: DcosCluster) -> bool:
     """Say whether no task will be started any more: between two starts all have ended, too."""
     answer = cluster.scheduler("GET", "job")
     return answer.status == 200 and answer.json().get("phase") == "done"
@@ -242,12 +240,12 @@ def events(stream: Any) -> Iterator[Tuple[str, str]]:
             yield name, str(message)
 
 
-def _tasks(cluster: Cluster) -> List[Task]:
+def _tasks(cluster: DcosCluster) -> List[TaskStart]:
     answer = cluster.scheduler("GET", "pod/status")
     if answer.status not in (200, 202):
         raise CommandError(f"The scheduler answers {answer.status} {answer.reason}.")
     return [
-        Task(str(instance.get("name")), str(task["id"]), task.get("status") in _ENDED)
+        TaskStart(str(instance.get("name")), str(task["id"]), task.get("status") in _ENDED)
         for pod in answer.json().get("pods", ())
         for instance in pod.get("instances", ())
         for task in instance.get("tasks", ())
@@ -255,7 +253,7 @@ def _tasks(cluster: Cluster) -> List[Task]:
     ]
 
 
-def _chosen(tasks: List[Task], names: Sequence[str]) -> List[Task]:
+def _chosen(tasks: List[TaskStart], names: Sequence[str]) -> List[TaskStart]:
     """Return the tasks that are meant. Raises CommandError for a name that none has."""
     if not names:
         return tasks

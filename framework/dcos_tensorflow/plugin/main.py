@@ -13,11 +13,10 @@ import sys
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 from dcos_tensorflow.plugin import commands
-from dcos_tensorflow.plugin.attached_cluster import with_cluster
-from dcos_tensorflow.plugin.client import Cluster
-from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.client import CommandError, DcosCluster, with_cluster
 from dcos_tensorflow.plugin.logs import logs
 from dcos_tensorflow.plugin.plain_text import escaped
+from dcos_tensorflow.plugin.sdk_verbs import GROUPS, VERBS, SdkVerb
 
 INFO = "Manage distributed TensorFlow jobs"
 _PROGRAM = "dcos-tensorflow"
@@ -68,7 +67,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     # The dcos command sets the variable for its own -v.
     told = parsed.verbose or environ.get("DCOS_VERBOSITY", "0") not in ("", "0")
     try:
-        parsed.command(Cluster(service, with_cluster(environ), verbose=told), parsed)
+        parsed.command(DcosCluster(service, with_cluster(environ), verbose=told), parsed)
     except CommandError as error:
         print(f"{_PROGRAM}: error: {escaped(str(error), lines=True)}", file=sys.stderr)
         return 1
@@ -91,12 +90,12 @@ def parser(program: str) -> argparse.ArgumentParser:
     asked = _add(tree, "help", "show the help of all commands, or of one", None)
     asked.add_argument("of", nargs="*", metavar="COMMAND")
     _alone(_add(tree, "describe", "show the options of the service", commands.describe))
-    where = _add(tree, "endpoints", "show the addresses of the tasks", commands.endpoints)
-    where.add_argument("endpoint", nargs="?")
-    _plan(_group(tree, "plan", "show and control plans"))
-    _pod(_group(tree, "pod", "show, restart and replace pods"))
-    _update(_group(tree, "update", "change the options of the service"))
-    _debug(_group(tree, "debug", "look inside the scheduler"))
+    trees = {"": tree}
+    for words, meaning in GROUPS.items():
+        trees[words] = _group(trees[words.rpartition(" ")[0]], words.split()[-1], _phrase(meaning))
+    for verb in VERBS:
+        _sdk_verb(trees[verb.group], verb)
+    _update(trees["update"])
     _alone(_add(tree, "why", "explain why the job waits", commands.why))
     _alone(_add(tree, "options", "show the options that the scheduler uses", commands.options))
     board = _alone(
@@ -110,53 +109,25 @@ def parser(program: str) -> argparse.ArgumentParser:
     )
     output.add_argument("--lines", type=_count, default=10, help="number of last lines")
     output.add_argument("--file", default="stdout", help="stdout, stderr or another file")
-    _alone(_show(tree, "cluster", "cluster", meaning="the ClusterSpec and its version"))
+    _alone(_add(tree, "cluster", "the ClusterSpec and its version", commands.cluster_spec))
     return whole
 
 
-def _plan(tree: Any) -> None:
-    _alone(_show(tree, "list", "plans", meaning="all plans"))
-    for name in ("status", "show"):
-        status = _add(tree, name, "one plan", commands.plan_status)
-        status.add_argument("plan")
-    start = _add(tree, "start", "start a plan", commands.plan_start)
-    start.add_argument("plan")
-    start.add_argument("-p", "--params", dest="parameters", action="append", metavar="NAME=VALUE")
-    _add(tree, "stop", "stop a plan", commands.plan_stop).add_argument("plan")
-    for names in (
-        ("pause", "interrupt"),
-        ("resume", "continue"),
-        ("force-restart", "restart"),
-        ("force-complete", "force"),
-    ):
-        for name in names:
-            verb = _add(tree, name, f"{names[0]} a plan or a part of it", commands.plan_verb)
-            verb.set_defaults(verb=names[0])
-            verb.add_argument("plan")
-            _parts(verb, names[0])
-
-
-def _parts(verb: argparse.ArgumentParser, name: str) -> None:
-    """Let a verb name the phase and the step that it is for."""
-    if name == "force-complete":
-        verb.add_argument("phase")
-        verb.add_argument("step")
-        return
-    verb.add_argument("phase", nargs="?")
-    if name == "force-restart":
-        verb.add_argument("step", nargs="?")
-
-
-def _pod(tree: Any) -> None:
-    _alone(_show(tree, "list", "pod", meaning="all pod instances"))
-    status = _add(tree, "status", "the tasks of pods", commands.pod_status)
-    status.add_argument("pod", nargs="?")
-    info = _show(tree, "info", "pod/{}/info", meaning="show the data about a pod")
-    info.add_argument("item", metavar="pod")
-    for name in ("restart", "replace"):
-        verb = _add(tree, name, f"{name} a pod", commands.pod_verb)
-        verb.set_defaults(verb=name)
-        verb.add_argument("pod")
+def _sdk_verb(tree: Any, verb: SdkVerb) -> None:
+    """Add a verb of the SDK, under each of its names."""
+    for name in filter(None, (verb.name, verb.alias)):
+        command = _add(tree, name, _phrase(verb.meaning), commands.sdk_verb)
+        command.set_defaults(verb=verb)
+        for argument, required in verb.arguments:
+            command.add_argument(argument, nargs=None if required else "?")
+        if verb.body == "tasks":
+            command.add_argument("-t", "--tasks", action="append", metavar="TASK")
+        elif verb.body == "parameters":
+            command.add_argument(
+                *("-p", "--params"), dest="parameters", action="append", metavar="NAME=VALUE"
+            )
+        if not verb.arguments:
+            _alone(command)
 
 
 def _update(tree: Any) -> None:
@@ -164,40 +135,13 @@ def _update(tree: Any) -> None:
     start.add_argument("--options", metavar="FILE", help="options to merge into those in force")
     start.add_argument("--package-version", metavar="VERSION")
     start.add_argument("--replace", action="store_true", help="replace the options in force")
-    for name in ("status", "show"):
-        status = _alone(_add(tree, name, "show the progress of the update", commands.plan_status))
-        status.set_defaults(plan="deploy")
-    for name in ("pause", "resume", "force-restart", "force-complete"):
-        verb = _add(tree, name, f"{name} the update", commands.plan_verb)
-        verb.set_defaults(verb=name, plan="deploy")
-        if name.startswith("force-"):
-            _parts(verb, name)
-        else:
-            _alone(verb)
-    _alone(
-        _add(
-            tree, "package-versions", "show the versions of the package", commands.package_versions
-        )
-    )
+    versions = "show the versions of the package"
+    _alone(_add(tree, "package-versions", versions, commands.package_versions))
 
 
-def _debug(tree: Any) -> None:
-    config = _group(tree, "config", "configurations")
-    _alone(_show(config, "list", "configurations"))
-    _alone(_show(config, "target", "configurations/target"))
-    _alone(_show(config, "target_id", "configurations/targetId"))
-    _show(config, "show", "configurations/{}").add_argument("item", metavar="ID")
-    pod = _group(tree, "pod", "pause and resume pods")
-    for name in ("pause", "resume"):
-        verb = _add(pod, name, f"{name} a pod", commands.pod_verb)
-        verb.set_defaults(verb=name)
-        verb.add_argument("pod")
-        verb.add_argument("-t", "--tasks", action="append", metavar="TASK")
-    state = _group(tree, "state", "the scheduler's state")
-    _alone(_show(state, "framework_id", "state/frameworkId"))
-    _alone(_show(state, "properties", "state/properties"))
-    _show(state, "property", "state/properties/{}").add_argument("item", metavar="NAME")
-    _alone(_show(state, "refresh_cache", "state/refresh", "PUT"))
+def _phrase(sentence: str) -> str:
+    """Return a sentence as argparse's own help is written."""
+    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def _count(text: str) -> int:
@@ -249,15 +193,6 @@ def _add(
     added.set_defaults(command=command)
     added.add_argument("--json", action="store_true", help="answer in JSON")
     _everywhere(added)
-    return added
-
-
-def _show(
-    tree: Any, name: str, path: str, method: str = "GET", meaning: str = ""
-) -> argparse.ArgumentParser:
-    """Add a command that prints what the scheduler answers."""
-    added = _add(tree, name, meaning or f"{method} {path.format('')}", commands.show)
-    added.set_defaults(path=path, method=method)
     return added
 
 

@@ -17,9 +17,9 @@ import gzip
 import json
 from typing import Any, Dict, Mapping, Optional
 
-from dcos_tensorflow.plugin.client import Answer, Cluster
-from dcos_tensorflow.plugin.errors import CommandError
-from dcos_tensorflow.plugin.update_check import check, defaults, merge, problem_in
+from dcos_tensorflow.plugin.client import CommandError, DcosCluster, HttpAnswer
+from dcos_tensorflow.plugin.update_check import check, problem_in
+from untrusted_input.package_options import defaults, merge
 
 _OPTIONS = "DCOS_PACKAGE_OPTIONS"
 _PREFIX = "DCOS_PACKAGE_"
@@ -27,7 +27,7 @@ _PREFIX = "DCOS_PACKAGE_"
 Json = Dict[str, Any]
 
 
-class Installed:
+class InstalledApp:
     """An app that came from a package, as its labels tell."""
 
     def __init__(self, app: Mapping[str, Any]) -> None:
@@ -59,16 +59,16 @@ class Installed:
         return defaults(config) if isinstance(config, dict) else {}
 
 
-def installed(cluster: Cluster) -> Installed:
+def installed(cluster: DcosCluster) -> InstalledApp:
     """Return the app of the service. Raises CommandError."""
     answer = cluster.marathon("GET", f"v2/apps/{cluster.service_path}")
     if answer.status == 404:
         raise CommandError(f"There is no service {cluster.service} on this cluster.")
     _expect(answer, "Marathon")
-    return Installed(answer.json().get("app") or {})
+    return InstalledApp(answer.json().get("app") or {})
 
 
-def describe(cluster: Cluster) -> Json:
+def describe(cluster: DcosCluster) -> Json:
     """Return what the package manager would tell of the service. Raises CommandError."""
     found = installed(cluster)
     described: Json = {"package": {"name": found.name, "version": found.version}}
@@ -78,7 +78,7 @@ def describe(cluster: Cluster) -> Json:
     return described
 
 
-def update(cluster: Cluster, given: Mapping[str, Any], *, replace: bool) -> Json:
+def update(cluster: DcosCluster, given: Mapping[str, Any], *, replace: bool) -> Json:
     """Change the options of the service, and return Marathon's answer. Raises CommandError.
 
     ``replace`` forgets the options in force.
@@ -104,7 +104,7 @@ def refusal(service: str, problem: Mapping[str, Any]) -> str:
     return "\n".join([f"The options do not fit {service}: {problem.get('message', '')}", *rows])
 
 
-def _over_those_in_force(found: Installed, given: Mapping[str, Any], replace: bool) -> Json:
+def _over_those_in_force(found: InstalledApp, given: Mapping[str, Any], replace: bool) -> Json:
     if replace:
         return dict(given)
     if found.options is None:
@@ -115,7 +115,7 @@ def _over_those_in_force(found: Installed, given: Mapping[str, Any], replace: bo
     return merge(found.options, given)
 
 
-def _rendered(cluster: Cluster, found: Installed, options: Json) -> Json:
+def _rendered(cluster: DcosCluster, found: InstalledApp, options: Json) -> Json:
     body: Json = {"packageName": found.name, "options": options}
     if found.version:
         body["packageVersion"] = found.version
@@ -137,7 +137,7 @@ def _rendered(cluster: Cluster, found: Installed, options: Json) -> Json:
     return {**app, "labels": {**kept, **(app.get("labels") or {}), _OPTIONS: told}}
 
 
-def _expect(answer: Answer, who: str) -> None:
+def _expect(answer: HttpAnswer, who: str) -> None:
     if answer.status in (401, 403):
         raise CommandError(
             f"The cluster refuses this ({answer.status}); log in with 'dcos auth login'."

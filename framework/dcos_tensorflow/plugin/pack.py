@@ -23,10 +23,14 @@ sys.exit(main())
 def build_plugin(target: Path) -> Path:
     """Write the plugin to ``target`` and return it."""
     here = Path(__file__).resolve().parent
-    contents = {"__main__.py": _MAIN, "dcos_tensorflow/__init__.py": ""}
-    for source in here.glob("*.py"):
-        if source.name != Path(__file__).name:
-            contents[f"dcos_tensorflow/plugin/{source.name}"] = source.read_text("utf-8")
+    sources = [file for file in here.glob("*.py") if file.name != Path(__file__).name]
+    sources.append(here.parents[1] / "untrusted_input" / "package_options.py")
+    contents = {"__main__.py": _MAIN}
+    for source in sources:
+        path = source.relative_to(here.parents[1])
+        contents[str(path)] = source.read_text("utf-8")
+        for folder in path.parents[:-1]:
+            contents.setdefault(f"{folder}/__init__.py", "")
     with target.open("wb") as file:
         file.write(b"#!/usr/bin/env python3\n")
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -3,7 +3,8 @@
 Called by ``commands`` before the cluster's package manager gets options, and by
 ``marathon_update``. A package manager knows the package's rules and no more: a placement rule that
 is none, or a strategy that a running job cannot change to, it would hand on to a scheduler that
-then ends.
+then ends. And it keeps what it was last given: where the scheduler has refused that, the options in
+force are those of before, which are to be shown, and to lay further options over.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import json
 import sys
 from typing import Any, Dict, Mapping
 
-from dcos_tensorflow.plugin.client import Answer, Cluster
-from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.client import CommandError, DcosCluster, HttpAnswer
+from dcos_tensorflow.plugin.plain_text import escaped
+from untrusted_input.package_options import defaults, merge
 
 Json = Dict[str, Any]
 
 
-def ask(cluster: Cluster, given: Mapping[str, Any], *, replace: bool) -> None:
+def ask(cluster: DcosCluster, given: Mapping[str, Any], *, replace: bool) -> None:
     """Check ``given``, laid over the options in force unless these are to be forgotten.
 
     A scheduler that is away is not asked: what the package manager refuses itself is left to it.
@@ -37,7 +39,7 @@ def ask(cluster: Cluster, given: Mapping[str, Any], *, replace: bool) -> None:
         check(cluster, merge(under, given))
 
 
-def check(cluster: Cluster, options: Json) -> None:
+def check(cluster: DcosCluster, options: Json) -> None:
     """Ask the scheduler, unless it cannot be asked: its options can be mended all the same.
 
     The cluster starts another scheduler with them, for which the code may lie elsewhere on its
@@ -62,30 +64,7 @@ def check(cluster: Cluster, options: Json) -> None:
     raise CommandError(f"{cluster.service} cannot be changed so: {body.get('message')}")
 
 
-def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> Json:
-    """Return ``over`` laid over ``under``: objects are merged, everything else is replaced."""
-    merged = dict(under)
-    for name, value in over.items():
-        below = merged.get(name)
-        both = isinstance(below, dict) and isinstance(value, dict)
-        merged[name] = merge(below, value) if both else value  # type: ignore[arg-type]
-    return merged
-
-
-def defaults(schema: Mapping[str, Any]) -> Json:
-    """Return the defaults that a ``config.json`` gives; a group's own win over those inside it."""
-    found: Json = {}
-    for name, below in (schema.get("properties") or {}).items():
-        if not isinstance(below, dict):
-            continue
-        if "default" in below:
-            found[name] = below["default"]
-        elif "properties" in below:
-            found[name] = defaults(below)
-    return found
-
-
-def problem_in(answer: Answer) -> Json:
+def problem_in(answer: HttpAnswer) -> Json:
     """Return an answer's JSON object; its text as a message when it is none."""
     try:
         found = json.loads(answer.text)
@@ -99,3 +78,42 @@ def _line(problem: Mapping[str, Any]) -> str:
     details = f" ({'; '.join(told)})" if told else ""
     path = f"{problem['path']}: " if problem.get("path") else ""
     return f"{path}{problem.get('message', '')}{details}"
+
+
+def options_in_force(cluster: DcosCluster) -> Json:
+    """Return option -> its value in force, where the newest were refused; say why they were.
+
+    Empty when they were not, or the scheduler cannot be asked.
+    """
+    answer = cluster.scheduler_if_up("GET", "configurations/target", None)
+    refused = problem_in(answer).get("refused") if answer and answer.status == 200 else None
+    if not isinstance(refused, dict):
+        return {}
+    why = escaped(str(refused.get("why")))
+    print(
+        f"The newest options of {cluster.service} are refused, and those before stay in force:"
+        f" {why}",
+        file=sys.stderr,
+    )
+    found = refused.get("in_force")
+    return found if isinstance(found, dict) else {}
+
+
+def laid_over(options: Mapping[str, Any], in_force: Mapping[str, Any]) -> Json:
+    """Return ``options`` with the values in force; those that are not in force are left out."""
+    found: Json = dict(options)
+    for name, value in in_force.items():
+        found = _with(found, name.split("."), value)
+    return found
+
+
+def _with(options: Mapping[str, Any], path: Any, value: Any) -> Json:
+    found, key = dict(options), path[0]
+    if len(path) > 1:
+        below = found.get(key)
+        found[key] = _with(below if isinstance(below, dict) else {}, path[1:], value)
+    elif value is None:
+        found.pop(key, None)
+    else:
+        found[key] = value
+    return found

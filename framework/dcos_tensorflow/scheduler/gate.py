@@ -237,11 +237,10 @@ class Gate:
         where that is allowed. Blocks. Raises StorageError, with one that may be tried again where
         the operator has to allow it first: a job that runs waits for that.
         """
-        from dcos_tensorflow.task.storage.s3.connection import Connection
-        from dcos_tensorflow.task.storage.s3.errors import Problem, StorageError
+        from dcos_tensorflow.task.storage.s3.errors import S3Problem, StorageError
         from dcos_tensorflow.task.storage.s3.location import S3Settings
-        from dcos_tensorflow.task.storage.s3.object_store import connect
-        from dcos_tensorflow.task.storage.s3.retry import Backoff
+        from dcos_tensorflow.task.storage.s3.object_store import Connection, connect
+        from dcos_tensorflow.task.storage.s3.retry import RetryBackoff
         from dcos_tensorflow.task.storage_spec import S3Access
 
         # A file of certificates that only a task's sandbox has is not here.
@@ -250,11 +249,11 @@ class Gate:
         if not why and ca_file and (kernels(Path(ca_file)) or not _is_plain(Path(ca_file))):
             why = f"s3.ca_file: {ca_file} is no file of certificates on the scheduler's machine"
         if why:
-            raise StorageError(Problem("not_allowed", True, why))
+            raise StorageError(S3Problem("not_allowed", True, why))
         access = S3Access(s3.endpoint_url, s3.region, s3.path_style, ca_file)
         settings = S3Settings.of(access, "")
         client = connect(settings, credentials)
-        connection = Connection(settings, backoff=Backoff(attempts=_ATTEMPTS), client=client)
+        connection = Connection(settings, backoff=RetryBackoff(attempts=_ATTEMPTS), client=client)
         return connection.store(_bucket(place))
 
     def provider(self, spec: CapacitySpec, owner: str) -> Provider:

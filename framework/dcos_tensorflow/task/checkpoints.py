@@ -3,12 +3,15 @@
 ``runner`` asks before each start and for the status, ``storage`` for what a state file names. Only
 names and directory entries are read, never a tensor. The rules are those of
 ``tf.train.get_checkpoint_state`` and of the files that a save writes: a prefix counts once its
-index and all its data shards are there.
+index and all its data shards are there. The names in a state file that was published may be paths
+of a machine that is gone, so a restored one is written anew, with relative names
+(tensorflow/python/training/checkpoint_state.proto).
 """
 
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from dataclasses import field
 from typing import Any, Dict, List, Optional, Set, Tuple
@@ -153,3 +156,35 @@ def _unquoted(text: bytes) -> str:
         return _CHARACTERS.get(other, other)
 
     return _ESCAPE.sub(character, text[1:-1]).decode("utf-8", "surrogateescape")
+
+
+def newest_in(text: str) -> str:
+    """Return the newest checkpoint's prefix in ``text``; empty when it names none."""
+    return newest_named(text.encode("utf-8", "surrogateescape"))
+
+
+def state_file_naming(name: str) -> str:
+    """Return the state file that names ``name`` alone."""
+    quoted = "".join(_quoted(byte) for byte in name.encode("utf-8", "surrogateescape"))
+    return f'model_checkpoint_path: "{quoted}"\nall_model_checkpoint_paths: "{quoted}"\n'
+
+
+def relative_name(named: str, directory: str) -> Optional[str]:
+    """Return the prefix ``named`` relative to ``directory`` (absolute, where the file lies).
+
+    An absolute name of another place stands for a directory that was copied: what lies beside the
+    state file is meant. None when the name leaves the directory.
+    """
+    if posixpath.isabs(named):
+        inside = posixpath.relpath(posixpath.normpath(named), posixpath.normpath(directory))
+        name = posixpath.basename(named) if inside.startswith("..") else inside
+    else:
+        name = posixpath.normpath(named)
+    return None if name in ("", ".") or name.startswith("..") else name
+
+
+def _quoted(byte: int) -> str:
+    character = chr(byte)
+    if character in '"\\':
+        return "\\" + character
+    return character if 32 <= byte < 127 else f"\\{byte:03o}"

@@ -37,7 +37,7 @@ from dcos_tensorflow.task.supervise.guard import Guard
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.output.shipping.shipper import Shipper
-    from dcos_tensorflow.task.report.server import ApiServer
+    from dcos_tensorflow.task.report.server import RunnerServer
 
 #: How long the last output may take to be shipped at the end of a task, and of one that was told
 #: to stop: Mesos kills that one soon.
@@ -169,7 +169,7 @@ def _run(
         return port_taken(f"The task runner cannot listen on its port: {error}")
     except ValueError as error:
         return runner_failed(f"The task runner cannot listen on its port: {error}")
-    api: List[ApiServer] = []
+    api: List[RunnerServer] = []
 
     def serve() -> None:
         if listener is not None:

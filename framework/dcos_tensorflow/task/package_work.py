@@ -14,11 +14,14 @@ from dataclasses import replace
 from typing import Callable, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.job_code.facts import Facts
-from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.job_code.modules import JobUnusable
+from dcos_tensorflow.job_code.modules import Found, JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE, MULTI_WORKER, PARAMETER_SERVER
 from dcos_tensorflow.task.exits.exit_analysis import job_unusable, storage_failed
-from dcos_tensorflow.task.python.package_installer import Installer, InstallFailed, Stopped
+from dcos_tensorflow.task.python.package_installer import (
+    InstallationStopped,
+    Installer,
+    InstallFailed,
+)
 from dcos_tensorflow.task.python.python_environments import (
     is_ready,
     ready,
@@ -27,7 +30,7 @@ from dcos_tensorflow.task.python.python_environments import (
 )
 from dcos_tensorflow.task.python.python_packages import (
     Base,
-    Wanted,
+    EnvironmentSpec,
     requirements_wanted,
     tensorflow_wanted,
     tf_keras_requirement,
@@ -96,7 +99,7 @@ class PackageWork:
         base = this_python()
         try:
             base, variables = self._ready(base)
-        except Stopped:
+        except InstallationStopped:
             return
         except JobUnusable as error:
             self._tell(Installed(base, refusal=job_unusable(str(error), error.hint)))
@@ -155,7 +158,7 @@ class PackageWork:
         )
         return {LEGACY_KERAS_VARIABLE: "1"}
 
-    def _made(self, copies: Copies, base: Base, wanted: Wanted) -> Base:
+    def _made(self, copies: Copies, base: Base, wanted: EnvironmentSpec) -> Base:
         began, once = time.monotonic(), ", once for this machine" if self._is_shared else ""
         new = not is_ready(copies.directory, base, wanted)
         if new:

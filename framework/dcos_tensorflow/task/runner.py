@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code import agreement
 from dcos_tensorflow.job_code.facts import Facts, job_strategy, put_under_strategy, read_facts
-from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.modules import Found
 from dcos_tensorflow.job_code.names import PARAMETER_SERVER
 from dcos_tensorflow.task.exits import exit_file
-from dcos_tensorflow.task.exits.exit_analysis import ExitReport, Verdict, human_line
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, ExitVerdict, human_line
 from dcos_tensorflow.task.output.logs import BoundedOutput
 from dcos_tensorflow.task.python.contracts import tasks_of
-from dcos_tensorflow.task.report.showing import Moment, Showing
-from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
+from dcos_tensorflow.task.report.status_document import Moment, Showing
+from dcos_tensorflow.task.spec import RunnerSpec, StartOrder, TaskCluster
 from dcos_tensorflow.task.storage_work import storage_work
 from dcos_tensorflow.task.supervise import environment, lifecycle
 from dcos_tensorflow.task.supervise import lifecycle_events as events
 from dcos_tensorflow.task.supervise.guard import Guard
-from dcos_tensorflow.task.supervise.lifecycle_events import Lifecycle, Phase
+from dcos_tensorflow.task.supervise.lifecycle_events import Lifecycle, TaskPhase
 from dcos_tensorflow.task.supervise.peers import PeerWatch
-from dcos_tensorflow.task.supervise.starts import End, Installed, Starts, Word
+from dcos_tensorflow.task.supervise.starts import DoneReported, End, Installed, Starts
 from dcos_tensorflow.task.supervise.unit_work import own_part
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class NotAnswering(Exception):
 NO_LOGIN = "/run/nologin"
 
 
-class Request:
+class RunnerRequest:
     """An event that a client waits for: the loop sets ``changed`` or ``error``, then ``done``."""
 
     def __init__(self, event: events.Event) -> None:
@@ -110,7 +110,7 @@ class Runner:
             log=self.log,
             on_end=self._queue.put,
         )
-        settings = events.Settings(
+        settings = events.LifecycleSettings(
             grace_seconds=spec.grace_seconds,
             wait_seconds=spec.wait_seconds,
             # Only our wrapper has a gate: scripts and commands may do anything from the start on.
@@ -156,12 +156,12 @@ class Runner:
         self._asked_to_end = True
         self._queue.put(events.StopAsked(reason, grace_seconds))
 
-    def order(self, order: Order) -> bool:
+    def order(self, order: StartOrder) -> bool:
         """Take an order; return whether it changed anything.
 
         Raises StaleOrder, Ending (see ``lifecycle``) or NotAnswering.
         """
-        request = Request(events.OrderReceived(own_part(order, self._spec)))
+        request = RunnerRequest(events.OrderReceived(own_part(order, self._spec)))
         self._queue.put(request)
         if not request.done.wait(ANSWER_SECONDS):
             raise NotAnswering("the task runner is busy ending the process; ask again")
@@ -239,11 +239,11 @@ class Runner:
             # From the end of the look: one that takes long must not keep the queue waiting.
             self._tick_due = time.monotonic() + TICK_SECONDS
             event = events.Tick()
-        if isinstance(event, Request):
+        if isinstance(event, RunnerRequest):
             self._feed_request(event)
         elif isinstance(event, End):
             self._take_end(event)
-        elif isinstance(event, Word):
+        elif isinstance(event, DoneReported):
             self._feed(self._starts.unit_done(event))
         elif isinstance(event, Installed):
             self._take_packages(event)
@@ -257,11 +257,11 @@ class Runner:
         if verdict:
             self._feed(events.Condemned(self._state.starts, verdict))
 
-    def _feed_request(self, request: Request) -> None:
+    def _feed_request(self, request: RunnerRequest) -> None:
         before = self._state
         try:
             self._feed(request.event)
-        except (lifecycle.StaleOrder, lifecycle.Ending) as error:
+        except (lifecycle.StaleOrder, lifecycle.TaskEnding) as error:
             request.error = error
         request.changed = self._state != before
         request.done.set()
@@ -416,7 +416,7 @@ class Runner:
         self._show()
         self._fetch(action)
 
-    def _watch_peers(self, cluster: Cluster) -> None:
+    def _watch_peers(self, cluster: TaskCluster) -> None:
         if self._peers:
             self._peers.stop()
         addresses = self._addresses(cluster)
@@ -429,7 +429,7 @@ class Runner:
         self._peers = PeerWatch(addresses, lambda: self._queue.put(answered))
         self._peers.start()
 
-    def _addresses(self, cluster: Cluster) -> Tuple[str, ...]:
+    def _addresses(self, cluster: TaskCluster) -> Tuple[str, ...]:
         if self._shows:
             return ()
         if self._found.contract == contract.CONTRACT_FUNCTION and cluster.server:
@@ -464,14 +464,14 @@ class Runner:
         self._stop_waiting(action.note)
         refused = self._starts.hand_over(action, has_failed=self._state.failure is not None)
         if refused:
-            verdict = Verdict(refused.exit_class, refused.summary, refused.hint)
+            verdict = ExitVerdict(refused.exit_class, refused.summary, refused.hint)
             self._queue.put(events.Condemned(self._state.starts, verdict))
             return
         self._show()
         if self._storage:
             self._storage.begin()
 
-    def _report_failure(self, failure: events.Failure) -> None:
+    def _report_failure(self, failure: events.FailedStart) -> None:
         name = f"start {failure.start} of {self._spec.task}"
         self.log(human_line(name, failure.report))
         exit_file.write_failure(self._sandbox, failure, self.log)
@@ -489,7 +489,7 @@ class Runner:
             self._notices.stop()
         if self._peers:
             self._peers.stop()
-        if self._state.phase is not Phase.EXITED:
+        if self._state.phase is not TaskPhase.EXITED:
             # Only after an error of our own.
             self._starts.kill()
         if self._packages:

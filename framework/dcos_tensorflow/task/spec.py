@@ -23,7 +23,7 @@ from dcos_tensorflow.task.spec_fields import (
     read,
 )
 from dcos_tensorflow.task.storage_spec import Storage, is_below_the_sandbox
-from dcos_tensorflow.task.unit_order import Unit, parse_unit
+from dcos_tensorflow.task.unit_order import UnitOrder, parse_unit
 
 #: The versions of the spec that are read: the first says every address out.
 VERSIONS = (1, contract.RUNNER_SPEC_VERSION)
@@ -54,7 +54,7 @@ class ServerCluster:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class TaskCluster:
     """One epoch of the ClusterSpec, in the two forms that user code can ask for.
 
     ``tf_config`` is what ``tf.distribute`` reads (None: no variable ``TF_CONFIG`` at all);
@@ -70,7 +70,7 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Order:
+class StartOrder:
     """Which start of the user's process the scheduler wants, with which cluster.
 
     ``start`` counts from 1. With ``run`` false nothing is to run. ``grace_seconds`` is the grace of
@@ -82,15 +82,15 @@ class Order:
 
     start: int
     run: bool
-    cluster: Cluster
+    cluster: TaskCluster
     grace_seconds: Optional[float] = None
     expects_restore_step: bool = False
     restore_step: Optional[int] = None
-    unit: Optional[Unit] = None
+    unit: Optional[UnitOrder] = None
 
 
 @dataclass(frozen=True)
-class Job:
+class JobCode:
     """The user's code and how to call it (docs/job-contract.md)."""
 
     contract: str = checked(
@@ -143,8 +143,8 @@ class RunnerSpec:
 
     service: str
     task: str
-    cluster: Cluster
-    job: Job
+    cluster: TaskCluster
+    job: JobCode
     role: str = ""
     index: int = 0
     attempt: int = 1
@@ -171,9 +171,9 @@ class RunnerSpec:
     is_spot: bool = False
 
     @property
-    def first_order(self) -> Order:
+    def first_order(self) -> StartOrder:
         """Return what is wanted before the scheduler has ordered anything."""
-        return Order(start=1, run=not self.held, cluster=self.cluster)
+        return StartOrder(start=1, run=not self.held, cluster=self.cluster)
 
 
 def parse_spec(text: str, table: str = "") -> RunnerSpec:
@@ -197,10 +197,12 @@ def parse_spec(text: str, table: str = "") -> RunnerSpec:
     )
 
 
-def parse_order(text: str) -> Order:
+def parse_order(text: str) -> StartOrder:
     """Return the order of a ``PUT /v1/cluster`` body. Raises SpecError when it is not one."""
     document = json_object(text, "the body")
-    order = read(Order, document, cluster=_cluster(document), unit=parse_unit(document.get("unit")))
+    order = read(
+        StartOrder, document, cluster=_cluster(document), unit=parse_unit(document.get("unit"))
+    )
     if order.start < 1:
         raise SpecError(f"start must be a whole number of at least 1, got {order.start}")
     return order
@@ -264,7 +266,7 @@ def _is_stretch(item: Any) -> bool:
     return isinstance(item, list) and len(item) == 2 and all(type(n) is int for n in item)
 
 
-def _cluster(document: Mapping[str, Any], path: str = "") -> Cluster:
+def _cluster(document: Mapping[str, Any], path: str = "") -> TaskCluster:
     told = read(_ClusterSections, document, path)
     server, shard = told.server, told.data_shard
     if server and server.task_index >= len(server.cluster.get(server.job_name, ())):
@@ -273,7 +275,7 @@ def _cluster(document: Mapping[str, Any], path: str = "") -> Cluster:
             f"{server.job_name!r} of the cluster has "
             f"{len(server.cluster.get(server.job_name, ()))} members"
         )
-    return Cluster(
+    return TaskCluster(
         epoch=told.epoch,
         tf_config=told.distribute.tf_config,
         wait_for=told.distribute.wait_for,

@@ -95,7 +95,7 @@ class DataItem:
 
 
 @dataclass(frozen=True)
-class DataCache:
+class DataCachePlace:
     """A folder that the tasks of an agent share; above ``max_bytes`` old data goes, 0 never."""
 
     directory: str = checked("an absolute path", lambda value: value.startswith("/"))
@@ -135,7 +135,7 @@ class Storage:
     shown: Optional[DirectoryPlace] = None
     output: Optional[DirectoryPlace] = None
     data: Tuple[DataItem, ...] = ()
-    data_cache: Optional[DataCache] = None
+    data_cache: Optional[DataCachePlace] = None
     logs: Optional[LogPlace] = None
     s3: S3Access = S3Access()
 

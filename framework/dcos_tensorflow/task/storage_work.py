@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.task.checkpoints import Checkpoint
-from dcos_tensorflow.task.exits.exit_analysis import ExitReport, Verdict, storage_failed
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, ExitVerdict, storage_failed
 from dcos_tensorflow.task.exits.exit_class import ExitClass
-from dcos_tensorflow.task.spec import Order, RunnerSpec
+from dcos_tensorflow.task.spec import RunnerSpec, StartOrder
 from dcos_tensorflow.task.supervise import environment
 from dcos_tensorflow.task.supervise import lifecycle_events as events
 from dcos_tensorflow.task.supervise.environment import Directories
-from dcos_tensorflow.task.unit_order import Unit, storage_of, storage_without_unit
+from dcos_tensorflow.task.unit_order import UnitOrder, storage_of, storage_without_unit
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.output.shipping.shipper import Shipper
-    from dcos_tensorflow.task.storage.s3.retry import Gate
-    from dcos_tensorflow.task.storage.task_storage import TaskStorage, Wanted
+    from dcos_tensorflow.task.storage.s3.retry import Cancellation
+    from dcos_tensorflow.task.storage.task_storage import StartNeeds, TaskStorage
 
 Log = Callable[[str], None]
 Tell = Callable[[events.Event], None]
@@ -52,7 +52,7 @@ def storage_work(
     if spec.takes_units:
         wanted = storage_without_unit(wanted)
 
-    def of_unit(unit: Unit) -> TaskStorage:
+    def of_unit(unit: UnitOrder) -> TaskStorage:
         kept = storage_of(spec.storage, unit, f"{spec.task}/{spec.attempt}")
         return TaskStorage(kept, environment.of_unit(where, unit), log)
 
@@ -70,23 +70,14 @@ def log_shipper(spec: RunnerSpec, sandbox: str, log: Log) -> "Optional[Shipper]"
     wanted = spec.storage.logs
     if wanted is None:
         return None
-    from dcos_tensorflow.task.output.shipping.shipper import Shipper, ShippingPlan, folder_in
+    from dcos_tensorflow.task.output.shipping.shipper import Shipper, folder_in
     from dcos_tensorflow.task.storage.s3.location import LocationError, S3Settings
+    from dcos_tensorflow.task.storage.s3.object_store import Connection
 
     source = f"{spec.service.strip('/')}/{spec.task}/{spec.attempt}"
     try:
-        plan = ShippingPlan(
-            folder=folder_in(sandbox),
-            source=source,
-            settings=S3Settings.of(spec.storage.s3, sandbox),
-            uri="" if wanted.log_group else wanted.uri,
-            log_group=wanted.log_group,
-            region=wanted.region,
-            endpoint_url=wanted.endpoint_url,
-            interval_seconds=wanted.interval_seconds,
-            roll_bytes=wanted.roll_bytes,
-        )
-        return Shipper(plan, log)
+        connection = Connection(S3Settings.of(spec.storage.s3, sandbox), log=log)
+        return Shipper(wanted, source, connection, folder_in(sandbox))
     except (LocationError, OSError) as error:
         raise JobUnusable(f"The task's output cannot be shipped: {error}") from None
 
@@ -101,13 +92,13 @@ class StorageWork:
     def __init__(
         self,
         storage: "TaskStorage",
-        of_unit: "Callable[[Unit], TaskStorage]",
+        of_unit: "Callable[[UnitOrder], TaskStorage]",
         log: Log,
         tell: Tell,
     ) -> None:
         self._storage = storage
         self._of_unit = of_unit
-        self._unit: Optional[Unit] = None
+        self._unit: Optional[UnitOrder] = None
         self._log = log
         self._tell = tell
         self._steps: "queue.SimpleQueue[Optional[Callable[[], None]]]" = queue.SimpleQueue()
@@ -117,19 +108,19 @@ class StorageWork:
         self._thread = threading.Thread(target=self._work, name="storage", daemon=True)
         self._thread.start()
 
-    def fetch(self, order: Order, number: int, ran_before: bool) -> None:
+    def fetch(self, order: StartOrder, number: int, ran_before: bool) -> None:
         """Bring what ``order`` needs; then ``Fetched`` with ``number`` is told."""
-        from dcos_tensorflow.task.storage.task_storage import Wanted
+        from dcos_tensorflow.task.storage.task_storage import StartNeeds
 
         agreed = order.run and order.expects_restore_step
         if order.unit is not None:
             ran_before = self._turn_to(order.unit)
-        wanted = Wanted(agreed, order.restore_step if agreed else None, ran_before)
+        wanted = StartNeeds(agreed, order.restore_step if agreed else None, ran_before)
         self._newest_fetch = number
         storage, gate = self._storage, self._storage.announce_fetch()
         self._steps.put(lambda: self._fetch(storage, wanted, number, gate))
 
-    def _turn_to(self, unit: Unit) -> bool:
+    def _turn_to(self, unit: UnitOrder) -> bool:
         """Work for ``unit`` from now on; say whether what it left here is the newest there is."""
         before, self._unit = self._unit, unit
         if before == unit:
@@ -184,10 +175,10 @@ class StorageWork:
         is_kept = self._keeping is not None and self._keeping[1] == self._newest_fetch
         return self._storage.leaving() if is_kept else self._storage.arriving()
 
-    def verdict(self) -> Optional[Verdict]:
+    def verdict(self) -> Optional[ExitVerdict]:
         """Return why the process must end: a newer attempt has taken its place."""
         problem = self._storage.superseded()
-        return Verdict(ExitClass.STORAGE, problem.summary, problem.hint) if problem else None
+        return ExitVerdict(ExitClass.STORAGE, problem.summary, problem.hint) if problem else None
 
     def as_json(self) -> Dict[str, Any]:
         """Return what ``GET /v1/status`` shows under ``storage``."""
@@ -199,13 +190,15 @@ class StorageWork:
             step()
             step = self._steps.get()
 
-    def _fetch(self, storage: "TaskStorage", wanted: "Wanted", number: int, gate: "Gate") -> None:
+    def _fetch(
+        self, storage: "TaskStorage", wanted: "StartNeeds", number: int, gate: "Cancellation"
+    ) -> None:
         if number == self._newest_fetch:
             refusal = self._fetched(storage, wanted, gate)
             self._tell(events.Fetched(number, time.time(), refusal))
 
     def _fetched(
-        self, storage: "TaskStorage", wanted: "Wanted", gate: "Gate"
+        self, storage: "TaskStorage", wanted: "StartNeeds", gate: "Cancellation"
     ) -> Optional[ExitReport]:
         from dcos_tensorflow.task.storage.s3.errors import StorageError
 
@@ -237,4 +230,4 @@ class StorageWork:
                 )
         except Exception as error:  # The task must end whatever this was.
             self._log(f"storage: what the process left could not be kept: {error!r}")
-        self._tell(events.Kept(process, refusal))
+        self._tell(events.OutputKept(process, refusal))

@@ -76,7 +76,7 @@ class Payload:
 
 
 @dataclass(frozen=True)
-class Unit:
+class UnitOrder:
     """One attempt of a unit."""
 
     number: int
@@ -88,17 +88,17 @@ class Unit:
         return {"number": self.number, "attempt": self.attempt}
 
 
-def parse_unit(document: Any) -> Optional[Unit]:
+def parse_unit(document: Any) -> Optional[UnitOrder]:
     """Return the unit of an order; None where there is none. Raises SpecError."""
     return read(_Told, {"unit": document}).unit
 
 
 @dataclass(frozen=True)
 class _Told:
-    unit: Optional[Unit] = None
+    unit: Optional[UnitOrder] = None
 
 
-def context_of(unit: Optional[Unit], text: str) -> str:
+def context_of(unit: Optional[UnitOrder], text: str) -> str:
     """Return JOB_CONTEXT: the job's own ``text``, with the unit's context laid over it.
 
     Text that is no JSON object stays as it is where a unit has none.
@@ -112,7 +112,7 @@ def context_of(unit: Optional[Unit], text: str) -> str:
     return json.dumps({**(known if isinstance(known, dict) else {}), **unit.payload.context})
 
 
-def storage_of(kept: Storage, unit: Unit, owner: str) -> Storage:
+def storage_of(kept: Storage, unit: UnitOrder, owner: str) -> Storage:
     """Return what of a task's places in S3 is the unit's: each has its own below them.
 
     A later attempt of the unit takes the place of an earlier one, whatever slot it runs in;

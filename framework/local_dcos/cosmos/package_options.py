@@ -17,6 +17,7 @@ from typing import Any
 import jsonschema
 
 from local_dcos.errors import CosmosError
+from untrusted_input.package_options import defaults, merge
 
 Json = dict[str, Any]
 
@@ -89,29 +90,6 @@ def _entry(wrong: Violation) -> Json:
 
 def _pointer(path: tuple[str, ...]) -> str:
     return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in path)
-
-
-def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> Json:
-    """Return ``over`` laid over ``under``: objects are merged, everything else is replaced."""
-    merged = dict(under)
-    for name, value in over.items():
-        match merged.get(name), value:
-            case dict() as below, dict():
-                merged[name] = merge(below, value)
-            case _:
-                merged[name] = value
-    return merged
-
-
-def defaults(schema: Mapping[str, Any]) -> Json:
-    """Return the defaults that a schema gives; an object's own win over those inside it."""
-    found: Json = {}
-    for name, below in (schema.get("properties") or {}).items():
-        if isinstance(below, dict) and "default" in below:
-            found[name] = below["default"]
-        elif isinstance(below, dict) and "properties" in below:
-            found[name] = defaults(below)
-    return found
 
 
 def violations(schema: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[Violation, ...]:

@@ -12,7 +12,6 @@ from typing import Any
 
 from local_dcos.cosmos import rendering
 from local_dcos.cosmos.cosmos import Cosmos, refused, shown
-from local_dcos.cosmos.package_options import defaults, merge
 from local_dcos.cosmos.repositories import Package
 from local_dcos.cosmos.uninstall import UNINSTALL_VARIABLE
 from local_dcos.errors import AppChanged, CosmosError, InvalidApp, MarathonError
@@ -20,6 +19,7 @@ from local_dcos.integration import Integration
 from local_dcos.marathon.app_records import AppRecord
 from local_dcos.marathon.marathon import Marathon
 from local_dcos.services import Services
+from untrusted_input.package_options import defaults, merge
 
 Json = dict[str, Any]
 

@@ -14,8 +14,8 @@ from dcos_tensorflow.core.spec.storage_spec import S3Spec, StorageSpec
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.scheduler.batch_inputs import InputsAway, list_inputs
 from dcos_tensorflow.scheduler.gate import Allowed, Gate
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.location import S3Settings
+from dcos_tensorflow.task.storage.s3.object_store import Connection
 from dcos_tensorflow.task.storage.s3.shard_object import put_if_absent
 from dcos_tensorflow.task.storage_spec import S3Access
 from dcos_tensorflow.task.supervise.shard_record import text_of

@@ -16,7 +16,7 @@ from dcos_tensorflow.task.storage.data import fetch_data
 from dcos_tensorflow.task.storage.s3 import objects
 from dcos_tensorflow.task.storage.s3.errors import StorageError
 from dcos_tensorflow.task.storage.status import Transfer
-from dcos_tensorflow.task.storage_spec import DataCache, DataItem
+from dcos_tensorflow.task.storage_spec import DataCachePlace, DataItem
 from s3_server import Fault
 
 ITEM = DataItem("s3://bucket/mnist", "data/mnist")
@@ -96,7 +96,7 @@ def own(cache):
 
 
 def test_the_tasks_of_an_agent_share_one_copy(engines, mnist, tmp_path):
-    cache = DataCache(str(tmp_path / "cache"))
+    cache = DataCachePlace(str(tmp_path / "cache"))
     fetched = []
 
     def task(number: int) -> None:
@@ -116,7 +116,7 @@ def test_the_tasks_of_an_agent_share_one_copy(engines, mnist, tmp_path):
 
 
 def test_a_changed_source_is_another_copy(engines, s3, mnist, tmp_path):
-    cache = DataCache(str(tmp_path / "cache"))
+    cache = DataCachePlace(str(tmp_path / "cache"))
     fetch_data([ITEM], str(tmp_path / "a"), engines.connection(), cache)
     put(s3, "mnist/part-1/3.rec", b"new")
     fetch_data([ITEM], str(tmp_path / "b"), engines.connection(), cache)
@@ -125,7 +125,7 @@ def test_a_changed_source_is_another_copy(engines, s3, mnist, tmp_path):
 
 
 def test_a_full_cache_gives_up_what_was_not_used_for_longest(engines, s3, tmp_path):
-    cache = DataCache(str(tmp_path / "cache"), max_bytes=2500)
+    cache = DataCachePlace(str(tmp_path / "cache"), max_bytes=2500)
     for name in ("a", "b", "c"):
         put(s3, f"{name}/x", name.encode() * 1000)
         item = DataItem(f"s3://bucket/{name}", name)
@@ -157,7 +157,7 @@ def cached(s3, engines, cache, name, folder):
 def test_what_a_running_task_points_to_stays_in_a_full_cache(
     engines, s3, tmp_path, another_file_system
 ):
-    cache = DataCache(str(tmp_path / "cache"), max_bytes=1500)
+    cache = DataCachePlace(str(tmp_path / "cache"), max_bytes=1500)
     running = cached(s3, engines, cache, "a", tmp_path)
     cached(s3, engines, cache, "b", tmp_path)
     assert (tmp_path / "a/x").read_bytes() == b"a" * 1000
@@ -171,7 +171,7 @@ def test_what_a_running_task_points_to_stays_in_a_full_cache(
 def test_a_copy_that_one_task_points_to_serves_the_next_at_once(
     engines, s3, tmp_path, another_file_system
 ):
-    cache = DataCache(str(tmp_path / "cache"))
+    cache = DataCachePlace(str(tmp_path / "cache"))
     for task in ("one", "two"):
         cached(s3, engines, cache, "a", tmp_path / task)
         assert (tmp_path / task / "a/x").read_bytes() == b"a" * 1000
@@ -180,7 +180,7 @@ def test_a_copy_that_one_task_points_to_serves_the_next_at_once(
 def test_a_copy_that_was_removed_meanwhile_is_fetched_again(
     engines, s3, tmp_path, another_file_system
 ):
-    cache = DataCache(str(tmp_path / "cache"), max_bytes=1500)
+    cache = DataCachePlace(str(tmp_path / "cache"), max_bytes=1500)
     os.close(cached(s3, engines, cache, "a", tmp_path / "one").lock)
     cached(s3, engines, cache, "b", tmp_path)
     found = cached(s3, engines, cache, "a", tmp_path / "two")
@@ -189,7 +189,7 @@ def test_a_copy_that_was_removed_meanwhile_is_fetched_again(
 
 
 def test_a_cut_in_the_middle_of_the_cache_leaves_no_half_copy(engines, mnist, tmp_path):
-    cache = DataCache(str(tmp_path / "cache"))
+    cache = DataCachePlace(str(tmp_path / "cache"))
     mnist.fault = lambda request: Fault(403, "AccessDenied") if "7.rec" in request.path else None
     with pytest.raises(StorageError):
         fetch_data([ITEM], str(tmp_path / "a"), engines.connection(), cache)
@@ -270,7 +270,7 @@ def stranger(tmp_path):
     """Another user of the machine, who comes first and puts things where tasks share theirs."""
     if os.geteuid() != 0:
         pytest.skip("only root can make files of another user")
-    cache = DataCache(str(tmp_path / "cache"))
+    cache = DataCachePlace(str(tmp_path / "cache"))
 
     def puts(folder):
         os.makedirs(folder, exist_ok=True)
@@ -316,7 +316,7 @@ def test_no_link_in_a_copy_is_written_through(engines, mnist, tmp_path):
 def test_a_copy_that_another_task_holds_for_ever_is_not_waited_for(
     engines, mnist, tmp_path, monkeypatch
 ):
-    cache = DataCache(str(tmp_path / "cache"))
+    cache = DataCachePlace(str(tmp_path / "cache"))
     fetch_data([ITEM], str(tmp_path / "before"), engines.connection(), cache)
     (copy,) = [name for name in os.listdir(own(cache)) if not name.endswith(".lock")]
     shutil.rmtree(os.path.join(own(cache), copy))

@@ -14,7 +14,7 @@ from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.s3.errors import StorageError
 from dcos_tensorflow.task.storage.s3.location import Location
 from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
-from dcos_tensorflow.task.storage.s3.retry import Gate, Retrier
+from dcos_tensorflow.task.storage.s3.retry import Cancellation, Retrier
 from s3_server import SECRET_KEY, Fault
 from waiting import eventually
 
@@ -113,7 +113,7 @@ def page(*keys, token):
 )
 def test_a_listing_that_leads_in_a_circle_ends(pages, listing):
     client = Circle(*pages)
-    store = ObjectStore(client, "bucket", Retrier(Gate()), Gate())
+    store = ObjectStore(client, "bucket", Retrier(Cancellation()), Cancellation())
     with pytest.raises(StorageError, match="lead in a circle") as told:
         list(getattr(store, listing)(""))
     assert told.value.problem.refused

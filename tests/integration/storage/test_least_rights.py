@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.location import S3Settings
-from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
+from dcos_tensorflow.task.storage.s3.object_store import Connection, ObjectStore
 from s3_server import S3Server
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "checkpoints.md"

@@ -11,7 +11,7 @@ import pytest
 
 from dcos_tensorflow.task.report.authentication import signed_headers
 from dcos_tensorflow.task.report.listening import listen
-from dcos_tensorflow.task.report.server import ApiServer
+from dcos_tensorflow.task.report.server import RunnerServer
 from free_ports import free_port
 from runner_process import TOKEN
 from waiting import eventually, stays
@@ -40,7 +40,7 @@ class Asked:
     def __init__(self) -> None:
         self.runner = SlowToTell()
         port = free_port()
-        self.server = ApiServer(self.runner, TOKEN, listen(port))
+        self.server = RunnerServer(self.runner, TOKEN, listen(port))
         self.answers: list[tuple[int, dict[str, str]]] = []
         self.threads = [
             threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True),

@@ -22,7 +22,7 @@ from dcos_tensorflow.task.python.python_environments import (
 )
 from dcos_tensorflow.task.python.python_packages import (
     Base,
-    Wanted,
+    EnvironmentSpec,
     requirements_wanted,
     this_python,
 )
@@ -190,7 +190,7 @@ def tensorflow(tmp_path: Path, wheels: Path, installer: Installer) -> Base:
     make_wheel(wheels, "tensorflow-cpu", "9.9.1", requires=["shapes<2"])
     make_wheel(wheels, "shapes", "2.0")
     lines = ("tensorflow-cpu",)
-    wanted = Wanted("TensorFlow", lines, lines, str(tmp_path), alone=True)
+    wanted = EnvironmentSpec("TensorFlow", lines, lines, str(tmp_path), alone=True)
     copies = shared_environments(str(tmp_path / "shared"), installer, print)
     return ready(copies, this_python(), wanted, installer)[0]
 

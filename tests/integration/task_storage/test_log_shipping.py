@@ -12,12 +12,13 @@ from moto.server import create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from dcos_tensorflow.task.output.shipping.cloudwatch_sink import CloudWatchSink
-from dcos_tensorflow.task.output.shipping.shipper import Shipper, ShippingPlan
+from dcos_tensorflow.task.output.shipping.shipper import Shipper
 from dcos_tensorflow.task.output.shipping.spool import Spool
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.errors import StorageError
 from dcos_tensorflow.task.storage.s3.location import S3Settings
-from dcos_tensorflow.task.storage.s3.retry import Backoff, Gate, Retrier
+from dcos_tensorflow.task.storage.s3.object_store import Connection
+from dcos_tensorflow.task.storage.s3.retry import Cancellation, Retrier, RetryBackoff
+from dcos_tensorflow.task.storage_spec import LogPlace
 from s3_server import KEY_ID, SECRET_KEY, Fault
 from waiting import eventually
 
@@ -100,11 +101,9 @@ class Shipping:
 
     def shipper(self) -> Shipper:
         settings = S3Settings(endpoint_url=self.s3.url, region="us-east-1")
-        connection = Connection(settings, backoff=Backoff(0.001, 0.01, 3))
-        plan = ShippingPlan(
-            str(self.folder), "mnist/worker-0/1", settings, uri="s3://bucket/logs", roll_bytes=200
-        )
-        return Shipper(plan, lambda text: None, connection)
+        connection = Connection(settings, backoff=RetryBackoff(0.001, 0.01, 3))
+        place = LogPlace("s3://bucket/logs", roll_bytes=200)
+        return Shipper(place, "mnist/worker-0/1", connection, str(self.folder))
 
 
 @pytest.fixture
@@ -213,7 +212,7 @@ def test_a_part_that_was_cut_goes_on_where_it_stopped(log_client, tmp_path):
     spool = Spool(str(tmp_path), 1 << 20)
     spool.append("stdout", b"".join(b"line %d\n" % number for number in range(25_000)))
     spool.close()
-    gate, calls = Gate(), []
+    gate, calls = Cancellation(), []
 
     class Cut:
         """Fails once, at the second request."""
@@ -227,7 +226,7 @@ def test_a_part_that_was_cut_goes_on_where_it_stopped(log_client, tmp_path):
                 raise ConnectionError
             return log_client.put_log_events(**request)
 
-    retrier = Retrier(gate, Backoff(0.001, 0.01, 1))
+    retrier = Retrier(gate, RetryBackoff(0.001, 0.01, 1))
     sink = CloudWatchSink(Cut(), retrier, "cut", "stream", lambda seconds: None)
     part = spool.next_part()
     with pytest.raises(Exception, match="no answer"):
@@ -245,7 +244,7 @@ def shipped_part(folder, text):
 
 
 def test_a_group_that_was_removed_is_made_again(log_client, tmp_path):
-    retrier = Retrier(Gate(), Backoff(0.001, 0.01, 1))
+    retrier = Retrier(Cancellation(), RetryBackoff(0.001, 0.01, 1))
     sink = CloudWatchSink(log_client, retrier, "removed", "stream", lambda seconds: None)
     sink.ship(shipped_part(tmp_path / "1", b"before\n"))
     log_client.delete_log_group(logGroupName="removed")
@@ -267,7 +266,7 @@ def test_refused_events_are_told_and_not_sent_again(log_client, tmp_path):
             calls.append(request)
             return {"rejectedLogEventsInfo": {"tooNewLogEventStartIndex": 0}}
 
-    retrier = Retrier(Gate(), Backoff(0.001, 0.01, 1))
+    retrier = Retrier(Cancellation(), RetryBackoff(0.001, 0.01, 1))
     sink = CloudWatchSink(Refusing(), retrier, "refused", "stream", lambda seconds: None)
     part = shipped_part(tmp_path, b"line\n")
     with pytest.raises(StorageError, match="clock"):

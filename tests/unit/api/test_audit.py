@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.api import audit
-from dcos_tensorflow.api.audit import AuditLog, Entry
+from dcos_tensorflow.api.audit import AuditEntry, AuditLog
 from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.callers.failed_logins import TRIES
 from sample_states import running
@@ -182,5 +182,5 @@ class TestFile:
         assert path.stat().st_size < 1000
 
 
-def an_entry(message: str = "") -> Entry:
-    return Entry("operator", "10.0.0.1:1", "POST /v1/job/stop", 200, message)
+def an_entry(message: str = "") -> AuditEntry:
+    return AuditEntry("operator", "10.0.0.1:1", "POST /v1/job/stop", 200, message)

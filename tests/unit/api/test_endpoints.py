@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dcos_tensorflow.api.views.endpoints import endpoint
+from dcos_tensorflow.api.views.cluster import endpoint
 from dcos_tensorflow.core.spec.service_spec import TaskRole, VirtualNetwork
 from sample_states import a_record, a_role, a_spec, running, with_records
 

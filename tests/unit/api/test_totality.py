@@ -12,17 +12,7 @@ from dcos_tensorflow.api import verbs
 from dcos_tensorflow.api.answers import json_answer
 from dcos_tensorflow.api.counters import Measured
 from dcos_tensorflow.api.metrics import dropwizard_body, prometheus_text
-from dcos_tensorflow.api.views import (
-    cluster,
-    configurations,
-    debug,
-    endpoints,
-    health,
-    job,
-    offers,
-    plans,
-    pods,
-)
+from dcos_tensorflow.api.views import cluster, configurations, debug, health, job, plans, pods
 from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
@@ -96,13 +86,13 @@ def test_every_view_answers_with_json(phase: JobPhase, every: int) -> None:
             *(plans.plan_and_status(state, name)[0] for name in all_plans(state.view())),
             pods.pods_status(state),
             pods.pod_info(state, "worker-1"),
-            endpoints.endpoint(state, "worker"),
+            cluster.endpoint(state, "worker"),
             configurations.target(state, {}, {}),
             configurations.properties(state),
             cluster.cluster(state),
             job.job(state),
             job.why(state),
-            offers.offers(state),
+            debug.offers(state),
             debug.debug_plans(state, None, None, None),
             debug.task_statuses(state, None, None, None),
             debug.reservations(state),

@@ -9,7 +9,7 @@ import pytest
 
 from answering_service import TOKEN, Service
 from browser_page import DESKTOP, PHONE, Page
-from dcos_tensorflow.api.views.unit_views import Units
+from dcos_tensorflow.api.views.unit_views import UnitsView
 from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -85,10 +85,10 @@ def test_a_trial_that_runs_is_shown_with_what_it_has_measured(ask: Any) -> None:
 
 
 def test_what_was_shown_before_changes_nothing_that_is_shown_later() -> None:
-    view, early = Units(), with_units(SWEEP, UnitKind.TRIAL)
+    view, early = UnitsView(), with_units(SWEEP, UnitKind.TRIAL)
     late, other = a_running_sweep(), with_units(BATCH, UnitKind.SHARD)
     for state in (early, late, other, early, late, late, early):
-        assert view.shown(state) == Units().shown(state)
+        assert view.shown(state) == UnitsView().shown(state)
 
 
 @pytest.mark.parametrize("number", [-1, 4000, "3", None])

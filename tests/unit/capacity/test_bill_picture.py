@@ -11,7 +11,7 @@ from dcos_tensorflow.capacity.billing.bill import bill_of, document, reckoned
 from dcos_tensorflow.capacity.billing.bill_picture import picture
 from dcos_tensorflow.capacity.billing.usage import MachineUse, PriceChange, Tariff
 from dcos_tensorflow.capacity.market import Market
-from dcos_tensorflow.client.bill_lines import bill_lines, saved
+from dcos_tensorflow.client.bill_lines import bill_lines, savings
 
 HOUR = 3600.0
 
@@ -59,7 +59,7 @@ def test_where_nothing_was_bought_the_bill_says_so() -> None:
 def test_machines_that_cost_more_are_not_called_savings(
     paid: str, on_demand: str, sentence: str
 ) -> None:
-    assert saved({"paid": paid, "on_demand": on_demand}) == sentence
+    assert savings({"paid": paid, "on_demand": on_demand}) == sentence
 
 
 def test_the_picture_has_both_markets_and_what_was_paid() -> None:

@@ -10,7 +10,7 @@ import pytest
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
-from dcos_tensorflow.deploy.job.batch_places import with_batch_places
+from dcos_tensorflow.deploy.job.local_data import with_batch_places
 from simulated_scheduler import small_job
 
 

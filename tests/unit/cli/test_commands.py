@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 import pytest
 
-from dcos_tensorflow.cli.command_table import COMMANDS
 from dcos_tensorflow.cli.main import cli, run_command_line
 from dcos_tensorflow.plugin.main import parser
 
@@ -73,14 +72,6 @@ def test_no_command_is_without_help() -> None:
     assert [command.name for command in below(cli) if not command.help] == []
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_list_shows_of_a_command_what_its_own_help_says(name: str) -> None:
-    command = cli.get_command(click.Context(cli), name)
-    assert command is not None
-    assert command.name == name
-    assert (command.help or "").split("\n\n")[0].replace("\n", " ") == COMMANDS[name]
-
-
 def imported_by(*lines: tuple[str, ...]) -> list[str]:
     """Return what a process has imported that has run these command lines."""
     program = (
@@ -100,23 +91,9 @@ def test_options_are_validated_without_what_a_scheduler_needs() -> None:
     assert set(imported_by(line)) & set(HEAVY) == {"pydantic"}
 
 
-@pytest.mark.parametrize("flag", ["--help", "--version"])
-def test_what_is_said_of_all_commands_imports_none_of_them(flag: str) -> None:
-    commands = [m for m in imported_by((flag,)) if m.startswith("dcos_tensorflow.cli.commands")]
-    assert commands == []
-
-
 def test_what_a_command_is_understood_by_waits_for_no_heavy_library() -> None:
-    found = imported_by(*((name, "--help") for name in COMMANDS))
-    assert "dcos_tensorflow.cli.commands.run" in found
+    found = imported_by(*((name, "--help") for name in cli.commands))
     assert set(found) & set(HEAVY) == set()
-
-
-def test_completion_of_a_command_imports_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("_DCOS_TENSORFLOW_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", "dcos-tensorflow val")
-    monkeypatch.setenv("COMP_CWORD", "1")
-    assert "dcos_tensorflow.cli.commands" not in imported_by(())
 
 
 def test_a_command_that_is_mistyped_is_answered_with_the_one_that_is_meant(

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli.command_table import COMPLETION_VARIABLE
-from dcos_tensorflow.cli.completion import SHELLS
+from dcos_tensorflow.cli.completion import COMPLETION_VARIABLE, SHELLS
 from dcos_tensorflow.cli.main import run_command_line
 
 

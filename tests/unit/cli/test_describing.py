@@ -9,7 +9,7 @@ import pytest
 
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.deploy.job.describing import document, lines
-from dcos_tensorflow.deploy.job.preparation import settled
+from dcos_tensorflow.deploy.job.preparation import preview
 from dcos_tensorflow.options import load
 
 MIRRORED = "import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()\n"
@@ -36,7 +36,7 @@ def described(tmp_path, directory):
             **more,
         }
         (tmp_path / "options.json").write_text(json.dumps(options))
-        prepared, _ = settled(load(tmp_path / "options.json"), directory, {}, local=local)
+        prepared, _ = preview(load(tmp_path / "options.json"), directory, {}, local=local)
         return document(prepared, local=local)
 
     return of

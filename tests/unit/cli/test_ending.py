@@ -28,7 +28,7 @@ def succeeded(**changes):
 def text(state, tail=None):
     snapshot = snapshot_of(state)
     if tail is not None:
-        snapshot = ending.with_last_words(snapshot, tail)
+        snapshot = ending.with_last_output(snapshot, tail)
     return "\n".join(ending.lines(ending.document(snapshot, {"checkpoints": "/here"})))
 
 

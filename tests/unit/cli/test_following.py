@@ -9,9 +9,9 @@ import pytest
 
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.following.job import (
-    Left,
-    Manners,
+    FollowingEnded,
     Signals,
+    StopPolicy,
     caught_signals,
     follow,
     wait_for_the_end,
@@ -70,8 +70,8 @@ class NoView:
         self.closed += 1
 
 
-def manners(*, ask=False, stop=True):
-    return Manners(ask=ask, stop_on_termination=stop, kill_grace_seconds=1.0)
+def policy(*, ask=False, stop=True):
+    return StopPolicy(ask=ask, stop_on_termination=stop, kill_grace_seconds=1.0)
 
 
 def interrupting(signals):
@@ -83,28 +83,28 @@ def interrupting(signals):
 
 def test_a_job_is_followed_to_its_end():
     job = FakeJob(looks=5)
-    assert follow(job, NoView(), Signals(), manners()).done
+    assert follow(job, NoView(), Signals(), policy()).done
     assert job.seen == 5
 
 
 def test_ctrl_c_stops_the_job_without_a_terminal_to_ask_at():
     signals = Signals()
     job = FakeJob(on_look={3: interrupting(signals)})
-    follow(job, NoView(), signals, manners(ask=False))
+    follow(job, NoView(), signals, policy(ask=False))
     assert job.stops == ["Ctrl-C"]
 
 
 def test_ctrl_c_asks_and_a_yes_stops_the_job():
     signals = Signals()
     job = FakeJob(on_look={3: interrupting(signals)})
-    follow(job, NoView(), signals, manners(ask=True), ask=lambda: True)
+    follow(job, NoView(), signals, policy(ask=True), ask=lambda: True)
     assert job.stops == ["Ctrl-C"]
 
 
 def test_ctrl_c_asks_and_a_no_goes_on():
     signals, asked = Signals(), []
     job = FakeJob(looks=8, on_look={3: interrupting(signals)})
-    follow(job, NoView(), signals, manners(ask=True), ask=lambda: bool(asked.append(1)))
+    follow(job, NoView(), signals, policy(ask=True), ask=lambda: bool(asked.append(1)))
     assert (job.stops, asked) == ([], [1])
 
 
@@ -112,7 +112,7 @@ def test_a_later_ctrl_c_asks_again():
     signals, asked = Signals(), []
     interrupt = interrupting(signals)
     job = FakeJob(looks=9, on_look={3: interrupt, 6: interrupt})
-    follow(job, NoView(), signals, manners(ask=True), ask=lambda: bool(asked.append(1)))
+    follow(job, NoView(), signals, policy(ask=True), ask=lambda: bool(asked.append(1)))
     assert asked == [1, 1]
 
 
@@ -124,14 +124,14 @@ def test_the_view_is_taken_off_the_terminal_before_the_question():
         assert view.closed == 1
         return False
 
-    follow(job, view, signals, manners(ask=True), ask=ask)
+    follow(job, view, signals, policy(ask=True), ask=ask)
 
 
 def test_a_job_is_asked_to_stop_once():
     signals = Signals()
     interrupt = interrupting(signals)
     job = FakeJob(on_look={3: interrupt, 4: interrupt})
-    follow(job, NoView(), signals, manners())
+    follow(job, NoView(), signals, policy())
     assert job.stops == ["Ctrl-C"]
 
 
@@ -145,8 +145,8 @@ def terminating(signals):
 def test_sigterm_leaves_a_job_alone_whose_cluster_lives_on():
     signals = Signals()
     job = FakeJob(on_look={2: terminating(signals)})
-    with pytest.raises(Left) as left:
-        follow(job, NoView(), signals, manners(stop=False))
+    with pytest.raises(FollowingEnded) as left:
+        follow(job, NoView(), signals, policy(stop=False))
     assert left.value.signal == signal.SIGTERM
     assert job.stops == []
 
@@ -154,13 +154,13 @@ def test_sigterm_leaves_a_job_alone_whose_cluster_lives_on():
 def test_sigterm_stops_a_job_whose_cluster_ends_with_the_command():
     signals = Signals()
     job = FakeJob(on_look={2: terminating(signals)})
-    follow(job, NoView(), signals, manners(stop=True))
+    follow(job, NoView(), signals, policy(stop=True))
     assert job.stops == ["SIGTERM ended the command"]
 
 
 def test_a_scheduler_that_ends_by_itself_is_an_error():
     with pytest.raises(CliError, match="has ended"):
-        follow(FakeJob(broken=True), NoView(), Signals(), manners())
+        follow(FakeJob(broken=True), NoView(), Signals(), policy())
 
 
 def test_the_handlers_are_as_before_afterwards():

@@ -13,7 +13,7 @@ import click
 import pytest
 
 import dcos_tensorflow
-from dcos_tensorflow.cli.command_table import CommandTable
+from dcos_tensorflow.cli.main import cli
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.stored import check_same
 from dcos_tensorflow.core.model.job import JobPhase
@@ -57,7 +57,7 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 def resolved(words: list[str]) -> tuple[click.Command, list[str]]:
     """Return the command that words name, and the words that it does not take."""
-    command: click.Command = CommandTable()
+    command: click.Command = cli
     while words and isinstance(command, click.Group):
         found = command.get_command(click.Context(command), words[0])
         if found is None:
@@ -80,9 +80,7 @@ def test_each_command_that_is_named_exists() -> None:
         for found in _COMMAND.finditer(text):
             words = found.group(1).split()
             command, _ = resolved(words)
-            named = words[0] in CommandTable().commands or text[found.end() :].startswith(
-                ("'", ":")
-            )
+            named = words[0] in cli.commands or text[found.end() :].startswith(("'", ":"))
             # In prose the name of the program stands before other words.
             is_prose = words[0] in ("scheduler", "has", "and", "itself", "release", "service")
             if not (named or is_prose) or (isinstance(command, click.Group) and words[1:]):
@@ -91,9 +89,7 @@ def test_each_command_that_is_named_exists() -> None:
 
 
 def test_each_flag_that_is_named_is_one_of_a_command() -> None:
-    table = CommandTable()
-    context = click.Context(table)
-    known = {flag for name in table.commands for flag in flags_of(table.get_command(context, name))}
+    known = {flag for command in cli.commands.values() for flag in flags_of(command)}
     wrong = [
         (file, flag)
         for file, text in texts()

@@ -11,7 +11,7 @@ from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.spec.service_spec import LinkedData
 from dcos_tensorflow.deploy.job import job_archive
-from dcos_tensorflow.deploy.job.preparation import prepare, respecified
+from dcos_tensorflow.deploy.job.preparation import changed_spec, prepare
 from dcos_tensorflow.options import load
 
 
@@ -98,11 +98,11 @@ def test_data_that_is_not_there_is_named_by_its_option(options, directory, local
 def test_other_data_needs_a_scheduler_that_starts_again(options, directory):
     running = prepare(options(), directory, {}, local=False).spec
     with pytest.raises(Exception, match="start it again with these options"):
-        respecified(options(("./images", "images")), directory, {}, running, local=False)
+        changed_spec(options(("./images", "images")), directory, {}, running, local=False)
 
 
 def test_a_scheduler_that_is_started_again_may_have_other_data(options, directory):
     running = prepare(options(), directory, {}, local=False).spec
     asked = options(("./images", "images"))
-    found = respecified(asked, directory, {}, running, local=False, restarted=True)
+    found = changed_spec(asked, directory, {}, running, local=False, restarted=True)
     assert [link.path for link in found.job.links] == ["images"]

@@ -9,8 +9,14 @@ import pytest
 
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.following import logs
-from dcos_tensorflow.client.following.logs import Follower, Standing
-from dcos_tensorflow.client.following.task_output import Attempt, Lost, NotThere, Part, Unreadable
+from dcos_tensorflow.client.following.logs import FollowedState, Follower
+from dcos_tensorflow.client.following.task_output import (
+    Attempt,
+    Lost,
+    NotThere,
+    OutputPart,
+    Unreadable,
+)
 
 FIRST = Attempt("worker-0", "job__worker-0__1", "S1")
 SECOND = Attempt("worker-0", "job__worker-0__2", "S2")
@@ -37,26 +43,26 @@ class Files:
         assert isinstance(before, bytes)
         self.written[attempt.task_id, file] = before + text.encode()
 
-    def read(self, attempt: Attempt, file: str, offset: int, length: int = 10) -> Part:
+    def read(self, attempt: Attempt, file: str, offset: int, length: int = 10) -> OutputPart:
         found = self.written.get((attempt.task_id, file), NotThere("there is no such file"))
         self.reads[attempt.task_id] = self.reads.get(attempt.task_id, 0) + 1
         if isinstance(found, Exception):
             raise found
         data = found[offset : offset + length]
-        return Part(data.decode(), offset + len(data), len(found))
+        return OutputPart(data.decode(), offset + len(data), len(found))
 
 
 class Job:
     """A job that stands, look by look, as the test says; the last one stays."""
 
-    def __init__(self, files: Files, *looks: Standing | Callable[[], Standing]) -> None:
+    def __init__(self, files: Files, *looks: FollowedState | Callable[[], FollowedState]) -> None:
         self.files = files
         self.looks = list(looks)
         self.output_of = lambda: self.files
 
-    def look(self) -> Standing:
+    def look(self) -> FollowedState:
         standing = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
-        return standing if isinstance(standing, Standing) else standing()
+        return standing if isinstance(standing, FollowedState) else standing()
 
     def output(self) -> Files:
         return self.output_of()
@@ -80,8 +86,8 @@ class Screen:
         return self.is_gone
 
 
-def standing(*attempts: Attempt, done: bool = False) -> Standing:
-    return Standing({each.task: each for each in attempts}, done)
+def standing(*attempts: Attempt, done: bool = False) -> FollowedState:
+    return FollowedState({each.task: each for each in attempts}, done)
 
 
 def followed(job: Job, lines: int = 10, screen: Screen | None = None) -> Screen:
@@ -103,11 +109,11 @@ def test_what_is_written_meanwhile_is_shown_once() -> None:
     files = Files()
     files.write(FIRST, "before\n")
 
-    def more() -> Standing:
+    def more() -> FollowedState:
         files.write(FIRST, "a line that is longer than a part\nand ")
         return standing(FIRST)
 
-    def rest() -> Standing:
+    def rest() -> FollowedState:
         files.write(FIRST, "another\n")
         return standing(FIRST, done=True)
 
@@ -119,7 +125,7 @@ def test_the_next_attempt_is_shown_from_its_beginning_when_the_one_before_is_at_
     files = Files()
     files.write(FIRST, "a\n")
 
-    def replaced() -> Standing:
+    def replaced() -> FollowedState:
         files.write(FIRST, "last words")
         files.write(SECOND, "x\n" * 20)
         return standing(SECOND)
@@ -144,7 +150,7 @@ def test_an_agent_that_does_not_answer_keeps_no_other_task_back() -> None:
     files.write(OTHER, "a\n")
     read = files.read
 
-    def slow(attempt: Attempt, file: str, offset: int, length: int = 10) -> Part:
+    def slow(attempt: Attempt, file: str, offset: int, length: int = 10) -> OutputPart:
         if attempt is FIRST:
             answers.wait(10)
         return read(attempt, file, offset, length)
@@ -165,9 +171,9 @@ def test_an_agent_that_does_not_answer_keeps_no_other_task_back() -> None:
 def test_a_scheduler_that_is_away_is_waited_for_and_told_once() -> None:
     files = Files()
     files.write(FIRST, "a\n")
-    away = Standing(away="The scheduler does not answer.")
+    away = FollowedState(away="The scheduler does not answer.")
 
-    def back() -> Standing:
+    def back() -> FollowedState:
         files.write(FIRST, "b\n")
         return standing(FIRST, done=True)
 
@@ -179,7 +185,7 @@ def test_what_cannot_be_read_for_a_moment_is_shown_later() -> None:
     files = Files()
     files.written[FIRST.task_id, "stdout"] = Unreadable("no answer in time")
 
-    def answers() -> Standing:
+    def answers() -> FollowedState:
         files.written.clear()
         files.write(FIRST, "a\n")
         return standing(FIRST, done=True)
@@ -193,7 +199,7 @@ def test_the_end_of_an_attempt_on_a_lost_agent_is_given_up_with_a_note() -> None
     files.write(FIRST, "a\n")
     files.write(SECOND, "b\n")
 
-    def lost() -> Standing:
+    def lost() -> FollowedState:
         files.written[FIRST.task_id, "stdout"] = Unreadable("agent S1: no answer in time")
         return standing(SECOND, done=True)
 
@@ -220,14 +226,14 @@ def test_what_a_task_printed_just_before_its_end_is_shown() -> None:
     asked, over = threading.Event(), threading.Event()
     read = files.read
 
-    def too_early(attempt: Attempt, file: str, offset: int, length: int = 10) -> Part:
+    def too_early(attempt: Attempt, file: str, offset: int, length: int = 10) -> OutputPart:
         if over.is_set():
             return read(attempt, file, offset, length)
         asked.set()
         over.wait(10)
         raise NotThere("there is no such file")
 
-    def ends() -> Standing:
+    def ends() -> FollowedState:
         assert asked.wait(10)
         files.write(FIRST, "a\n")
         over.set()
@@ -243,7 +249,7 @@ def test_a_file_that_was_cut_is_read_from_its_copy_first() -> None:
     files.write(FIRST, "a\nb\n")
     screen = Screen()
 
-    def rotated() -> Standing:
+    def rotated() -> FollowedState:
         if "1: b" not in screen.lines:
             return standing(FIRST)
         files.written[FIRST.task_id, "stdout.1"] = b"a\nb\nc\nd\n"

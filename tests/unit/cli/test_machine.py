@@ -14,7 +14,7 @@ from dcos_tensorflow.core.spec.service_spec import (
     TaskRole,
 )
 from dcos_tensorflow.core.spec.volume_spec import VolumeSpec, VolumeType
-from dcos_tensorflow.deploy.embedded.fitting import check_fits, overcommitted
+from dcos_tensorflow.deploy.embedded.fitting import check_fits, check_places, overcommitted
 from dcos_tensorflow.deploy.embedded.machine import (
     AgentWishes,
     agents,
@@ -22,7 +22,6 @@ from dcos_tensorflow.deploy.embedded.machine import (
     parse_attributes,
     ports_of,
 )
-from dcos_tensorflow.deploy.embedded.placing import check_places
 
 UNIQUE = ConstraintOperator.UNIQUE
 

@@ -13,7 +13,7 @@ from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.spec.service_spec import PackagesSpec
 from dcos_tensorflow.deploy.embedded import interpreters
 from dcos_tensorflow.deploy.job import preparation
-from dcos_tensorflow.deploy.job.preparation import archives_in_force, prepare, respecified
+from dcos_tensorflow.deploy.job.preparation import archives_in_force, changed_spec, prepare
 from dcos_tensorflow.options import OptionsError, effective, load
 from dcos_tensorflow.options.sections.images import DEFAULT_TENSORFLOW
 
@@ -384,7 +384,7 @@ def test_options_that_would_bring_parameter_servers_to_a_plain_script_are_refuse
     alone = with_servers(tmp_path, code, parameter_server={"count": 0})
     running = prepare(alone, directory, {}, local=True).spec
     with pytest.raises(OptionsError, match="names no cluster, strategy or Server"):
-        respecified(with_servers(tmp_path, code), directory, {}, running, local=True)
+        changed_spec(with_servers(tmp_path, code), directory, {}, running, local=True)
 
 
 def test_an_update_goes_by_the_code_that_was_packed(directory, tmp_path):
@@ -394,7 +394,7 @@ def test_an_update_goes_by_the_code_that_was_packed(directory, tmp_path):
     archives_in_force(prepared, directory, True)
     running = prepared.spec
     script(tmp_path, "def half(edited\n")
-    assert respecified(alone, directory, {}, running, local=True).roles == running.roles
+    assert changed_spec(alone, directory, {}, running, local=True).roles == running.roles
 
 
 @pytest.fixture
@@ -413,14 +413,14 @@ def moved(directory, tmp_path):
 def test_code_elsewhere_on_the_machine_is_refused_while_its_scheduler_runs(moved, directory):
     asked, running = moved
     with pytest.raises(OptionsError, match="start the scheduler again with these options"):
-        respecified(asked, directory, {}, running, local=False)
+        changed_spec(asked, directory, {}, running, local=False)
 
 
 def test_a_scheduler_that_is_started_again_may_have_its_code_elsewhere_which_is_not_read_before(
     moved, directory
 ):
     asked, running = moved
-    found = respecified(asked, directory, {}, running, local=False, restarted=True)
+    found = changed_spec(asked, directory, {}, running, local=False, restarted=True)
     assert found.job.uri == asked.service.job_url
 
 

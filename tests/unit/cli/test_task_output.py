@@ -10,7 +10,7 @@ from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.following.task_output import (
     Attempt,
     FolderOutput,
-    Lines,
+    LineCutter,
     Lost,
     NotThere,
     last_lines,
@@ -129,31 +129,31 @@ class TestLastLines:
 
 class TestLines:
     def test_they_are_cut_at_their_ends_only(self) -> None:
-        lines = Lines()
+        lines = LineCutter()
         assert lines.whole("a\nb") == ["a"]
         assert lines.whole("c\r\n") == ["bc"]
         assert lines.rest() == []
 
     def test_the_last_one_may_have_no_end(self) -> None:
-        lines = Lines()
+        lines = LineCutter()
         assert (lines.whole("a"), lines.rest(), lines.rest()) == ([], ["a"], [])
 
     def test_one_without_an_end_takes_no_memory_for_ever(self) -> None:
-        assert Lines().whole("x" * 100_000) == ["x" * 100_000]
+        assert LineCutter().whole("x" * 100_000) == ["x" * 100_000]
 
     def test_of_a_progress_bar_the_last_state_is_a_line(self) -> None:
-        lines = Lines()
+        lines = LineCutter()
         assert lines.whole("Epoch 1/2\n 1/45 loss: 2\b\b") == ["Epoch 1/2"]
         assert lines.whole("\b\r 9/45 loss: 1") == []
         assert lines.whole("\r45/45 loss: 0.5\nend\n") == ["45/45 loss: 0.5", "end"]
 
     def test_a_bar_that_is_still_drawn_is_shown_as_it_is(self) -> None:
-        lines = Lines()
+        lines = LineCutter()
         lines.whole("\r 1/45 loss: 2\r 9/45 loss: 1")
         assert lines.rest() == [" 9/45 loss: 1"]
 
     def test_the_states_of_a_long_bar_take_no_memory_and_no_lines(self) -> None:
-        lines = Lines()
+        lines = LineCutter()
         bar = "".join(f"\r{n:5}/20000 - loss: 0.5" for n in range(1, 20001))
         shown = []
         for start in range(0, len(bar), 999):

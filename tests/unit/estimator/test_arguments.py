@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.client.errors import UsageError
-from dcos_tensorflow.estimator.arguments import (
+from dcos_tensorflow.estimator.call_arguments import (
     by_name,
     laid_over,
     pieces,

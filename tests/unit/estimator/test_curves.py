@@ -5,13 +5,13 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from dcos_tensorflow.client.snapshot import TaskLine
-from dcos_tensorflow.estimator.curves import Curves
+from dcos_tensorflow.estimator.notebook_curves import NotebookCurves
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawn(*told: TaskLine) -> list[ElementTree.Element]:
-    curves = Curves()
+    curves = NotebookCurves()
     for task in told:
         curves.add(task)
     return list(ElementTree.fromstring(f"<p>{curves.html(None)}</p>"))

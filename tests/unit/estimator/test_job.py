@@ -9,7 +9,7 @@ import pytest
 
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.following.job_output import JobOutput
-from dcos_tensorflow.client.following.task_output import Attempt, Lost, NotThere, Part
+from dcos_tensorflow.client.following.task_output import Attempt, Lost, NotThere, OutputPart
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.estimator.job import Job
 
@@ -22,21 +22,21 @@ class Files:
         self.lost = lost
         self.asked: list[str] = []
 
-    def read(self, attempt: Attempt, file: str, offset: int, length: int = 0) -> Part:
+    def read(self, attempt: Attempt, file: str, offset: int, length: int = 0) -> OutputPart:
         self.asked.append(file)
         if self.lost:
             raise Lost(self.lost)
         if file not in self.files:
             raise NotThere(file)
         text = self.files[file]
-        return Part(text, len(text), len(text))
+        return OutputPart(text, len(text), len(text))
 
 
 def job_of(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     job = Job("train", WorkDirectory(tmp_path))
     told = JobOutput(files, ("worker-0",), (Attempt("worker-0", "a-task-id"),))
     monkeypatch.setattr(job, "_output", lambda task: told)
-    monkeypatch.setattr("dcos_tensorflow.estimator.metrics.frame", lambda rows: rows)
+    monkeypatch.setattr("dcos_tensorflow.estimator.metric_rows.frame", lambda rows: rows)
     return job
 
 

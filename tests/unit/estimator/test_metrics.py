@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dcos_tensorflow.estimator.metrics import frame, rows_of
+from dcos_tensorflow.estimator.metric_rows import frame, rows_of
 
 KERAS = [
     "Epoch 1/2",

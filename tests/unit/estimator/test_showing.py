@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 from dcos_tensorflow.client.api_client import NoScheduler, SchedulerClient
-from dcos_tensorflow.client.asked import Service
 from dcos_tensorflow.client.following.job import PlainView
 from dcos_tensorflow.client.following.task_output import Attempt
+from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.estimator.showing import Lines, Shown
+from dcos_tensorflow.estimator.display import PrintedLines, ShownJob
 
 
 def test_a_job_that_never_stops_printing_does_not_keep_the_progress_from_being_shown(
@@ -20,13 +20,13 @@ def test_a_job_that_never_stops_printing_does_not_keep_the_progress_from_being_s
     def nobody() -> SchedulerClient:
         raise NoScheduler("gone")
 
-    lines = Lines(Service("chatty", ServiceDirectory(tmp_path), nobody))
+    lines = PrintedLines(KnownService("chatty", ServiceDirectory(tmp_path), nobody))
 
     def tell(_: str) -> None:
         lines.line(Attempt("worker-0", "id", "agent"), "and another one")
 
     tell("")
     began = time.monotonic()
-    Shown(PlainView(io.StringIO()), tell, lines).pause(0.05)
+    ShownJob(PlainView(io.StringIO()), tell, lines).pause(0.05)
     lines.end()
     assert time.monotonic() - began < 60

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from dcos_tensorflow.task.python.contracts import find_contract
-from dcos_tensorflow.task.spec import Job
+from dcos_tensorflow.task.spec import JobCode
 
 
 @pytest.fixture
@@ -21,6 +21,6 @@ def found_in(tmp_path):
                 (tmp_path / name).write_bytes(text)
             else:
                 (tmp_path / name).write_text(textwrap.dedent(text))
-        return find_contract(Job(**{"name": "job", **job}), str(tmp_path))
+        return find_contract(JobCode(**{"name": "job", **job}), str(tmp_path))
 
     return of

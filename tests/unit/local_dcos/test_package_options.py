@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from local_dcos.cosmos.package_options import defaults, merge, resolved
+from local_dcos.cosmos.package_options import resolved
 from local_dcos.errors import CosmosError
+from untrusted_input.package_options import defaults, merge
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -8,7 +8,7 @@ import pytest
 
 from dcos_tensorflow.options import effective, load
 from dcos_tensorflow.options.differences import differing
-from dcos_tensorflow.plugin.in_force import laid_over
+from dcos_tensorflow.plugin.update_check import laid_over
 
 IN_FORCE = effective(
     load(

@@ -11,8 +11,7 @@ import pytest
 
 from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.client.errors import EXIT_USAGE
-from dcos_tensorflow.package.definition import Package
-from dcos_tensorflow.package.repository import repository_document
+from dcos_tensorflow.package.definition import Package, repository_document
 
 URL = "https://repository.example.org/1"
 JOB = {"service": {"job_url": "https://example.org/mnist.zip", "job_name": "mnist"}}

@@ -13,8 +13,13 @@ import jsonschema
 import pytest
 
 from data_files import of_others
-from dcos_tensorflow.package.definition import Package, PackageError, filled, json_file
-from dcos_tensorflow.package.repository import repository_document
+from dcos_tensorflow.package.definition import (
+    Package,
+    PackageError,
+    filled,
+    json_file,
+    repository_document,
+)
 from dcos_tensorflow.package.rules import problems
 
 

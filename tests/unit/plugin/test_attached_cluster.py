@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.plugin.attached_cluster import with_cluster
+from dcos_tensorflow.plugin.client import with_cluster
 
 TOML = """\
 [core]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.plugin.errors import CommandError
-from dcos_tensorflow.plugin.marathon_update import Installed
+from dcos_tensorflow.plugin.client import CommandError
+from dcos_tensorflow.plugin.marathon_update import InstalledApp
 from dcos_tensorflow.plugin.update_check import merge
 
 CONFIG = {
@@ -29,7 +29,7 @@ def encoded(value: Any) -> str:
     return base64.b64encode(json.dumps(value).encode()).decode()
 
 
-def app(**labels: str) -> Installed:
+def app(**labels: str) -> InstalledApp:
     packed = base64.b64encode(gzip.compress(json.dumps({"config": CONFIG}).encode())).decode()
     given = {
         "DCOS_PACKAGE_NAME": "tensorflow",
@@ -38,7 +38,7 @@ def app(**labels: str) -> Installed:
         "DCOS_PACKAGE_DEFINITION": encoded({"metadata": {}, "data": packed}),
         **labels,
     }
-    return Installed({"id": "/tf", "labels": given})
+    return InstalledApp({"id": "/tf", "labels": given})
 
 
 def test_the_options_of_the_installation_are_told_by_a_label() -> None:
@@ -63,7 +63,7 @@ def test_a_definition_that_cannot_be_read_has_no_defaults(text: str) -> None:
 
 def test_an_app_of_no_package_is_refused() -> None:
     with pytest.raises(CommandError, match="/web did not come from a package"):
-        Installed({"id": "/web", "labels": {}})
+        InstalledApp({"id": "/web", "labels": {}})
 
 
 def test_objects_are_merged_and_everything_else_is_replaced() -> None:

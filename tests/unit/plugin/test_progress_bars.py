@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.plugin.log_lines import LineFormat
-from dcos_tensorflow.plugin.progress_bars import settled
+from dcos_tensorflow.plugin.log_lines import LineFormat, final_states
 
 
 def keras(*states: str) -> str:
@@ -32,21 +31,21 @@ def keras(*states: str) -> str:
     ],
 )
 def test_the_last_state_of_a_bar_is_its_line(line: str, shown: list[str]) -> None:
-    assert settled(line) == shown
+    assert final_states(line) == shown
 
 
 def test_two_bars_in_one_line_are_two_lines() -> None:
     line = keras(" 1/45 - loss: 2", "45/45 - loss: 1") + keras("1/9 - val: 2", "9/9 - val: 1")
-    assert settled(line) == ["45/45 - loss: 1", "9/9 - val: 1"]
+    assert final_states(line) == ["45/45 - loss: 1", "9/9 - val: 1"]
 
 
 def test_what_is_no_later_state_of_the_same_is_not_lost() -> None:
-    assert settled("loading the data\r 1/9 a\r 9/9 a\rsaved to /tmp/x") == [
+    assert final_states("loading the data\r 1/9 a\r 9/9 a\rsaved to /tmp/x") == [
         "loading the data",
         " 9/9 a",
         "saved to /tmp/x",
     ]
-    assert settled("WARNING: no GPU\rthe model has 5 layers") == [
+    assert final_states("WARNING: no GPU\rthe model has 5 layers") == [
         "WARNING: no GPU",
         "the model has 5 layers",
     ]
@@ -54,4 +53,6 @@ def test_what_is_no_later_state_of_the_same_is_not_lost() -> None:
 
 def test_no_control_is_left_to_be_shown() -> None:
     bar = keras(" 1/45 \x1b[32m\u2501\x1b[0m", "45/45 \x1b[32m\u2501\u2501\x1b[0m")
-    assert [LineFormat(["a"]).line("a", line) for line in settled(bar)] == ["45/45 \u2501\u2501"]
+    assert [LineFormat(["a"]).line("a", line) for line in final_states(bar)] == [
+        "45/45 \u2501\u2501"
+    ]

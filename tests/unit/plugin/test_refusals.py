@@ -9,26 +9,27 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.plugin import commands
-from dcos_tensorflow.plugin.client import Answer, Cluster
-from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.client import CommandError, DcosCluster, HttpAnswer
+from dcos_tensorflow.plugin.sdk_verbs import VERBS
 
 
-class Refusing(Cluster):
+class Refusing(DcosCluster):
     """A cluster that answers everything the same."""
 
     def __init__(self, status: int, body: Any) -> None:
         super().__init__("tf", {"DCOS_URL": "http://127.0.0.1:1"})
         raw = body if isinstance(body, str) else json.dumps(body)
-        self.answer = Answer(status, "Reason", raw.encode())
+        self.answer = HttpAnswer(status, "Reason", raw.encode())
 
-    def _ask(self, method: str, path: str, body: Any, headers: Any) -> Answer:
+    def _ask(self, method: str, path: str, body: Any, headers: Any) -> HttpAnswer:
         return self.answer
 
 
-def told(cluster: Cluster, **given: Any) -> str:
-    given = {"plan": "deploy", "verb": "pause", "json": False, "phase": None, **given}
+def told(cluster: DcosCluster, **given: Any) -> str:
+    (pause,) = (verb for verb in VERBS if verb.words == ["plan", "pause"])
+    given = {"plan": "deploy", "verb": pause, "json": False, "phase": None, **given}
     with pytest.raises(CommandError) as refused:
-        commands.plan_verb(cluster, argparse.Namespace(**given))
+        commands.sdk_verb(cluster, argparse.Namespace(**given))
     return str(refused.value)
 
 

@@ -17,7 +17,7 @@ from dcos_tensorflow.core.model.known_agents import KnownAgent
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.deploy import cluster_machines
-from dcos_tensorflow.deploy.cluster_machines import Cluster
+from dcos_tensorflow.deploy.cluster_machines import MachineGroup
 from dcos_tensorflow.deploy.settings import collect
 from dcos_tensorflow.scheduler.machines.standing_machines import StandingMachines
 from dcos_tensorflow.state.store import StateStore, open_store
@@ -159,7 +159,7 @@ def test_who_stays_replaces_what_is_taken_back(
     monkeypatch.setattr(cluster_machines, "_led", lambda _: place.command())
     monkeypatch.setattr(cluster_machines, "sleep", between_two_looks)
     with suppress(Killed):
-        asked = Cluster("cluster", SPEC, collect(None, {}, {}), WorkDirectory(Path("nowhere")))
+        asked = MachineGroup("cluster", SPEC, collect(None, {}, {}), WorkDirectory(Path("nowhere")))
         cluster_machines.up(asked, 2, wait=0.0, stay=True, say=lambda _: None)
     assert [m.machine_id for m in place.market.alive] == ["i-1", "i-2"]
 

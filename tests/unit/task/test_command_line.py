@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.job_code.modules import Module
+from dcos_tensorflow.job_code.modules import Found, Module
 from dcos_tensorflow.task.python import wrapper
-from dcos_tensorflow.task.spec import Cluster, Job, RunnerSpec
-from dcos_tensorflow.task.supervise.command_line import user_command
+from dcos_tensorflow.task.spec import JobCode, RunnerSpec, TaskCluster
 from dcos_tensorflow.task.supervise.environment import Directories
+from dcos_tensorflow.task.supervise.user_command import user_command
 
 ARGUMENTS = ("--epochs", "3", "two words", "$HOME", "")
 HERE = Directories(*("/sandbox",) * 5)
@@ -17,8 +16,8 @@ HERE = Directories(*("/sandbox",) * 5)
 
 def started(file: str, contract: str = "script", **job: object) -> tuple[list[str], list[str]]:
     """Return the command, and the arguments that the wrapper hands on."""
-    cluster = Cluster(1)
-    spec = RunnerSpec("mnist", "worker-0", cluster, Job(arguments=ARGUMENTS, **job))
+    cluster = TaskCluster(1)
+    spec = RunnerSpec("mnist", "worker-0", cluster, JobCode(arguments=ARGUMENTS, **job))
     found = Found(contract, ("/sandbox",), Module("train", file, "/sandbox"))
     command, variables = user_command(
         spec,
@@ -30,7 +29,7 @@ def started(file: str, contract: str = "script", **job: object) -> tuple[list[st
         arguments=ARGUMENTS,
     )
     call = variables.get(wrapper.VARIABLE)
-    return command, wrapper.Call.of_text(call).arguments if call else []
+    return command, wrapper.WrapperCall.of_text(call).arguments if call else []
 
 
 def test_a_script_is_started_with_its_arguments() -> None:

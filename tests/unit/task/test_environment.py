@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from dcos_tensorflow.task.spec import Cluster, Job, RunnerSpec, ServerCluster
+from dcos_tensorflow.task.spec import JobCode, RunnerSpec, ServerCluster, TaskCluster
 from dcos_tensorflow.task.supervise.environment import directories, user_environment
 
-CLUSTER = Cluster(epoch=4, tf_config={"cluster": {"worker": ["a:1"]}})
+CLUSTER = TaskCluster(epoch=4, tf_config={"cluster": {"worker": ["a:1"]}})
 
 
 def spec(**changes):
@@ -18,7 +18,7 @@ def spec(**changes):
         "index": 1,
         "attempt": 1,
         "cluster": CLUSTER,
-        "job": Job(context='{"steps": 5}'),
+        "job": JobCode(context='{"steps": 5}'),
         **changes,
     }
     return RunnerSpec(**values)
@@ -56,7 +56,7 @@ def test_the_contract_variables_are_set():
 
 
 def test_without_a_cluster_there_is_no_tf_config_even_if_one_is_inherited():
-    variables, _ = build(inherited={"TF_CONFIG": "{}"}, cluster=Cluster(epoch=1))
+    variables, _ = build(inherited={"TF_CONFIG": "{}"}, cluster=TaskCluster(epoch=1))
     assert "TF_CONFIG" not in variables
 
 
@@ -121,7 +121,7 @@ def test_a_task_with_gpus_keeps_what_the_agent_has_chosen():
 
 def test_legacy_keras_is_asked_for_only_where_the_job_wants_it():
     assert "TF_USE_LEGACY_KERAS" not in build()[0]
-    assert build(spec(job=Job(legacy_keras=True)))[0]["TF_USE_LEGACY_KERAS"] == "1"
+    assert build(spec(job=JobCode(legacy_keras=True)))[0]["TF_USE_LEGACY_KERAS"] == "1"
 
 
 def test_port_sharing_is_never_asked_for():
@@ -154,7 +154,7 @@ LISTS = ("PS_HOSTS", "WORKER_HOSTS", "JOB_NAME", "TASK_INDEX")
 
 def served(ps=("p:1",), workers=("a:1", "b:1")):
     """Return the cluster of worker 1."""
-    return Cluster(epoch=1, server=ServerCluster({"ps": ps, "worker": workers}, "worker", 1))
+    return TaskCluster(epoch=1, server=ServerCluster({"ps": ps, "worker": workers}, "worker", 1))
 
 
 def lists(**arguments):
@@ -193,7 +193,7 @@ def test_lists_that_are_too_long_for_a_process_are_left_out_and_the_log_says_so(
 def test_a_script_for_sagemaker_finds_its_places_and_hyperparameters():
     context = '{"epochs": 3}'
     inherited = {"INPUT_TRAIN": "input/train", "INPUT_SIZE": "28"}
-    environment, _ = build(spec(job=Job(name="job", context=context)), inherited)
+    environment, _ = build(spec(job=JobCode(name="job", context=context)), inherited)
     found = {name: value for name, value in environment.items() if name.startswith("SM_")}
     assert found == {
         "SM_MODEL_DIR": environment["OUTPUT_DIR"],

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.task.exits.exit_analysis import Ending, OwnError, Verdict, analyse
+from dcos_tensorflow.task.exits.exit_analysis import CodeError, ExitVerdict, ProcessEnding, analyse
 from dcos_tensorflow.task.exits.exit_class import ExitClass
 
 TRACEBACK = ["Traceback (most recent call last):", '  File "job.py", line 3, in <module>']
 
 
 def verdict(code, *lines, **ending):
-    return analyse(Ending(return_code=code, **ending), list(lines))
+    return analyse(ProcessEnding(return_code=code, **ending), list(lines))
 
 
 def test_zero_is_success_whatever_was_printed():
@@ -414,7 +414,7 @@ def test_braces_in_an_error_are_told_as_they_are():
 
 
 def test_what_the_watchdog_has_killed_is_told_by_its_verdict():
-    condemned = Verdict(ExitClass.FROZEN, "It was stopped", "a user did")
+    condemned = ExitVerdict(ExitClass.FROZEN, "It was stopped", "a user did")
     report = verdict(-9, "KeyError: 'x'", condemned=condemned, stop_reason="the task got SIGTERM")
     assert (report.exit_code, report.exit_class) == (137, ExitClass.FROZEN)
     assert (report.summary, report.hint) == ("It was stopped", "a user did")
@@ -441,10 +441,10 @@ def test_what_the_watchdog_has_killed_is_told_by_its_verdict():
     ],
 )
 def test_arguments_that_a_script_refuses_are_an_error_of_its_own(code, lines, told):
-    report = analyse(Ending(code), lines)
+    report = analyse(ProcessEnding(code), lines)
     assert report.exit_class is ExitClass.USER_ERROR
     assert report.summary == f"The script refuses its arguments: {told}"
-    assert report.error == OwnError("SystemExit", "", 0, None)
+    assert report.error == CodeError("SystemExit", "", 0, None)
 
 
 @pytest.mark.parametrize(
@@ -452,7 +452,7 @@ def test_arguments_that_a_script_refuses_are_an_error_of_its_own(code, lines, to
     [(2, ["worker: error: no more data"]), (3, ["usage: a.py", "a.py: error: no more data"])],
 )
 def test_an_error_that_is_printed_without_usage_is_no_refusal_of_arguments(code, lines):
-    assert analyse(Ending(code), lines).error is None
+    assert analyse(ProcessEnding(code), lines).error is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from dcos_tensorflow.task.exits import exit_file
 from dcos_tensorflow.task.exits.exit_analysis import ExitReport, job_unusable
 from dcos_tensorflow.task.job_files import create, open_regular, replace_text
-from dcos_tensorflow.task.output.left_files import Sandbox
+from dcos_tensorflow.task.output.left_files import SandboxBefore
 from dcos_tensorflow.task.output.logs import BoundedOutput
 from dcos_tensorflow.task.supervise.process import UserProcess
 from dcos_tensorflow.task.supervise.shard_output import NothingWritten, ShardOutput
@@ -140,7 +140,7 @@ def test_a_sandbox_of_folders_is_not_walked_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dcos_tensorflow.task.output.left_files._MOST_FILES", 20)
-    sandbox = Sandbox(str(tmp_path), ())
+    sandbox = SandboxBefore(str(tmp_path), ())
     for number in range(30):
         (tmp_path / f"folder-{number}").mkdir()
     (tmp_path / "folder-0" / "file").write_text("x")

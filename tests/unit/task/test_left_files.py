@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dcos_tensorflow.task.output.left_files import NAMED, LeftFiles, Sandbox
+from dcos_tensorflow.task.output.left_files import NAMED, LeftFiles, SandboxBefore
 
 
 def test_what_is_new_is_named_and_what_was_fetched_is_not(tmp_path):
     (tmp_path / "train.py").write_text("fetched")
-    sandbox = Sandbox(str(tmp_path), [])
+    sandbox = SandboxBefore(str(tmp_path), [])
     (tmp_path / "train.py").write_text("changed")
     (tmp_path / "plots").mkdir()
     (tmp_path / "plots" / "loss.png").write_text("12")
@@ -17,7 +17,7 @@ def test_what_is_new_is_named_and_what_was_fetched_is_not(tmp_path):
 
 def test_what_others_tell_of_or_is_our_own_is_not_named(tmp_path):
     checkpoints = tmp_path / "checkpoints"
-    sandbox = Sandbox(str(tmp_path), [str(checkpoints), "gs://bucket/run"])
+    sandbox = SandboxBefore(str(tmp_path), [str(checkpoints), "gs://bucket/run"])
     for folder in ("checkpoints", "__pycache__", ".cache", ".secrets"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "x").touch()
@@ -27,7 +27,7 @@ def test_what_others_tell_of_or_is_our_own_is_not_named(tmp_path):
 
 
 def test_of_many_the_first_are_named_and_all_are_counted(tmp_path):
-    sandbox = Sandbox(str(tmp_path), [])
+    sandbox = SandboxBefore(str(tmp_path), [])
     for number in range(NAMED + 5):
         (tmp_path / f"{number:03}").touch()
     left = sandbox.left()
@@ -35,4 +35,4 @@ def test_of_many_the_first_are_named_and_all_are_counted(tmp_path):
 
 
 def test_a_sandbox_that_is_gone_has_nothing(tmp_path):
-    assert Sandbox(str(tmp_path / "gone"), []).left() == LeftFiles()
+    assert SandboxBefore(str(tmp_path / "gone"), []).left() == LeftFiles()

@@ -7,31 +7,35 @@ import signal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcos_tensorflow.task.exits.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.exits.exit_analysis import Verdict, analyse, storage_failed
+from dcos_tensorflow.task.exits.exit_analysis import (
+    ExitVerdict,
+    ProcessEnding,
+    analyse,
+    storage_failed,
+)
 from dcos_tensorflow.task.exits.exit_class import ExitClass
-from dcos_tensorflow.task.spec import Cluster, Order
-from dcos_tensorflow.task.supervise.lifecycle import Ending, StaleOrder, step
+from dcos_tensorflow.task.spec import StartOrder, TaskCluster
+from dcos_tensorflow.task.supervise.lifecycle import StaleOrder, TaskEnding, step
 from dcos_tensorflow.task.supervise.lifecycle_events import (
     Condemned,
     Fetched,
     Finish,
     HandOver,
-    Kept,
     Lifecycle,
+    LifecycleSettings,
     OrderReceived,
+    OutputKept,
     PeersAnswered,
-    Phase,
     Prepared,
     ProcessEnded,
     SendSignal,
-    Settings,
     StartProcess,
     StopAsked,
+    TaskPhase,
     Tick,
     UnitDone,
 )
-from dcos_tensorflow.task.unit_order import Payload, Unit
+from dcos_tensorflow.task.unit_order import Payload, UnitOrder
 
 KINDS = ("order", "hold", "peers", "end", "time", "fetched", "kept", "done")
 #: What may happen: a name, and a number that it is about. The rarer things would end most plays.
@@ -46,7 +50,7 @@ class World:
 
     def __init__(
         self,
-        first: Order,
+        first: StartOrder,
         *,
         gated: bool,
         keeps: bool,
@@ -54,7 +58,9 @@ class World:
         units: bool = False,
         serves: bool = False,
     ) -> None:
-        settings = Settings(10.0, 100.0, gated and not serves, keeps, stores, serves=serves)
+        settings = LifecycleSettings(
+            10.0, 100.0, gated and not serves, keeps, stores, serves=serves
+        )
         self.state = Lifecycle(first, settings)
         self.units = units or serves
         self.done: set[int] = set()
@@ -71,7 +77,7 @@ class World:
         self.cluster = before.current.cluster if before.current else None
         try:
             self.state, actions = step(before, event, self.now)
-        except (StaleOrder, Ending):
+        except (StaleOrder, TaskEnding):
             return
         for action in actions:
             self.perform(action)
@@ -108,18 +114,18 @@ class World:
         state = self.state
         assert (state.current is not None) == bool(self.alive)
         assert not state.idle or self.alive
-        if state.phase in (Phase.HELD, Phase.FAILED, Phase.DONE):
+        if state.phase in (TaskPhase.HELD, TaskPhase.FAILED, TaskPhase.DONE):
             assert not self.alive or state.idle
-        if state.phase is Phase.EXITED:
+        if state.phase is TaskPhase.EXITED:
             assert not self.alive
-        if state.phase is Phase.RUNNING:
+        if state.phase is TaskPhase.RUNNING:
             assert not state.idle
-        if state.phase is Phase.DONE:
+        if state.phase is TaskPhase.DONE:
             assert state.order.unit is not None
             self.done.add(state.order.start)
-        if state.phase is Phase.HELD:
+        if state.phase is TaskPhase.HELD:
             assert not state.order.run
-        if state.phase is Phase.STOPPING:
+        if state.phase is TaskPhase.STOPPING:
             assert self.signalled or state.keeping
         if state.failure:
             self.failed.add(state.failure.start)
@@ -136,7 +142,7 @@ class World:
             self.feed(Fetched(self.state.fetches - number // 4, self.now, refusal))
         elif what == "kept":
             refusal = storage_failed("no answer") if number == 0 else None
-            self.feed(Kept(self.state.starts - number // 4, refusal))
+            self.feed(OutputKept(self.state.starts - number // 4, refusal))
         elif what == "done" and self.alive and self.state.settings.serves:
             start = self.state.current.start if self.state.current else 0
             report = analyse(ProcessEnding(0), ())
@@ -147,18 +153,18 @@ class World:
             self.now += 10.0 ** (number - 2)
             self.feed(Tick())
         elif what == "condemn":
-            verdict = Verdict(ExitClass.FROZEN, "frozen")
+            verdict = ExitVerdict(ExitClass.FROZEN, "frozen")
             self.feed(Condemned(self.state.starts - number // 3, verdict))
         elif what == "stop" and number == 0:
             self.feed(StopAsked("asked"))
 
-    def order(self, start: int, run: bool, number: int) -> Order:
+    def order(self, start: int, run: bool, number: int) -> StartOrder:
         """Return an order as a scheduler may give it: what is held is for no unit."""
         if not self.units:
-            return Order(start, run, Cluster(start + number % 2))
+            return StartOrder(start, run, TaskCluster(start + number % 2))
         payload = Payload(output="part" if start % 2 else "")
-        unit = Unit(start, 1, payload) if run else None
-        return Order(start, run, Cluster(start // 3 + number // 3), unit=unit)
+        unit = UnitOrder(start, 1, payload) if run else None
+        return StartOrder(start, run, TaskCluster(start // 3 + number // 3), unit=unit)
 
     def end(self, code: int) -> None:
         process, self.alive = self.alive, 0
@@ -173,34 +179,34 @@ TASKS = st.fixed_dictionaries(dict.fromkeys(("gated", "stores", "units", "serves
 
 @given(HAPPENINGS, st.booleans(), st.booleans(), TASKS)
 def test_no_history_breaks_the_rules(happenings, keeps, run, task):
-    world = World(Order(1, run, Cluster(1)), keeps=keeps, **task)
+    world = World(StartOrder(1, run, TaskCluster(1)), keeps=keeps, **task)
     for what, number in happenings:
         world.happen(what, number)
 
 
 @given(HAPPENINGS, st.booleans(), TASKS)
 def test_a_repeated_order_is_fulfilled_in_the_end(happenings, run, task):
-    world = World(Order(1, True, Cluster(1)), keeps=True, **task)
+    world = World(StartOrder(1, True, TaskCluster(1)), keeps=True, **task)
     for what, number in happenings:
         world.happen(what, number)
-    wanted = Order(world.state.order.start + 1, run, Cluster(99))
+    wanted = StartOrder(world.state.order.start + 1, run, TaskCluster(99))
     for _ in range(4):
         world.feed(OrderReceived(wanted))
         world.now += 200.0
         world.feed(Tick())
-        if world.alive and world.state.phase is Phase.STOPPING:
+        if world.alive and world.state.phase is TaskPhase.STOPPING:
             world.end(-signal.SIGKILL)
-        world.feed(Kept(world.state.starts))
+        world.feed(OutputKept(world.state.starts))
         world.feed(Fetched(world.state.fetches, world.now))
     state = world.state
-    ended = Phase.EXITED if world.finished else None
-    assert state.phase in (ended, Phase.RUNNING if run else Phase.HELD)
+    ended = TaskPhase.EXITED if world.finished else None
+    assert state.phase in (ended, TaskPhase.RUNNING if run else TaskPhase.HELD)
     assert ended or state.order == wanted
 
 
 @given(HAPPENINGS, st.booleans(), TASKS)
 def test_a_stop_ends_every_task_within_its_grace(happenings, keeps, task):
-    world = World(Order(1, True, Cluster(1)), keeps=keeps, **task)
+    world = World(StartOrder(1, True, TaskCluster(1)), keeps=keeps, **task)
     for what, number in happenings:
         world.happen(what, number)
     world.feed(StopAsked("at last"))
@@ -209,5 +215,5 @@ def test_a_stop_ends_every_task_within_its_grace(happenings, keeps, task):
     if world.alive and not world.state.idle:
         assert world.state.killed
         world.end(-signal.SIGKILL)
-    world.feed(Kept(world.state.starts))
+    world.feed(OutputKept(world.state.starts))
     assert world.finished == 1

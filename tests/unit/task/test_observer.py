@@ -12,12 +12,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.modules import Found
 from dcos_tensorflow.task.output.progress import Progress
-from dcos_tensorflow.task.spec import Cluster, ServerCluster
-from dcos_tensorflow.task.supervise import memory, observer, sockets, watchdog
+from dcos_tensorflow.task.spec import ServerCluster, TaskCluster
+from dcos_tensorflow.task.supervise import memory, observer, watchdog
 from dcos_tensorflow.task.supervise.observer import Observer, own_port
-from dcos_tensorflow.task.supervise.watchdog import Limits
+from dcos_tensorflow.task.supervise.watchdog import WatchdogLimits
 from free_ports import free_port
 from untrusted_input import process_table
 from waiting import eventually
@@ -32,16 +32,16 @@ def tf_config(role, index, **cluster):
 @pytest.mark.parametrize(
     ("contract", "cluster", "port"),
     [
-        ("function", Cluster(1, server=SERVER), 3),
-        ("function", Cluster(1), 0),
-        ("script", Cluster(1, tf_config("worker", 1, worker=["h:4", "h:5"])), 5),
-        ("command", Cluster(1, tf_config("chief", 0, chief=["h:6"])), 6),
-        ("script", Cluster(1, tf_config("evaluator", 0, chief=["h:6"])), 0),
-        ("script", Cluster(1, tf_config("worker", 7, worker=["h:4"])), 0),
-        ("script", Cluster(1, tf_config("worker", 0, worker=["nowhere"])), 0),
-        ("script", Cluster(1, {"cluster": []}), 0),
-        ("script", Cluster(1), 0),
-        ("tensorboard", Cluster(1, tf_config("worker", 0, worker=["h:4"])), 0),
+        ("function", TaskCluster(1, server=SERVER), 3),
+        ("function", TaskCluster(1), 0),
+        ("script", TaskCluster(1, tf_config("worker", 1, worker=["h:4", "h:5"])), 5),
+        ("command", TaskCluster(1, tf_config("chief", 0, chief=["h:6"])), 6),
+        ("script", TaskCluster(1, tf_config("evaluator", 0, chief=["h:6"])), 0),
+        ("script", TaskCluster(1, tf_config("worker", 7, worker=["h:4"])), 0),
+        ("script", TaskCluster(1, tf_config("worker", 0, worker=["nowhere"])), 0),
+        ("script", TaskCluster(1, {"cluster": []}), 0),
+        ("script", TaskCluster(1), 0),
+        ("tensorboard", TaskCluster(1, tf_config("worker", 0, worker=["h:4"])), 0),
     ],
 )
 def test_the_port_of_its_own_server_is_that_of_its_place_in_the_cluster(contract, cluster, port):
@@ -59,16 +59,16 @@ def test_a_port_that_is_listened_on_is_found_with_its_owner(family, host):
     with server:
         server.bind((host, 0))
         port = server.getsockname()[1]
-        assert sockets.listening_inodes(port) == set()
+        assert observer.listening_inodes(port) == set()
         server.listen()
-        inodes = sockets.listening_inodes(port)
+        inodes = observer.listening_inodes(port)
         assert inodes == {os.fstat(server.fileno()).st_ino}
-        assert sockets.owner(inodes, [2**22 + 1, os.getpid()]) == os.getpid()
-    assert sockets.listening_inodes(port) == set()
+        assert observer.owner_of(inodes, [2**22 + 1, os.getpid()]) == os.getpid()
+    assert observer.listening_inodes(port) == set()
 
 
 def test_a_socket_without_an_owner_has_none():
-    assert sockets.owner({1}, [os.getpid()]) is None
+    assert observer.owner_of({1}, [os.getpid()]) is None
 
 
 class OurProcess:
@@ -84,7 +84,7 @@ def test_a_port_that_was_closed_for_a_moment_is_not_taken_for_closed(monkeypatch
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(observer, "time", SimpleNamespace(monotonic=lambda: clock.now))
     port = free_port()
-    limits = Limits(freeze_seconds=1.0)
+    limits = WatchdogLimits(freeze_seconds=1.0)
     watching = Observer(OurProcess(), limits, port=port, in_shell=False, directories=())
 
     def look(seconds):
@@ -132,7 +132,7 @@ def test_a_process_that_sleeps_is_idle_and_one_that_computes_or_prints_is_not(mo
     children = [subprocess.Popen([sys.executable, "-S", "-c", c], stdin=pipe) for c in codes]
     try:
         seen = [
-            Observer(Child(child.pid), Limits(), port=0, in_shell=False, directories=())
+            Observer(Child(child.pid), WatchdogLimits(), port=0, in_shell=False, directories=())
             for child in children
         ]
         lines = itertools.count(1)

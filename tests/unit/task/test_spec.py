@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dcos_tensorflow.task.spec import Order, SpecError, parse_order, parse_spec
+from dcos_tensorflow.task.spec import SpecError, StartOrder, parse_order, parse_spec
 
 
 def document(**changes):
@@ -64,14 +64,14 @@ def test_without_a_word_about_it_nothing_is_held_and_freezing_is_watched():
     spec = parse_spec(document())
     assert (spec.held, spec.hold_on_failure) == (False, False)
     assert (spec.stall_seconds, spec.freeze_seconds) == (0.0, 10.0)
-    assert spec.first_order == Order(1, True, spec.cluster)
+    assert spec.first_order == StartOrder(1, True, spec.cluster)
 
 
 def test_a_spec_may_hold_and_watch():
     changes = {"held": True, "hold_on_failure": True, "stall_seconds": 60, "freeze_seconds": 0}
     spec = parse_spec(document(**changes))
     assert (spec.hold_on_failure, spec.stall_seconds, spec.freeze_seconds) == (True, 60.0, 0.0)
-    assert spec.first_order == Order(1, False, spec.cluster)
+    assert spec.first_order == StartOrder(1, False, spec.cluster)
 
 
 def order_of(**changes):

@@ -7,7 +7,7 @@ import pytest
 from dcos_tensorflow.task.spec import SpecError, parse_spec
 from dcos_tensorflow.task.storage_spec import (
     CheckpointPlace,
-    DataCache,
+    DataCachePlace,
     DataItem,
     DirectoryPlace,
     LogPlace,
@@ -59,7 +59,7 @@ def test_every_section_is_read():
         ),
         summaries=DirectoryPlace("s3://bucket/logs"),
         data=(DataItem("s3://bucket/mnist", "data/mnist"),),
-        data_cache=DataCache("/var/cache/data", 1000),
+        data_cache=DataCachePlace("/var/cache/data", 1000),
         logs=LogPlace("cloudwatch://training", 5.0, 1024),
         s3=S3Access("https://127.0.0.1:9000", "eu-west-1", False, "ca.pem"),
     )

@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task.output.measured import Measured
+from dcos_tensorflow.task.output.measured import MeasuredCurve
 from dcos_tensorflow.task.output.progress import Progress, numbers_of, read_line, read_record
 from dcos_tensorflow.task.output.progress_log import ProgressLog
-from dcos_tensorflow.task.spec import Cluster, Job, Order, RunnerSpec, parse_order
+from dcos_tensorflow.task.spec import JobCode, RunnerSpec, StartOrder, TaskCluster, parse_order
 from dcos_tensorflow.task.spec_fields import SpecError
 from dcos_tensorflow.task.supervise.unit_work import own_part
 from dcos_tensorflow.task.unit_order import (
     Measure,
     Payload,
     Shard,
-    Unit,
+    UnitOrder,
     context_of,
     parse_unit,
     result_of,
@@ -52,10 +52,10 @@ def test_a_unit_cannot_leave_the_directories_of_its_task(directory):
 
 
 def test_the_context_of_a_unit_is_laid_over_the_jobs():
-    unit = Unit(1, 1, Payload(context={"rate": 0.5}))
+    unit = UnitOrder(1, 1, Payload(context={"rate": 0.5}))
     assert json.loads(context_of(unit, '{"rate": 1, "layers": 2}')) == {"rate": 0.5, "layers": 2}
     assert json.loads(context_of(unit, "")) == {"rate": 0.5}
-    assert context_of(Unit(1, 1), "no JSON") == "no JSON"
+    assert context_of(UnitOrder(1, 1), "no JSON") == "no JSON"
     assert context_of(None, "") == ""
 
 
@@ -64,9 +64,9 @@ def test_the_context_of_a_unit_is_laid_over_the_jobs():
 )
 def test_one_task_of_a_slot_writes_the_output_and_measures(role, index, own):
     full = Payload(output="part-1", measure=Measure("loss", (1,)))
-    cluster = Cluster(1, data_shard=(index, 2))
-    spec = RunnerSpec("s", "slot-0-x", cluster, Job(), role=role)
-    left = own_part(Order(1, True, cluster, unit=Unit(1, 1, full)), spec).unit.payload
+    cluster = TaskCluster(1, data_shard=(index, 2))
+    spec = RunnerSpec("s", "slot-0-x", cluster, JobCode(), role=role)
+    left = own_part(StartOrder(1, True, cluster, unit=UnitOrder(1, 1, full)), spec).unit.payload
     assert (left == full) is own
     assert bool(left.output) is own
 
@@ -99,7 +99,7 @@ def measured(*told, path="", spans=(1, 3, 9)):
 
 def attempt(*told, path, spans=(1, 3, 9)):
     """Play one attempt of a unit that tells this; how it ends is not seen."""
-    kept = Measured(Measure("auc", spans), path, print)
+    kept = MeasuredCurve(Measure("auc", spans), path, print)
     known = kept.before
     for one in told:
         before = known
@@ -135,7 +135,7 @@ def test_what_was_not_read_as_a_container_ended_is_there_for_the_next_attempt(tm
     measured({"step": 1, "auc": 0.5}, path=kept)
     own.write_text('{"step": 1, "auc": 0.5}\n{"step": 3, "auc": 0.8}')
     log = ProgressLog()
-    log.begin_unit(Measured(Measure("auc", (1, 3, 9)), kept, print), False, print, str(own))
+    log.begin_unit(MeasuredCurve(Measure("auc", (1, 3, 9)), kept, print), False, print, str(own))
     assert log.points == {0: (1, 0.5), 1: (3, 0.8)}
     assert measured(path=kept) == {0: (1, 0.5), 1: (3, 0.8)}
     own.write_text('{"step": 9, "auc": 0.9}\n')
@@ -145,7 +145,7 @@ def test_what_was_not_read_as_a_container_ended_is_there_for_the_next_attempt(tm
 
 def test_scalars_of_event_files_are_measured_until_the_job_tells_the_metric_itself():
     log = ProgressLog()
-    log.begin_unit(Measured(Measure("auc", (1, 3, 9)), "", print), False, print)
+    log.begin_unit(MeasuredCurve(Measure("auc", (1, 3, 9)), "", print), False, print)
     log.read_scalars([(0, "auc", 0.1), (1, "auc", 0.2), (2, "auc", 0.3), (4, "loss", 0.5)])
     assert (log.points, log.misses_its_metric) == ({0: (1, 0.2)}, True)
     log.read_block(b"step 5 auc 0.7\n")
@@ -203,7 +203,7 @@ def test_a_value_that_is_not_finite_is_kept_as_json_can_hold_it(tmp_path):
 def test_a_damaged_file_is_none(tmp_path, text):
     (tmp_path / "measured.json").write_text(text)
     path = str(tmp_path / "measured.json")
-    assert Measured(Measure("auc"), path, print).before == Progress()
+    assert MeasuredCurve(Measure("auc"), path, print).before == Progress()
     assert measured("step 2 auc 0.7", path=path) == {0: (2, 0.7)}
 
 

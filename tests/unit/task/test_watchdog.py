@@ -6,10 +6,10 @@ from dcos_tensorflow.task.exits.exit_class import ExitClass
 from dcos_tensorflow.task.supervise.watchdog import (
     MAX_LOOK_SECONDS,
     Activity,
-    Limits,
-    Sight,
+    ProcessSight,
     Watch,
-    look,
+    WatchdogLimits,
+    examine,
     rest,
 )
 
@@ -22,7 +22,7 @@ def watched(*spans, limits, watch=None):
     for seconds, sight in spans:
         for _ in range(round(seconds / LOOK)):
             passed += LOOK
-            watch, verdict = look(watch, sight, limits, LOOK)
+            watch, verdict = examine(watch, sight, limits, LOOK)
             if verdict:
                 return verdict.exit_class, passed
     return None
@@ -30,21 +30,21 @@ def watched(*spans, limits, watch=None):
 
 def steps(*seconds_each):
     spans = enumerate(seconds_each, 1)
-    return [(seconds, Sight(step=number, steps=number)) for number, seconds in spans]
+    return [(seconds, ProcessSight(step=number, steps=number)) for number, seconds in spans]
 
 
-FREEZE = Limits(freeze_seconds=10)
-STOPPED = Sight(stopped=True)
-OPEN, CLOSED = (Sight(port=1, port_open=state) for state in (True, False))
-STALL = Limits(stall_seconds=5, freeze_seconds=0)
+FREEZE = WatchdogLimits(freeze_seconds=10)
+STOPPED = ProcessSight(stopped=True)
+OPEN, CLOSED = (ProcessSight(port=1, port_open=state) for state in (True, False))
+STALL = WatchdogLimits(stall_seconds=5, freeze_seconds=0)
 
 
 def test_a_process_that_is_stopped_is_given_up_after_the_limit():
-    assert watched((3, Sight()), (60, STOPPED), limits=FREEZE) == (ExitClass.FROZEN, 13)
+    assert watched((3, ProcessSight()), (60, STOPPED), limits=FREEZE) == (ExitClass.FROZEN, 13)
 
 
 def test_a_process_that_goes_on_in_time_is_left_alone():
-    spans = [(9, STOPPED), (1, Sight()), (9, STOPPED), (60, Sight())]
+    spans = [(9, STOPPED), (1, ProcessSight()), (9, STOPPED), (60, ProcessSight())]
     assert watched(*spans, limits=FREEZE) is None
 
 
@@ -57,17 +57,17 @@ def test_a_port_that_was_never_open_is_no_sign():
 
 
 def test_a_port_whose_owner_has_left_is_no_sign():
-    spans = [(5, OPEN), (5, CLOSED), (1, Sight(port=1)), (60, CLOSED)]
+    spans = [(5, OPEN), (5, CLOSED), (1, ProcessSight(port=1)), (60, CLOSED)]
     assert watched(*spans, limits=FREEZE) is None
 
 
 def test_a_limit_of_0_turns_freezing_off():
-    limits = Limits(freeze_seconds=0)
+    limits = WatchdogLimits(freeze_seconds=0)
     assert watched((60, STOPPED), (1, OPEN), (60, CLOSED), limits=limits) is None
 
 
 def test_without_a_limit_nothing_stalls():
-    assert watched(*steps(0.5, 0.5, 999), limits=Limits()) is None
+    assert watched(*steps(0.5, 0.5, 999), limits=WatchdogLimits()) is None
 
 
 def test_a_step_that_does_not_move_has_stalled():
@@ -77,12 +77,15 @@ def test_a_step_that_does_not_move_has_stalled():
 @pytest.mark.parametrize("told", [(), (60,)], ids=["no step", "one step"])
 def test_a_task_without_two_steps_is_never_stalled(told):
     assert (
-        watched((600, Sight()), *steps(*told), (600, Sight(step=1, steps=1)), limits=STALL) is None
+        watched(
+            (600, ProcessSight()), *steps(*told), (600, ProcessSight(step=1, steps=1)), limits=STALL
+        )
+        is None
     )
 
 
 def test_steps_that_came_between_two_looks_count():
-    spans = [(0.25, Sight()), (60, Sight(step=5, steps=5))]
+    spans = [(0.25, ProcessSight()), (60, ProcessSight(step=5, steps=5))]
     assert watched(*spans, limits=STALL) == (ExitClass.STALLED, 5.5)
 
 
@@ -93,17 +96,20 @@ def test_steps_that_take_long_are_given_ten_times_as_long():
 
 
 def test_the_time_before_the_first_step_is_no_gap():
-    assert watched((300, Sight()), *steps(0.25, 60), limits=STALL) == (ExitClass.STALLED, 305.5)
+    assert watched((300, ProcessSight()), *steps(0.25, 60), limits=STALL) == (
+        ExitClass.STALLED,
+        305.5,
+    )
 
 
 def test_a_look_that_comes_late_stands_for_little_time():
-    watch, verdict = look(Watch(), STOPPED, FREEZE, 3600)
+    watch, verdict = examine(Watch(), STOPPED, FREEZE, 3600)
     assert (watch.frozen_seconds, verdict) == (MAX_LOOK_SECONDS, None)
 
 
 def test_the_verdict_tells_the_last_step():
     watch = Watch(step=7, still_seconds=9, longest_gap=0.5)
-    _, verdict = look(watch, Sight(step=7, steps=2), STALL, LOOK)
+    _, verdict = examine(watch, ProcessSight(step=7, steps=2), STALL, LOOK)
     assert "No step after step 7 for 9 s" in verdict.summary
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.task.storage import state_file
+from dcos_tensorflow.task import checkpoints
 from dcos_tensorflow.task.storage.layout import (
     NOTHING_YET,
     Choice,
@@ -78,12 +78,12 @@ def test_an_incomplete_named_checkpoint_is_not_replaced_by_an_older_one():
 
 def test_an_absolute_name_of_this_directory_is_written_as_a_relative_one():
     found = listing(*parts("ckpt-2"), states={"checkpoint": "/job/checkpoints/ckpt-2"})
-    assert choose(found).texts["checkpoint"] == state_file.render("ckpt-2")
+    assert choose(found).texts["checkpoint"] == checkpoints.state_file_naming("ckpt-2")
 
 
 def test_an_absolute_name_of_another_machine_means_what_lies_beside_the_state_file():
     found = listing(*parts("ckpt-2"), states={"checkpoint": "/sandbox/of/yore/ckpt-2"})
-    assert choose(found).texts["checkpoint"] == state_file.render("ckpt-2")
+    assert choose(found).texts["checkpoint"] == checkpoints.state_file_naming("ckpt-2")
 
 
 def test_a_name_that_leaves_the_directory_is_refused():
@@ -236,13 +236,13 @@ def test_passing_files_belong_to_no_checkpoint(path):
 
 @pytest.mark.parametrize("name", ["ckpt-1", 'we"ird\\name-3', "größe-2", "a b-1"])
 def test_a_state_file_can_be_read_again(name):
-    assert state_file.newest(state_file.render(name)) == name
+    assert checkpoints.newest_in(checkpoints.state_file_naming(name)) == name
 
 
 def test_the_escapes_of_tensorflow_are_understood():
     text = 'model_checkpoint_path: "gr\\303\\266\\303\\237e-1"\nlast_preserved_timestamp: 1.5\n'
-    assert state_file.newest(text) == "größe-1"
+    assert checkpoints.newest_in(text) == "größe-1"
 
 
 def test_a_state_file_without_a_name_names_nothing():
-    assert state_file.newest('all_model_checkpoint_paths: "x"\n') == ""
+    assert checkpoints.newest_in('all_model_checkpoint_paths: "x"\n') == ""

@@ -32,32 +32,32 @@ def made(name: str, *keys: str) -> Manifest:
 
 
 def test_an_empty_place_is_free():
-    assert manifest.why_not(None, FIRST) == ""
+    assert manifest.unusable_reason(None, FIRST) == ""
 
 
 def test_a_newer_attempt_takes_the_place_of_an_older_one():
-    assert manifest.why_not(Pointer(FIRST), SECOND) == ""
+    assert manifest.unusable_reason(Pointer(FIRST), SECOND) == ""
 
 
 def test_an_older_attempt_loses():
-    assert "attempt 2 publishes here" in manifest.why_not(Pointer(SECOND), FIRST)
+    assert "attempt 2 publishes here" in manifest.unusable_reason(Pointer(SECOND), FIRST)
 
 
 def test_the_same_writer_may_go_on():
-    assert manifest.why_not(Pointer(FIRST), FIRST) == ""
+    assert manifest.unusable_reason(Pointer(FIRST), FIRST) == ""
 
 
 def test_of_two_owners_of_one_attempt_the_second_loses():
-    assert manifest.why_not(Pointer(FIRST), Writer("service", 1, "other")) != ""
+    assert manifest.unusable_reason(Pointer(FIRST), Writer("service", 1, "other")) != ""
 
 
 def test_another_service_takes_over_whatever_its_attempt():
-    assert manifest.why_not(Pointer(SECOND), Writer("new", 1, "x")) == ""
+    assert manifest.unusable_reason(Pointer(SECOND), Writer("new", 1, "x")) == ""
 
 
 def test_a_service_that_was_taken_over_never_comes_back():
     pointer = manifest.claimed(Pointer(SECOND), Writer("new", 1, "x"))
-    assert "taken this place over" in manifest.why_not(pointer, Writer("service", 9, "y"))
+    assert "taken this place over" in manifest.unusable_reason(pointer, Writer("service", 9, "y"))
 
 
 def test_a_claim_keeps_what_is_published():

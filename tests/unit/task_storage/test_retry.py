@@ -6,10 +6,15 @@ import time
 
 import pytest
 
-from dcos_tensorflow.task.storage.s3.errors import Cancelled, ConditionFailed, Problem, StorageError
-from dcos_tensorflow.task.storage.s3.retry import Backoff, Gate, Retrier
+from dcos_tensorflow.task.storage.s3.errors import (
+    Cancelled,
+    ConditionFailed,
+    S3Problem,
+    StorageError,
+)
+from dcos_tensorflow.task.storage.s3.retry import Cancellation, Retrier, RetryBackoff
 
-BUSY = StorageError(Problem("unavailable", True, "busy"))
+BUSY = StorageError(S3Problem("unavailable", True, "busy"))
 
 
 class Request:
@@ -26,18 +31,18 @@ class Request:
         return "answer"
 
 
-def retrier(gate: Gate | None = None, **backoff: float) -> Retrier:
+def retrier(gate: Cancellation | None = None, **backoff: float) -> Retrier:
     settings = {"first": 0.0001, "longest": 0.001, "attempts": 4, **backoff}
-    return Retrier(gate or Gate(), Backoff(**settings), draw=lambda: 1.0)  # type: ignore[arg-type]
+    return Retrier(gate or Cancellation(), RetryBackoff(**settings), draw=lambda: 1.0)  # type: ignore[arg-type]
 
 
 def test_delays_grow_to_the_longest():
-    backoff = Backoff(first=1.0, longest=5.0)
+    backoff = RetryBackoff(first=1.0, longest=5.0)
     assert [backoff.delay(attempt, 1.0) for attempt in (1, 2, 3, 4, 900)] == [1, 2, 4, 5, 5]
 
 
 def test_jitter_takes_off_up_to_a_half():
-    assert Backoff(first=1.0).delay(1, 0.0) == 0.5
+    assert RetryBackoff(first=1.0).delay(1, 0.0) == 0.5
 
 
 def test_what_passes_is_tried_again():
@@ -54,8 +59,8 @@ def test_it_gives_up_after_so_many_attempts():
 @pytest.mark.parametrize(
     "error",
     [
-        StorageError(Problem("denied", False, "no")),
-        ConditionFailed(Problem("condition", True, "no")),
+        StorageError(S3Problem("denied", False, "no")),
+        ConditionFailed(S3Problem("condition", True, "no")),
     ],
 )
 def test_what_cannot_pass_is_tried_once(error):
@@ -66,13 +71,13 @@ def test_what_cannot_pass_is_tried_once(error):
 
 
 def test_each_failed_attempt_is_noticed():
-    noticed: list[Problem] = []
-    Retrier(Gate(), Backoff(0.0001, 0.001), noticed.append).call("x", Request(BUSY))
+    noticed: list[S3Problem] = []
+    Retrier(Cancellation(), RetryBackoff(0.0001, 0.001), noticed.append).call("x", Request(BUSY))
     assert noticed == [BUSY.problem]
 
 
 def test_a_closed_gate_stops_before_the_first_attempt():
-    gate, request = Gate(), Request()
+    gate, request = Cancellation(), Request()
     gate.close()
     with pytest.raises(Cancelled):
         retrier(gate).call("x", request)
@@ -80,7 +85,7 @@ def test_a_closed_gate_stops_before_the_first_attempt():
 
 
 def test_a_deadline_cuts_a_long_back_off_short():
-    gate = Gate()
+    gate = Cancellation()
     gate.limit(0.05)
     began = time.monotonic()
     with pytest.raises(Cancelled):
@@ -89,7 +94,7 @@ def test_a_deadline_cuts_a_long_back_off_short():
 
 
 def test_a_deadline_is_never_moved_away():
-    gate = Gate()
+    gate = Cancellation()
     gate.limit(0.0)
     gate.limit(100.0)
     assert gate.closed

@@ -15,7 +15,7 @@ import dcos_tensorflow
 from dcos_tensorflow.deploy.embedded.cluster import _set_aside
 from dcos_tensorflow.history import folder as history
 from dcos_tensorflow.task.output.event_files import event_files_below
-from dcos_tensorflow.task.output.left_files import Sandbox
+from dcos_tensorflow.task.output.left_files import SandboxBefore
 from dcos_tensorflow.task.storage import snapshot
 from untrusted_input import trees
 
@@ -113,7 +113,7 @@ class TestWhereTheyAre:
     """Each of these was ended by a tree of a thousand folders."""
 
     def test_what_a_job_has_left_is_told(self, tmp_path: Path) -> None:
-        sandbox = Sandbox(str(tmp_path), ())
+        sandbox = SandboxBefore(str(tmp_path), ())
         deep(tmp_path / "out")
         assert sandbox.left().count == 1
 

@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from dcos_tensorflow.cli.commands.units_of_work import sweep
-from dcos_tensorflow.cli.drawing import drawn_for
-from dcos_tensorflow.client.boards import batch_lines, board_as_csv, board_lines
+from dcos_tensorflow.cli.drawing import picture_bytes
 from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.units import batch_lines, board_as_csv, board_lines
 from dcos_tensorflow.core.spec.workload_spec import EarlyStopping, SearchMethod
 from dcos_tensorflow.workloads.sweep.leaderboard import board_of
 from dcos_tensorflow.workloads.sweep.picture import picture
@@ -160,9 +160,9 @@ def test_a_picture_is_svg_or_png_and_nothing_else(tmp_path: Path) -> None:
 
 def test_a_png_is_the_same_picture_in_dots(tmp_path: Path) -> None:
     svg = picture(board_of(a_document(*UNITS)), "a sweep")
-    drawn = drawn_for(svg, tmp_path / "sweep.PNG")
+    drawn = picture_bytes(svg, tmp_path / "sweep.PNG")
     assert drawn.startswith(b"\x89PNG")
-    assert drawn_for(svg, tmp_path / "sweep.svg") == svg.encode()
+    assert picture_bytes(svg, tmp_path / "sweep.svg") == svg.encode()
 
 
 def test_where_a_png_cannot_be_drawn_it_says_what_is_missing(
@@ -170,11 +170,11 @@ def test_where_a_png_cannot_be_drawn_it_says_what_is_missing(
 ) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     with pytest.raises(CliError, match="pip install resvg-py, or name another"):
-        drawn_for("<svg/>", tmp_path / "sweep.png")
+        picture_bytes("<svg/>", tmp_path / "sweep.png")
     nothing = SimpleNamespace(svg_to_bytes=lambda svg_string: b"blank")
     monkeypatch.setitem(sys.modules, "resvg_py", nothing)
     with pytest.raises(CliError, match="this machine has no font to write with"):
-        drawn_for("<svg/>", tmp_path / "sweep.png")
+        picture_bytes("<svg/>", tmp_path / "sweep.png")
 
 
 def test_a_sweep_of_which_nothing_is_known_can_be_shown() -> None:

@@ -58,7 +58,7 @@ class Refusal:
     is_a_try: bool = False
 
 
-class Refused(Exception):
+class AccessRefused(Exception):
     """A request is not answered. The text is the refusal's."""
 
     def __init__(self, refusal: Refusal) -> None:
@@ -147,16 +147,16 @@ class Access:
             return ROUTER
         given = _given(request)
         if given is None:
-            raise Refused(Refusal(401, self._no_token()))
+            raise AccessRefused(Refusal(401, self._no_token()))
         # A right token counts, whatever else of the same address tries: a job may be its operator's
         # neighbour. Only of tokens that trying could find, a guesser must not hear that one is.
         unheard = self._guessable and self._failures.wait_seconds(_peer(request)) > 0
         caller = None if unheard else self._caller(given)
         if caller is None:
-            raise Refused(self._wrong(_peer(request)))
+            raise AccessRefused(self._wrong(_peer(request)))
         if caller.right < right:
             why = f"{caller.name} may only read here: orders need the operator's token"
-            raise Refused(Refusal(403, why, caller.name, is_a_try=True))
+            raise AccessRefused(Refusal(403, why, caller.name, is_a_try=True))
         return caller
 
     def _wrong(self, peer: Hashable) -> Refusal:

@@ -1,4 +1,4 @@
-"""For the search for a fault: ``/v1/debug/plans``, ``taskStatuses`` and ``reservations``.
+"""For the search for a fault: ``/v1/debug/plans``, ``taskStatuses``, ``reservations``, ``offers``.
 
 The first two can be narrowed to a plan, a phase and a step; a name that does not exist is answered
 as the SDK does, with ``invalid-input``.
@@ -6,11 +6,12 @@ as the SDK does, with ``invalid-input``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dcos_tensorflow.api.counters import MESOS_STATES
-from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import OfferVerdict, ServiceState
 from dcos_tensorflow.core.plans.elements import Phase, Plan, Status, Step
 from dcos_tensorflow.core.plans.plan import plans
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dcos_tensorflow.api import schemas
 
 
-class InvalidInput(LookupError):
+class NoSuchElement(LookupError):
     """A plan, phase or step was asked for that does not exist."""
 
 
@@ -28,7 +29,7 @@ def debug_plans(
     """Return the state of the scheduler, how many steps stand where, and the plans' outline."""
     try:
         chosen = list(_chosen(state, plan, phase, step))
-    except InvalidInput as error:
+    except NoSuchElement as error:
         return {"invalid-input": str(error)}
     steps = [s for _, parts in chosen for _, members in parts for s in members]
     known = plans(state.view())
@@ -68,7 +69,7 @@ def task_statuses(
     """Return plan -> phase -> step -> name, Mesos task id and Mesos state of its tasks."""
     try:
         chosen = list(_chosen(state, plan, phase, step))
-    except InvalidInput as error:
+    except NoSuchElement as error:
         return {"invalid-input": str(error)}
     return {
         p.name: {
@@ -102,10 +103,10 @@ def _chosen(
 ) -> Iterator[tuple[Plan, _Parts]]:
     """Yield plans with the phases and steps that were asked for. Raises InvalidInput."""
     if (phase and not plan) or (step and not phase):
-        raise InvalidInput("a phase needs a plan, and a step needs a phase")
+        raise NoSuchElement("a phase needs a plan, and a step needs a phase")
     known = plans(state.view())
     if plan and plan not in known:
-        raise InvalidInput(f"there is no plan {plan!r}; there are {', '.join(known)}")
+        raise NoSuchElement(f"there is no plan {plan!r}; there are {', '.join(known)}")
     for name, found in known.items():
         if plan and name != plan:
             continue
@@ -115,7 +116,38 @@ def _chosen(
             if not phase or phase in (part.name, part.id)
         ]
         if phase and not parts:
-            raise InvalidInput(f"plan {name!r} has no phase {phase!r}")
+            raise NoSuchElement(f"plan {name!r} has no phase {phase!r}")
         if step and not any(members for _, members in parts):
-            raise InvalidInput(f"phase {phase!r} of plan {name!r} has no step {step!r}")
+            raise NoSuchElement(f"phase {phase!r} of plan {name!r} has no step {step!r}")
         yield found, parts
+
+
+def offers(state: ServiceState) -> schemas.Offers:
+    """Return counts since the start of this scheduler, and the newest verdicts, newest last.
+
+    ``failureReasons`` and ``rejectedAgents`` count over those verdicts only.
+    """
+    log = state.desk.log
+    failed = [verdict for verdict in log.verdicts if not verdict.passed]
+    return {
+        "acceptedCount": log.accepted,
+        "rejectedCount": log.rejected,
+        "failureReasons": dict(Counter(verdict.explanation for verdict in failed)),
+        "rejectedAgents": dict(Counter(verdict.agent_id for verdict in failed)),
+        "offers": [verdict_body(verdict) for verdict in log.verdicts],
+    }
+
+
+def verdict_body(verdict: OfferVerdict) -> schemas.Offer:
+    """Return one verdict; ``timestamp`` is unix milliseconds, as everywhere in the SDK."""
+    return {
+        "timestamp": round(verdict.at * 1000),
+        "pod-instance-name": ",".join(verdict.tasks),
+        "outcome": "pass" if verdict.passed else "fail",
+        "explanation": [verdict.explanation],
+        "offer": {
+            "id": {"value": verdict.offer_id},
+            "slaveId": {"value": verdict.agent_id},
+            "hostname": verdict.hostname,
+        },
+    }

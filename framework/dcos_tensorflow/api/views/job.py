@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dcos_tensorflow.api.views import storage
 from dcos_tensorflow.api.views import unit_views as units
-from dcos_tensorflow.api.views.offers import verdict_body
+from dcos_tensorflow.api.views.debug import verdict_body
 from dcos_tensorflow.api.views.pods import pod_names
 from dcos_tensorflow.core.cluster import output_places
 from dcos_tensorflow.core.failures.waits import Wait, waits

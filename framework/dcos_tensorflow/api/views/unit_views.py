@@ -51,7 +51,7 @@ def _failure(table: UnitTable) -> schemas.UnitFailure | None:
     return None if found is None else {"number": found[1], "at": found[0], "why": found[2]}
 
 
-class Units:
+class UnitsView:
     """The units as they are shown, to one request after the other, from any thread.
 
     What a producer has worked out of units that have ended is not worked out again: it is told what

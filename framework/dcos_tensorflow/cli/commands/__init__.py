@@ -1,6 +1,5 @@
-"""The commands of ``dcos-tensorflow``, each in the module of its name.
+"""The commands of ``dcos-tensorflow``, each in the module of its name or of its kind.
 
-A module is imported when its command is called, when its help is asked for, and when its flags are
-completed. So it imports what its flags need; what its work needs beyond that is imported when it
-runs. Stories of several steps, ``run`` and ``scheduler``, are told in ``serving``.
+``main`` imports all of them. So a module imports what its flags need; what its work needs beyond
+that, where it is large, is imported when it runs.
 """

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dcos_tensorflow.cli.drawing import can_be_drawn, draw
+from dcos_tensorflow.cli.drawing import check_picture_file, draw
 from dcos_tensorflow.cli.flags import (
     OPTIONS_FILE,
     NamedGroup,
-    asks_about,
     json_flag,
+    takes_service,
     work_dir_flag,
 )
-from dcos_tensorflow.client.asked import Asked
 from dcos_tensorflow.client.bill_lines import bill_lines
 from dcos_tensorflow.client.output import say, say_lines, show_json
+from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.client.wording import columns, duration
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
@@ -55,10 +55,10 @@ def _of_cluster(function: F) -> F:
 
 def _cluster(
     options: Path, settings: Mapping[str, Any], work: WorkDirectory
-) -> cluster_machines.Cluster:
-    from dcos_tensorflow.deploy.cluster_machines import Cluster
+) -> cluster_machines.MachineGroup:
+    from dcos_tensorflow.deploy.cluster_machines import MachineGroup
 
-    return Cluster.of(options, settings, work)
+    return MachineGroup.of(options, settings, work)
 
 
 def _wait_flag(what: str) -> Callable[[F], F]:
@@ -93,8 +93,8 @@ def capacity_up(
     """Buy machines for all services of a cluster, until it has the given number."""
     from dcos_tensorflow.deploy.cluster_machines import up
 
-    asked = _cluster(options, settings, work)
-    _show(up(asked, machines, wait=wait, stay=stay, say=_told(as_json)), as_json)
+    group = _cluster(options, settings, work)
+    _show(up(group, machines, wait=wait, stay=stay, say=_told(as_json)), as_json)
     return 0
 
 
@@ -111,8 +111,8 @@ def capacity_down(
     """End the machines that up has bought, each after the end of its tasks."""
     from dcos_tensorflow.deploy.cluster_machines import down
 
-    asked = _cluster(options, settings, work)
-    _show(down(asked, wait=wait, force=force, say=_told(as_json)), as_json)
+    group = _cluster(options, settings, work)
+    _show(down(group, wait=wait, force=force, say=_told(as_json)), as_json)
     return 0
 
 
@@ -136,27 +136,27 @@ def _show(found: Mapping[str, Any], as_json: bool) -> None:
     help="Draw the machines and their cost over time.",
 )
 @_of_cluster
-@asks_about()
+@takes_service()
 def capacity_status(
-    asked: Asked, bill: bool, plot: Path | None, cluster: Path | None, **settings: Any
+    choice: ServiceChoice, bill: bool, plot: Path | None, cluster: Path | None, **settings: Any
 ) -> int:
     """Show the machines, the reason for each, and their cost per hour."""
     if plot is not None:
-        can_be_drawn(plot)
+        check_picture_file(plot)
     if cluster is not None:
         from dcos_tensorflow.deploy.cluster_machines import standing
 
-        of = _cluster(cluster, settings, asked.work)
+        of = _cluster(cluster, settings, choice.work)
         name, found = of.name, standing(of)
     else:
-        service = asked.service()
+        service = choice.service()
         name = service.name
         found = service.connect().ask("GET", "/v1/capacity").found(_NONE)
     if plot is not None:
         from dcos_tensorflow.capacity.billing.bill_picture import picture
 
         draw(picture(found["bill"], name), plot)
-    if asked.as_json:
+    if choice.as_json:
         show_json(found)
     elif bill:
         say_lines(bill_lines(found["bill"]))
@@ -202,30 +202,30 @@ def capacity_plan(options: Path, machines: int | None, as_json: bool) -> int:
     " without a scheduler.",
 )
 @_of_cluster
-@asks_about()
+@takes_service()
 def capacity_release(
-    asked: Asked, every_of: Path | None, cluster: Path | None, **settings: Any
+    choice: ServiceChoice, every_of: Path | None, cluster: Path | None, **settings: Any
 ) -> int:
     """Give idle machines back."""
     if cluster is not None:
         from dcos_tensorflow.deploy.cluster_machines import released
 
-        found = released(_cluster(cluster, settings, asked.work), _told(asked.as_json))
-        _show(found, asked.as_json)
+        found = released(_cluster(cluster, settings, choice.work), _told(choice.as_json))
+        _show(found, choice.as_json)
         return 0
     if every_of is not None:
         from dcos_tensorflow.deploy.planned_machines import end_all_machines
 
         ended = end_all_machines(every_of)
-        if asked.as_json:
+        if choice.as_json:
             show_json({"ended": ended})
         else:
             say(f"{counted(len(ended), 'machine')} ended{': ' if ended else ''}{', '.join(ended)}")
         return 0
-    service = asked.service()
+    service = choice.service()
     answer = service.connect().ask("POST", "/v1/capacity/release", "{}")
     found = answer.found(_NONE)
-    if asked.as_json:
+    if choice.as_json:
         show_json(found)
     else:
         say(f"{service.name}: machines on which nothing runs are given back.")

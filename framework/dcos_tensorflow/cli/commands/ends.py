@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from dcos_tensorflow.cli.flags import asks_about, timeout_flags
+from dcos_tensorflow.cli.flags import takes_service, timeout_flags
 from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.api_client import NoScheduler, SchedulerAway, SchedulerClient
-from dcos_tensorflow.client.asked import Asked, Service
 from dcos_tensorflow.client.errors import EXIT_FAILED, CliError, UsageError
 from dcos_tensorflow.client.output import complain, say, show_json
+from dcos_tensorflow.client.service_choice import KnownService, ServiceChoice
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.deploy.stopping import stop_job
 
@@ -23,24 +23,24 @@ _WHY = "stopped from the command line"
 
 @click.command()
 @timeout_flags("Wait until the job has ended.", 120.0)
-@asks_about(required=True)
-def stop(asked: Asked, wait: bool, seconds: float) -> int:
+@takes_service(required=True)
+def stop(choice: ServiceChoice, wait: bool, seconds: float) -> int:
     """End a job and give its resources back."""
-    service = asked.service()
-    ended = stop_job(asked.work, service, _WHY, wait=wait, seconds=seconds, tell=complain)
+    service = choice.service()
+    ended = stop_job(choice.work, service, _WHY, wait=wait, seconds=seconds, tell=complain)
     if ended is not None:
-        return _stopped(asked, service, ended)
-    if asked.as_json:
+        return _stopped(choice, service, ended)
+    if choice.as_json:
         show_json({"service": service.name, "outcome": None})
     else:
         say(f"{service.name} is being stopped.")
     return 0
 
 
-def _stopped(asked: Asked, service: Service, found: dict[str, Any]) -> int:
+def _stopped(choice: ServiceChoice, service: KnownService, found: dict[str, Any]) -> int:
     """Tell how the job ended and return its exit code; one that was stopped ended as was asked."""
     outcome = found.get("outcome", Outcome.STOPPED)
-    if asked.as_json:
+    if choice.as_json:
         show_json({"service": service.name, **found})
     else:
         say(f"{service.name} has ended: {outcome}, {found.get('summary', '')}")
@@ -57,29 +57,29 @@ _UNFINISHED = "Run dcos-tensorflow scheduler OPTIONS.json --uninstall to remove 
 @click.command()
 @timeout_flags("Wait until nothing is left.", 1200.0)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@asks_about(required=True)
-def uninstall(asked: Asked, wait: bool, seconds: float, yes: bool) -> int:
+@takes_service(required=True)
+def uninstall(choice: ServiceChoice, wait: bool, seconds: float, yes: bool) -> int:
     """End a service and remove its tasks, framework and state. Cannot be undone."""
-    service = asked.service()
+    service = choice.service()
     try:
         client = service.connect()
     except NoScheduler as away:
         _confirm(service, yes)
-        return _without_scheduler(asked, service, away)
+        return _without_scheduler(choice, service, away)
     except SchedulerAway as away:
         raise CliError(f"{away} {_UNFINISHED}") from away
     _confirm(service, yes)
     body = _order(client)
     if wait:
-        return _await_the_end(asked, service, seconds)
-    if asked.as_json:
+        return _await_the_end(choice, service, seconds)
+    if choice.as_json:
         show_json({"service": service.name, "uninstalled": False, **body})
     else:
         say(f"{service.name} is being uninstalled; see dcos-tensorflow plan status deploy.")
     return 0
 
 
-def _confirm(service: Service, yes: bool) -> None:
+def _confirm(service: KnownService, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
@@ -89,7 +89,7 @@ def _confirm(service: Service, yes: bool) -> None:
     )
 
 
-def _without_scheduler(asked: Asked, service: Service, away: NoScheduler) -> int:
+def _without_scheduler(choice: ServiceChoice, service: KnownService, away: NoScheduler) -> int:
     """Forget a service whose job has ended, and its scheduler with it."""
     from dcos_tensorflow.client.stored import forget, state_url
     from dcos_tensorflow.core.model.job import JobPhase
@@ -107,7 +107,7 @@ def _without_scheduler(asked: Asked, service: Service, away: NoScheduler) -> int
             raise CliError(f"{away} Its job is {left.job.phase}: {stop} ends it.") from away
         else:
             raise CliError(f"{away} {_UNFINISHED}") from away
-    return _uninstalled(asked, service, [])
+    return _uninstalled(choice, service, [])
 
 
 def _order(client: SchedulerClient) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _order(client: SchedulerClient) -> dict[str, Any]:
     return body
 
 
-def _await_the_end(asked: Asked, service: Service, seconds: float) -> int:
+def _await_the_end(choice: ServiceChoice, service: KnownService, seconds: float) -> int:
     deadline = time.monotonic() + seconds
     ordered_at = time.monotonic()
     given_up: list[str] = []
@@ -141,7 +141,7 @@ def _await_the_end(asked: Asked, service: Service, seconds: float) -> int:
                 told_away = str(away)
                 complain(f"{away} Waiting for it to come back.")
         if done:
-            return _uninstalled(asked, service, given_up)
+            return _uninstalled(choice, service, given_up)
         time.sleep(_LOOK_SECONDS)
     raise CliError(
         f"{service.name} was asked to leave and has not within {seconds:g} s; see"
@@ -149,7 +149,7 @@ def _await_the_end(asked: Asked, service: Service, seconds: float) -> int:
     )
 
 
-def _nothing_is_stored(service: Service) -> bool:
+def _nothing_is_stored(service: KnownService) -> bool:
     """Say whether a scheduler of this machine has gone because its work is done."""
     from dcos_tensorflow.client.stored import stored_state
 
@@ -157,8 +157,8 @@ def _nothing_is_stored(service: Service) -> bool:
     return known is not None and stored_state(known.state, service.name) is None
 
 
-def _uninstalled(asked: Asked, service: Service, given_up: list[str]) -> int:
-    if asked.as_json:
+def _uninstalled(choice: ServiceChoice, service: KnownService, given_up: list[str]) -> int:
+    if choice.as_json:
         show_json({"service": service.name, "uninstalled": True, "given_up": given_up})
         return 0
     say(f"{service.name} is uninstalled.")

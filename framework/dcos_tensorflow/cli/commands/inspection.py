@@ -1,43 +1,41 @@
-"""What a service is made of: its options, its ClusterSpec, the addresses of its tasks."""
+"""What a service is made of: its options and its ClusterSpec."""
 
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 import click
 
-from dcos_tensorflow.cli.flags import asks, asks_about
-from dcos_tensorflow.cli.names import endpoint_names
-from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.cli.flags import takes_service
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.output import say, say_lines, show_json
+from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.client.wording import table
 
 
 @click.command()
-@asks_about()
-def options(asked: Asked) -> int:
+@takes_service()
+def options(choice: ServiceChoice) -> int:
     """Show the options in force as JSON, without secrets."""
-    show_json(options_in_force(asked))
+    show_json(options_in_force(choice))
     return 0
 
 
-def options_in_force(asked: Asked) -> Any:
+def options_in_force(choice: ServiceChoice) -> Any:
     """Return the options as the scheduler shows them. Raises CliError."""
-    found = asked.client().get("/v1/configurations/target").get("options")
+    found = choice.client().get("/v1/configurations/target").get("options")
     if not found:
         raise CliError("The scheduler does not know its options: it was started without them.")
     return found
 
 
 @click.command()
-@asks_about()
-def cluster(asked: Asked) -> int:
+@takes_service()
+def cluster(choice: ServiceChoice) -> int:
     """Show the ClusterSpec of a running job."""
-    service = asked.service()
+    service = choice.service()
     found = service.connect().get("/v1/cluster")
-    if asked.as_json:
+    if choice.as_json:
         show_json(found)
     elif not found["epoch"]:
         say(f"{service.name} has no ClusterSpec yet: its tasks have no place.")
@@ -48,25 +46,8 @@ def cluster(asked: Asked) -> int:
 
 
 @click.command(hidden=True)
-@click.argument("endpoint", metavar="[NAME]", required=False, shell_complete=endpoint_names)
-@asks
-def endpoints(asked: Asked, endpoint: str | None) -> int:
-    """Show the endpoints, or the addresses of one."""
-    if endpoint is None:
-        show_json(asked.client().get("/v1/endpoints"))
-        return 0
-    answer = asked.client().ask("GET", f"/v1/endpoints/{quote(endpoint, safe='')}")
-    found = answer.found(f"endpoint {endpoint}; see endpoints")
-    if asked.as_json:
-        show_json(found)
-    else:
-        say_lines(answer.text.splitlines())
-    return 0
-
-
-@click.command(hidden=True)
-@asks_about()
-def describe(asked: Asked) -> int:
+@takes_service()
+def describe(choice: ServiceChoice) -> int:
     """Show the options in force, sorted by name, always as JSON."""
-    show_json(options_in_force(asked), sort_keys=True)
+    show_json(options_in_force(choice), sort_keys=True)
     return 0

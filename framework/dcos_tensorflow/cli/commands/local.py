@@ -87,11 +87,11 @@ def local_dashboard(
     *, service: str, in_browser: bool, with_token: bool, work: WorkDirectory, as_json: bool
 ) -> int:
     """Show the address of the page of local up's cluster, or of a service's own cluster."""
-    from dcos_tensorflow.client.page import shown
+    from dcos_tensorflow.client.output import show_page
     from dcos_tensorflow.deploy.embedded import lasting
 
     page = lasting.page(work, service)
-    return shown(page, as_json=as_json, with_token=with_token, in_browser=in_browser)
+    return show_page(page, as_json=as_json, with_token=with_token, in_browser=in_browser)
 
 
 @local.command()

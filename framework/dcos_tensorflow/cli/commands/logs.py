@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 import click
 
-from dcos_tensorflow.cli.flags import service_flags, with_asked
+from dcos_tensorflow.cli.flags import service_flags, with_service_choice
 from dcos_tensorflow.cli.names import task_names
 from dcos_tensorflow.client.api_client import NoScheduler, SchedulerAway
-from dcos_tensorflow.client.asked import Asked, Service
 from dcos_tensorflow.client.errors import EXIT_FAILED
 from dcos_tensorflow.client.following.job_output import (
     FollowedOutput,
@@ -23,6 +22,7 @@ from dcos_tensorflow.client.following.job_output import (
 from dcos_tensorflow.client.following.logs import Follower
 from dcos_tensorflow.client.following.task_output import Attempt, refuse_nonsense
 from dcos_tensorflow.client.output import complain, say_formatted
+from dcos_tensorflow.client.service_choice import KnownService, ServiceChoice
 from dcos_tensorflow.plugin.log_lines import LineFormat
 from dcos_tensorflow.records import dataclass
 
@@ -57,22 +57,22 @@ class _Wanted:
 )
 @service_flags
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON, one object a line.")
-@with_asked
-def logs(asked: Asked, tasks: tuple[str, ...], follow: bool, lines: int, file: str) -> int:
+@with_service_choice
+def logs(choice: ServiceChoice, tasks: tuple[str, ...], follow: bool, lines: int, file: str) -> int:
     """Show the output of single tasks, roles, or the whole job."""
     refuse_nonsense(file)
-    wanted = _Wanted(tasks, file, lines, asked.as_json)
-    service = asked.service()
+    wanted = _Wanted(tasks, file, lines, choice.as_json)
+    service = choice.service()
     try:
         found = served_output(service, tasks)
     except SchedulerAway as away:
         if follow and not isinstance(away, NoScheduler):
             return _follow(wanted, service)
         found = left_output(service, tasks, away)
-        return _print_last(wanted, found, _Printer(found.chosen, asked.as_json))
+        return _print_last(wanted, found, _Printer(found.chosen, choice.as_json))
     if follow:
         return _follow(wanted, service, found.chosen)
-    sink = _Printer(found.chosen, asked.as_json)
+    sink = _Printer(found.chosen, choice.as_json)
     launched = {attempt.task for attempt in found.attempts}
     for task in found.chosen if tasks else ():
         if task not in launched:
@@ -80,7 +80,7 @@ def logs(asked: Asked, tasks: tuple[str, ...], follow: bool, lines: int, file: s
     return _print_last(wanted, found, sink)
 
 
-def _follow(wanted: _Wanted, service: Service, chosen: Sequence[str] = ()) -> int:
+def _follow(wanted: _Wanted, service: KnownService, chosen: Sequence[str] = ()) -> int:
     """Print all lines until the job is done. ``chosen`` are the tasks, where they are known."""
     sink = _Printer(chosen, wanted.as_json)
     Follower(FollowedOutput(service, wanted.tasks), sink, wanted.file, wanted.lines).run()

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import click
 
-from dcos_tensorflow.cli.flags import asks_about
+from dcos_tensorflow.cli.flags import takes_service
 from dcos_tensorflow.client import registry
-from dcos_tensorflow.client.asked import Asked
 from dcos_tensorflow.client.errors import CliError, UsageError
-from dcos_tensorflow.client.output import complain
-from dcos_tensorflow.client.page import Page, shown
+from dcos_tensorflow.client.output import Page, complain, show_page
+from dcos_tensorflow.client.service_choice import ServiceChoice
 
 
 @click.command()
@@ -24,9 +23,9 @@ from dcos_tensorflow.client.page import Page, shown
 @click.option("--cluster", "is_cluster", is_flag=True, help="Open the embedded cluster's page.")
 @click.option("--token", "with_token", is_flag=True, help="Print the API's token, open nothing.")
 @click.option("--no-browser", is_flag=True, help="Print the address, open nothing.")
-@asks_about()
+@takes_service()
 def open(
-    asked: Asked, *, is_board: bool, is_cluster: bool, with_token: bool, no_browser: bool
+    choice: ServiceChoice, *, is_board: bool, is_cluster: bool, with_token: bool, no_browser: bool
 ) -> int:
     """Open a dashboard or a TensorBoard in the browser.
 
@@ -36,61 +35,61 @@ def open(
     if is_board and is_cluster:
         raise UsageError("--tensorboard and --cluster exclude each other.")
     if is_board:
-        page = _board(asked)
+        page = _board(choice)
     elif is_cluster:
-        page = _cluster(asked)
-    elif with_token or asked.api is not None:
-        page = _dashboard(asked)
+        page = _cluster(choice)
+    elif with_token or choice.api is not None:
+        page = _dashboard(choice)
     else:
-        page = _window(asked)
-    in_browser = not (no_browser or with_token or asked.as_json)
-    return shown(page, as_json=asked.as_json, with_token=with_token, in_browser=in_browser)
+        page = _window(choice)
+    in_browser = not (no_browser or with_token or choice.as_json)
+    return show_page(page, as_json=choice.as_json, with_token=with_token, in_browser=in_browser)
 
 
 @click.command(hidden=True)
 @click.option("--open", "in_browser", is_flag=True, help="Open it in a browser.")
 @click.option("--token", "with_token", is_flag=True, help="Print the token for the page.")
-@asks_about()
-def dashboard(asked: Asked, in_browser: bool, with_token: bool) -> int:
+@takes_service()
+def dashboard(choice: ServiceChoice, in_browser: bool, with_token: bool) -> int:
     """Show the address of the dashboard."""
-    page = _dashboard(asked)
-    return shown(page, as_json=asked.as_json, with_token=with_token, in_browser=in_browser)
+    page = _dashboard(choice)
+    return show_page(page, as_json=choice.as_json, with_token=with_token, in_browser=in_browser)
 
 
 @click.command(hidden=True)
 @click.option("--open", "in_browser", is_flag=True, help="Open it in a browser.")
-@asks_about()
-def tensorboard(asked: Asked, in_browser: bool) -> int:
+@takes_service()
+def tensorboard(choice: ServiceChoice, in_browser: bool) -> int:
     """Show the address of TensorBoard."""
-    return shown(_board(asked), as_json=asked.as_json, in_browser=in_browser)
+    return show_page(_board(choice), as_json=choice.as_json, in_browser=in_browser)
 
 
-def _dashboard(asked: Asked) -> Page:
-    client = asked.client()
+def _dashboard(choice: ServiceChoice) -> Page:
+    client = choice.client()
     # An address without an answer, or one that refuses the command's token, is told here.
     client.get("/v1/plans")
     return Page(f"{client.api.url}/", client.api.token, "the service's token")
 
 
-def _window(asked: Asked) -> Page:
+def _window(choice: ServiceChoice) -> Page:
     from dcos_tensorflow.window import process
 
-    names = registry.service_names(asked.work)
+    names = registry.service_names(choice.work)
     service = ""
-    if asked.name is not None or len(names) == 1:
-        _, directory = registry.choose(asked.work, asked.name)
+    if choice.name is not None or len(names) == 1:
+        _, directory = registry.choose(choice.work, choice.name)
         service = directory.path.name
-    return Page(process.link(asked.work, service))
+    return Page(process.link(choice.work, service))
 
 
-def _cluster(asked: Asked) -> Page:
+def _cluster(choice: ServiceChoice) -> Page:
     from dcos_tensorflow.deploy.embedded import lasting
 
-    return lasting.page(asked.work, asked.name or "")
+    return lasting.page(choice.work, choice.name or "")
 
 
-def _board(asked: Asked) -> Page:
-    client = asked.client()
+def _board(choice: ServiceChoice) -> Page:
+    client = choice.client()
     answer = client.ask("GET", "/v1/endpoints/tensorboard")
     if answer.is_missing:
         raise CliError(f"{client.service} has no TensorBoard: set service.use_tensorboard.")

@@ -135,8 +135,8 @@ def deployed(
     ``master`` is where it goes when no flag says it. Raises CliError and OptionsError.
     """
     from dcos_tensorflow.deploy.embedded.machine import AgentWishes
+    from dcos_tensorflow.deploy.job.deployment import RunRequest
     from dcos_tensorflow.deploy.run import run
-    from dcos_tensorflow.deploy.run_request import RunRequest
 
     other = {*_AGENTS, "local", "follow", "fresh", "strict", "yes"}
     settings = {name: value for name, value in flags.items() if name not in other}

@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from dcos_tensorflow.cli.drawing import can_be_drawn, draw
-from dcos_tensorflow.cli.flags import GroupWithDefault, asks, asks_about
+from dcos_tensorflow.cli.drawing import check_picture_file, draw
+from dcos_tensorflow.cli.flags import GroupWithDefault, takes_service, takes_service_flags
 from dcos_tensorflow.cli.names import service_names
-from dcos_tensorflow.client.asked import Asked
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.kept_runs import KeptRun, kept_runs, run_called
 from dcos_tensorflow.client.output import say, say_lines, show_json
+from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.client.wording import columns, duration, short, table, value_text, words
 from dcos_tensorflow.history.record import best
 
@@ -35,15 +35,15 @@ def runs() -> None:
 @runs.command(name=_LIST)
 @click.option("--all", "-a", "whole", is_flag=True, help=f"Show all runs, not the newest {_SHOWN}.")
 @click.option("--metric", metavar="METRIC", help="Show the best value of this metric.")
-@asks_about()
-def runs_list(asked: Asked, whole: bool, metric: str | None) -> int:
+@takes_service()
+def runs_list(choice: ServiceChoice, whole: bool, metric: str | None) -> int:
     """Show the end, duration, best metric, steps and start of each run."""
-    found = kept_runs(asked)
+    found = kept_runs(choice)
     shown = found if whole else found[:_SHOWN]
-    if asked.as_json:
+    if choice.as_json:
         show_json([_document(run, metric or "") for run in shown])
     elif not shown:
-        say(f"No run of {asked.name or 'any service'} is kept.")
+        say(f"No run of {choice.name or 'any service'} is kept.")
     else:
         say_lines(_lines(shown, metric or ""))
         if len(shown) < len(found):
@@ -53,14 +53,14 @@ def runs_list(asked: Asked, whole: bool, metric: str | None) -> int:
 
 @runs.command(name="show")
 @click.argument("run", metavar="NAME[@RUN]", shell_complete=service_names)
-@asks
-def runs_show(asked: Asked, run: str) -> int:
+@takes_service_flags
+def runs_show(choice: ServiceChoice, run: str) -> int:
     """Show everything about a run, with its options, without secrets.
 
     NAME is the newest run of a service, NAME@3 its third.
     """
-    found = run_called(asked, run)
-    if asked.as_json:
+    found = run_called(choice, run)
+    if choice.as_json:
         show_json(_document(found, "") | {"options": found.record["options"]})
     else:
         say_lines(_whole(found))
@@ -157,18 +157,20 @@ _MOST_RUNS = 8
     metavar="FILE.svg|FILE.png",
     help="File of the picture.",
 )
-@asks
-def plot(asked: Asked, names: tuple[str, ...], metric: str | None, over: str, out: Path) -> int:
+@takes_service_flags
+def plot(
+    choice: ServiceChoice, names: tuple[str, ...], metric: str | None, over: str, out: Path
+) -> int:
     """Draw the curves of one or several runs, with their incidents.
 
     NAME is the newest run of a service, NAME@3 its third; the command runs lists them.
     """
     from dcos_tensorflow.history.picture import Drawn, metrics_of, picture
 
-    can_be_drawn(out)
+    check_picture_file(out)
     if len(names) > _MOST_RUNS:
         raise UsageError(f"More than {_MOST_RUNS} runs over each other cannot be told apart.")
-    found = [run_called(asked, name) for name in names]
+    found = [run_called(choice, name) for name in names]
     drawn = [Drawn(run.name, run.record, run.points()) for run in found]
     told = list(dict.fromkeys(name for each in drawn for name in metrics_of(each.points)))
     if not told:
@@ -179,7 +181,7 @@ def plot(asked: Asked, names: tuple[str, ...], metric: str | None, over: str, ou
         meant = f" Did you mean {near[0]}?" if near else ""
         raise UsageError(f"--metric: no run has {wanted}; there are {', '.join(told)}.{meant}")
     image = picture(drawn, wanted, over_time=over == "time")
-    draw(image, out, tell=not asked.as_json)
-    if asked.as_json:
+    draw(image, out, tell=not choice.as_json)
+    if choice.as_json:
         show_json({"picture": str(out), "metric": wanted, "runs": [each.name for each in drawn]})
     return 0

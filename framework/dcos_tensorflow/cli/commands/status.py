@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dcos_tensorflow.cli.flags import asks_about
+from dcos_tensorflow.cli.flags import takes_service
 from dcos_tensorflow.client import ending
 from dcos_tensorflow.client.api_client import NoScheduler, SchedulerAway, SchedulerClient
-from dcos_tensorflow.client.asked import Asked, Service
 from dcos_tensorflow.client.errors import EXIT_FAILED, CliError
 from dcos_tensorflow.client.output import complain, say, say_lines, show_json
+from dcos_tensorflow.client.service_choice import KnownService, ServiceChoice
 from dcos_tensorflow.client.wording import (
     detailed,
     numbers,
     table,
     unit_failure,
     units_done,
-    untold,
+    without_repeats,
 )
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 
@@ -31,33 +31,32 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--follow", "-f", is_flag=True, help="Show progress until the job ends.")
-@asks_about()
-def status(asked: Asked, follow: bool) -> int:
+@takes_service()
+def status(choice: ServiceChoice, follow: bool) -> int:
     """Show the state of a job, or how it ended."""
-    service = asked.service()
+    service = choice.service()
     try:
         client = service.connect()
         snapshot = client.snapshot()
     except SchedulerAway as away:
         if follow and not isinstance(away, NoScheduler):
-            return _follow(asked, service)
-        code = _told(asked, _last_end(service, away))
+            return _follow(choice, service)
+        code = _told(choice, _last_end(service, away))
         return code if follow else 0
     if follow:
-        return _follow(asked, service)
-    if asked.as_json:
+        return _follow(choice, service)
+    if choice.as_json:
         show_json(dict(snapshot.job))
     else:
         say_lines(_lines(snapshot, client))
     return 0
 
 
-def _follow(asked: Asked, service: Service) -> int:
+def _follow(choice: ServiceChoice, service: KnownService) -> int:
     """Show progress until the job has ended; return the job's code."""
-    from dcos_tensorflow.client.following.job import caught_signals, view_for
-    from dcos_tensorflow.client.following.service_job import follow_service
+    from dcos_tensorflow.client.following.job import caught_signals, follow_service, view_for
 
-    view = view_for(sys.stderr if asked.as_json else sys.stdout)
+    view = view_for(sys.stderr if choice.as_json else sys.stdout)
     with caught_signals() as signals:
         ended = follow_service(
             service,
@@ -68,19 +67,19 @@ def _follow(asked: Asked, service: Service) -> int:
     if ended is None:
         say(f"{service.name} goes on.", sys.stderr)
         return 128 + (signals.ending or 2)
-    return _told(asked, ended)
+    return _told(choice, ended)
 
 
-def _told(asked: Asked, ended: dict[str, Any]) -> int:
+def _told(choice: ServiceChoice, ended: dict[str, Any]) -> int:
     """Show how a job ended and return its exit code."""
-    if asked.as_json:
+    if choice.as_json:
         show_json(ended)
     else:
         say_lines(ending.lines(ended))
     return int(ended.get("exit_code", EXIT_FAILED))
 
 
-def _last_end(service: Service, away: SchedulerAway) -> dict[str, Any]:
+def _last_end(service: KnownService, away: SchedulerAway) -> dict[str, Any]:
     """Return how the last job ended. Raises CliError."""
     last = service.last_end()
     if last is not None:
@@ -106,7 +105,7 @@ def _lines(snapshot: Snapshot, client: SchedulerClient) -> list[str]:
     phase, why = snapshot.standing(time.time())
     rows = []
     for task in snapshot.tasks:
-        parts = [detailed(task.doing, untold(task.detail, [why])), numbers(task)]
+        parts = [detailed(task.doing, without_repeats(task.detail, [why])), numbers(task)]
         rows.append((task.name, ", ".join(part for part in parts if part)))
     place = snapshot.job.get("output")
     output = [("output", str(place))] if place else []
@@ -135,12 +134,12 @@ def _incidents(snapshot: Snapshot) -> list[tuple[str, str]]:
 
 
 @click.command()
-@asks_about()
-def why(asked: Asked) -> int:
+@takes_service()
+def why(choice: ServiceChoice) -> int:
     """Explain why a job waits, per task and per offer."""
-    service = asked.service()
+    service = choice.service()
     found = service.connect().get("/v1/why")
-    if asked.as_json:
+    if choice.as_json:
         show_json(found)
         return 0
     if found["not_updated"]:
@@ -151,7 +150,8 @@ def why(asked: Asked) -> int:
     for wait in found.get("waits", ()):
         say(f"  {wait['told']}")
     waits = [
-        (task, untold(str(each["why"]), [found["why"]])) for task, each in found["tasks"].items()
+        (task, without_repeats(str(each["why"]), [found["why"]]))
+        for task, each in found["tasks"].items()
     ]
     say_lines(table([(task, why) for task, why in waits if why]))
     say_lines(

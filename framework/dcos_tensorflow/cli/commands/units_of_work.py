@@ -10,13 +10,12 @@ import click
 from click.core import ParameterSource
 
 from dcos_tensorflow.cli.commands.run import deployed, run_flags
-from dcos_tensorflow.cli.drawing import can_be_drawn, draw
-from dcos_tensorflow.cli.flags import GroupWithDefault, asks_about
-from dcos_tensorflow.client.asked import Asked
-from dcos_tensorflow.client.boards import batch_lines, board_as_csv, board_lines
+from dcos_tensorflow.cli.drawing import check_picture_file, draw
+from dcos_tensorflow.cli.flags import GroupWithDefault, takes_service
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.output import say, say_formatted, say_lines, show_json
-from dcos_tensorflow.client.told_units import told_units
+from dcos_tensorflow.client.service_choice import ServiceChoice
+from dcos_tensorflow.client.units import batch_lines, board_as_csv, board_lines, units_document
 from dcos_tensorflow.client.wording import table, value_text
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.deploy.settings import RUN_SETTINGS
@@ -46,18 +45,18 @@ def sweep() -> None:
     metavar="FILE.svg|FILE.png",
     help="Draw the best value over time, and the finished trials in parallel coordinates.",
 )
-@asks_about()
-def sweep_board(asked: Asked, whole: bool, as_csv: bool, plot: Path | None) -> int:
+@takes_service()
+def sweep_board(choice: ServiceChoice, whole: bool, as_csv: bool, plot: Path | None) -> int:
     """Show all trials, the best first."""
-    can_be_drawn(plot)
-    document = told_units(asked, "trial")
+    check_picture_file(plot)
+    document = units_document(choice, "trial")
     board = board_of(document)
     if plot is not None:
         title = f"{board.metric}, {board.goal}, {counted(len(board.rows), 'trial')}"
         draw(picture(board, title), plot)
     if as_csv:
         say_formatted(board_as_csv(board).rstrip("\n"))
-    elif asked.as_json:
+    elif choice.as_json:
         show_json(document)
     elif plot is None:
         say_lines(board_lines(board, None if whole else 20))
@@ -67,8 +66,8 @@ def sweep_board(asked: Asked, whole: bool, as_csv: bool, plot: Path | None) -> i
 @sweep.command(name="best")
 @click.option("--run", "again", is_flag=True, help="Train with them in full, as a job of its own.")
 @run_flags(_SETTINGS)
-@asks_about()
-def sweep_best(asked: Asked, again: bool, overrides: tuple[str, ...], **flags: Any) -> int:
+@takes_service()
+def sweep_best(choice: ServiceChoice, again: bool, overrides: tuple[str, ...], **flags: Any) -> int:
     """Show the parameters of the best trial, or train with them once more.
 
     With --run the sweep's job runs with these parameters and without a search, as the service
@@ -80,28 +79,28 @@ def sweep_best(asked: Asked, again: bool, overrides: tuple[str, ...], **flags: A
     if said and not again:
         option = next(one for one in context.command.params if one.name == said[0])
         raise UsageError(f"{'/'.join([*option.opts, *option.secondary_opts])} is for --run.")
-    board = board_of(told_units(asked, "trial"))
+    board = board_of(units_document(choice, "trial"))
     best = board.best
     if best is None:
         ended = counted(len(board.finished), "trial")
         diverged = f"{ended} ended, and none with a finite {board.metric}: NaN or infinity is none."
         raise CliError(diverged if board.finished else "No trial has finished yet.")
     if again:
-        service = asked.service()
+        service = choice.service()
         from dcos_tensorflow.deploy.job.best_trial import given_options, master_of
 
         told = f"{service.name}: trial {best.number} is the best."
-        say(told, sys.stderr if asked.as_json else sys.stdout)
+        say(told, sys.stderr if choice.as_json else sys.stdout)
         return deployed(
             lambda _: given_options(
-                service, best, overrides, asked.work, fresh=bool(flags["fresh"])
+                service, best, overrides, choice.work, fresh=bool(flags["fresh"])
             ),
-            asked.work,
+            choice.work,
             flags,
-            as_json=asked.as_json,
+            as_json=choice.as_json,
             master=master_of(service, is_said=bool(flags["local"] or flags["master"])),
         )
-    if asked.as_json:
+    if choice.as_json:
         show_json(dict(best.parameters))
     else:
         say_lines(table([(name, value_text(value)) for name, value in best.parameters.items()]))
@@ -109,12 +108,12 @@ def sweep_best(asked: Asked, again: bool, overrides: tuple[str, ...], **flags: A
 
 
 @click.command()
-@asks_about()
-def batch(asked: Asked) -> int:
+@takes_service()
+def batch(choice: ServiceChoice) -> int:
     """Show the progress of a batch and its failed shards."""
-    if asked.as_json:
-        show_json(told_units(asked, "shard"))
+    if choice.as_json:
+        show_json(units_document(choice, "shard"))
     else:
         # Of ten thousand shards those are asked for that are told one by one.
-        say_lines(batch_lines(told_units(asked, "shard", "failed")))
+        say_lines(batch_lines(units_document(choice, "shard", "failed")))
     return 0

@@ -12,22 +12,17 @@ from pathlib import Path
 
 import click
 
-from dcos_tensorflow.cli.commands.plans_and_pods import SdkGroup, add_verbs, reasons_flag, show_plan
-from dcos_tensorflow.cli.flags import asks, asks_about, overrides_flag
-from dcos_tensorflow.client.api_client import Answer
-from dcos_tensorflow.client.asked import Asked
+from dcos_tensorflow.cli.commands.plans_and_pods import SdkGroup
+from dcos_tensorflow.cli.flags import overrides_flag, takes_service, takes_service_flags
+from dcos_tensorflow.client.api_client import SchedulerAnswer
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.output import say, show_json
+from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.core.counted import they
 
-#: The plan that is acted on: it shows the update while there is one, as in the SDK.
-_DEPLOY = "deploy"
-
-
-@click.group(cls=SdkGroup)
-def update() -> None:
-    """Change the options of a running service."""
+#: The SDK's verbs act on the plan deploy: it shows the update while there is one.
+update = SdkGroup("update")
 
 
 @update.command(name="start")
@@ -45,9 +40,9 @@ def update() -> None:
     is_flag=True,
     help="Run 2 parameter servers and 3 workers if FILE does not name these roles.",
 )
-@asks_about()
+@takes_service()
 def update_start(
-    asked: Asked,
+    choice: ServiceChoice,
     *,
     options_file: Path | None,
     overrides: tuple[str, ...],
@@ -70,59 +65,39 @@ def update_start(
         # What is right beside those in force the scheduler says.
         options = given_part(source, overrides, published_defaults=published_defaults)
         path += "?merge=true"
-    answer = asked.client().ask("POST", path, json.dumps(options))
+    answer = choice.client().ask("POST", path, json.dumps(options))
     if answer.status == 400:
         raise _options_error(answer)
     if answer.status == 409:
         raise CliError(f"{sentence(answer.message)[:-1]}, with --replace.")
-    return _started(asked, answer)
+    return _started(choice, answer)
 
 
 @update.command(name="rollback")
 @click.argument("configuration", metavar="[ID]", required=False)
-@asks
-def update_rollback(asked: Asked, configuration: str | None) -> int:
+@takes_service_flags
+def update_rollback(choice: ServiceChoice, configuration: str | None) -> int:
     """Go back to an earlier configuration; without an id to the only other one."""
     body = json.dumps({"id": configuration}) if configuration else None
-    answer = asked.client().ask("POST", "/v1/job/rollback", body)
+    answer = choice.client().ask("POST", "/v1/job/rollback", body)
     if answer.is_missing:
         raise CliError(f"There is no configuration {configuration}; see update configurations.")
-    return _started(asked, answer)
+    return _started(choice, answer)
 
 
 @update.command(name="configurations", hidden=True)
-@asks_about()
-def update_configurations(asked: Asked) -> int:
+@takes_service()
+def update_configurations(choice: ServiceChoice) -> int:
     """Show the ids of all configurations, the target's first, always as JSON."""
-    show_json(asked.client().get("/v1/configurations"))
+    show_json(choice.client().get("/v1/configurations"))
     return 0
 
 
-@update.command(name="status")
-@reasons_flag
-@asks_about()
-def update_status(asked: Asked, reasons: bool) -> int:
-    """Show the progress of an update."""
-    return show_plan(asked, _DEPLOY, reasons=reasons)
-
-
-add_verbs(
-    update,
-    (
-        ("pause", "interrupt", 0, "Keep the tasks with the old options as they are."),
-        ("resume", "continue", 0, "Go on with an update, or approve its canary."),
-        ("force-restart", "restart", 2, "Start the tasks of an update, a phase or a step again."),
-        ("force-complete", "forceComplete", 2, "Keep a task's old options until the next update."),
-    ),
-    _DEPLOY,
-)
-
-
-def _started(asked: Asked, answer: Answer) -> int:
+def _started(choice: ServiceChoice, answer: SchedulerAnswer) -> int:
     if answer.status == 417:
         raise CliError(f"{answer.message[:1].upper()}{answer.message[1:]}.")
     body = answer.expected()
-    if asked.as_json:
+    if choice.as_json:
         show_json(body)
         return 0
     if answer.status == 208:
@@ -147,7 +122,7 @@ def _started(asked: Asked, answer: Answer) -> int:
     return 0
 
 
-def _options_error(answer: Answer) -> Exception:
+def _options_error(answer: SchedulerAnswer) -> Exception:
     """Return the scheduler's findings in the form of our own."""
     from dcos_tensorflow.options import OptionProblem, OptionsError
 

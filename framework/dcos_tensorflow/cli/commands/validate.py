@@ -17,7 +17,7 @@ from dcos_tensorflow.cli.flags import (
     script_flags,
     work_dir_flag,
 )
-from dcos_tensorflow.client.errors import EXIT_USAGE, UsageError, told_with_refusals
+from dcos_tensorflow.client.errors import EXIT_USAGE, UsageError, explaining_refusals
 from dcos_tensorflow.client.output import say_lines, show_json
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.deploy.settings import collect, setting_flags
@@ -55,7 +55,7 @@ def validate(
     from dcos_tensorflow.core.cluster.rendering import illegal_mix
     from dcos_tensorflow.deploy.job import describing
     from dcos_tensorflow.deploy.job.deployment import PreparedJob
-    from dcos_tensorflow.deploy.job.preparation import settled
+    from dcos_tensorflow.deploy.job.preparation import preview
     from dcos_tensorflow.deploy.job.script_job import ScriptFlags, given_options
     from dcos_tensorflow.options.default_tasks import came_by_default
 
@@ -74,14 +74,14 @@ def validate(
 
     def prepared() -> PreparedJob:
         directory = work.service(options.service.name)
-        found, _ = settled(options, directory, os.environ, local=here)
+        found, _ = preview(options, directory, os.environ, local=here)
         wrong = illegal_mix(found.spec)
         if wrong:
             raise UsageError(f"This cannot run: {wrong}.")
         return replace(found, notes=(*given.notes, *found.notes))
 
     try:
-        with told_with_refusals(came_by_default(options)):
+        with explaining_refusals(came_by_default(options)):
             described = describing.document(prepared(), local=here)
     except UsageError as error:
         if not as_json:

@@ -1,7 +1,8 @@
 """Following a job to its end in the foreground: progress, Ctrl-C, signals, the exit code.
 
-Used by ``run``. The scheduler runs in this process; this is the main thread, which shows what the
-state says five times a second and asks what to do when the user presses Ctrl-C.
+Used by ``run``, whose scheduler runs in the same process: the main thread shows what the state says
+five times a second and asks what to do when the user presses Ctrl-C. ``status --follow`` and jobs
+that were begun in Python follow a scheduler that runs elsewhere (``follow_service``).
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
+from dcos_tensorflow.client import ending
+from dcos_tensorflow.client.api_client import SchedulerAway
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.following.plain_progress import PlainProgress
 from dcos_tensorflow.client.output import say
+from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.snapshot import Snapshot
 from dcos_tensorflow.records import dataclass
 
@@ -32,7 +36,7 @@ _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class FollowedJob(Protocol):
-    """What following needs of a job: ``serving.served_job.ServedJob``, or one in a test."""
+    """What following needs of a job: ``deploy.served_job.ServedJob``, or one in a test."""
 
     def snapshot(self) -> Snapshot:
         """Return where the job stands."""
@@ -53,7 +57,7 @@ class FollowedJob(Protocol):
         """Raise CliError when there is nothing to follow any more."""
 
 
-class View(Protocol):
+class ProgressView(Protocol):
     """Where progress is shown."""
 
     def show(self, snapshot: Snapshot, now: float) -> None:
@@ -79,7 +83,7 @@ class PlainView:
         """There is nothing to give back."""
 
 
-def view_for(stream: TextIO) -> View:
+def view_for(stream: TextIO) -> ProgressView:
     """Return a live view where ``stream`` is a terminal that can show one, else plain lines."""
     # What draws is imported where it may be seen.
     if not stream.isatty() and not any(map(os.environ.get, _FORCES)):
@@ -127,7 +131,7 @@ def caught_signals() -> Iterator[Signals]:
 
 
 @dataclass(frozen=True)
-class Manners:
+class StopPolicy:
     """Whether Ctrl-C asks first, what a signal to end means, and how long a task's end may take."""
 
     ask: bool
@@ -135,7 +139,7 @@ class Manners:
     kill_grace_seconds: float
 
 
-class Left(Exception):
+class FollowingEnded(Exception):
     """Following was ended from outside while the job goes on. ``signal`` says by what."""
 
     def __init__(self, number: int) -> None:
@@ -145,9 +149,9 @@ class Left(Exception):
 
 def follow(
     job: FollowedJob,
-    view: View,
+    view: ProgressView,
     signals: Signals,
-    manners: Manners,
+    policy: StopPolicy,
     *,
     ask: Callable[[], bool] | None = None,
     clock: Callable[[], float] = time.time,
@@ -174,18 +178,18 @@ def follow(
                 continue
             why = ""
             if signals.ending:
-                if not manners.stop_on_termination:
-                    raise Left(signals.ending)
+                if not policy.stop_on_termination:
+                    raise FollowingEnded(signals.ending)
                 why = f"{signal.Signals(signals.ending).name} ended the command"
             elif signals.interrupts > seen:
                 seen = signals.interrupts
                 view.close()
-                if not manners.ask or ask():
+                if not policy.ask or ask():
                     why = "Ctrl-C"
                 seen = signals.interrupts
             if why:
                 job.stop_job(why)
-                stop_by = time.monotonic() + manners.kill_grace_seconds + _STOP_MARGIN_SECONDS
+                stop_by = time.monotonic() + policy.kill_grace_seconds + _STOP_MARGIN_SECONDS
     finally:
         view.close()
 
@@ -237,3 +241,50 @@ def _not_stopped(snapshot: Snapshot) -> str:
         f"The job {snapshot.service} was asked to stop and has not ended.{waiting} The same command"
         " takes it up again."
     )
+
+
+LOOK_SECONDS = 0.5
+
+
+def follow_service(
+    service: KnownService,
+    view: ProgressView,
+    *,
+    left: Callable[[], bool],
+    tell: Callable[[str], None],
+    pause: Callable[[float], None] = time.sleep,
+) -> dict[str, Any] | None:
+    """Show progress until the job has ended, and return how; None once it is ``left`` alone.
+
+    ``tell`` is what a person hears while the scheduler is away. Raises CliError for an answer
+    that is none of its scheduler.
+    """
+    ended: dict[str, Any] | None = None
+    told_away = ""
+    try:
+        while ended is None and not left():
+            try:
+                snapshot = service.snapshot()
+            except SchedulerAway as away:
+                ended = service.last_end()
+                if ended is None and str(away) != told_away:
+                    told_away = str(away)
+                    view.close()
+                    tell(f"{away} Waiting for it to come back.")
+            else:
+                told_away = ""
+                view.show(snapshot, time.time())
+                ended = _end_in(snapshot, service)
+            if ended is None:
+                pause(LOOK_SECONDS)
+    finally:
+        view.close()
+    return ended
+
+
+def _end_in(snapshot: Snapshot, service: KnownService) -> dict[str, Any] | None:
+    """Return how the job ended, as its scheduler here tells it, or as the API does."""
+    if not snapshot.done:
+        return None
+    # What is kept here knows places on this machine, too, and is written a moment later.
+    return ending.document(snapshot, {}) if service.directory is None else service.last_end()

@@ -12,20 +12,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from dcos_tensorflow.client.api_client import SchedulerAway
-from dcos_tensorflow.client.asked import Service
 from dcos_tensorflow.client.errors import CliError
-from dcos_tensorflow.client.following.logs import Standing
+from dcos_tensorflow.client.following.logs import FollowedState
 from dcos_tensorflow.client.following.task_output import (
     ApiOutput,
     Attempt,
     FolderOutput,
-    Lines,
+    LineCutter,
     Lost,
     NotThere,
     Output,
     Unreadable,
     last_lines,
 )
+from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.records import dataclass
 
 _READERS = 8
@@ -49,7 +49,7 @@ class JobOutput:
                 part = last_lines(self.output, attempt, file, lines)
             except (NotThere, Unreadable, Lost) as error:
                 return error
-            cut = Lines()
+            cut = LineCutter()
             found = [*cut.whole(part.text), *cut.rest()]
             return found[max(0, len(found) - lines) :]
 
@@ -57,7 +57,7 @@ class JobOutput:
             yield from zip(self.attempts, pool.map(read, self.attempts), strict=True)
 
 
-def served_output(service: Service, tasks: Sequence[str]) -> JobOutput:
+def served_output(service: KnownService, tasks: Sequence[str]) -> JobOutput:
     """Return the output of a job whose scheduler runs. No tasks are all tasks.
 
     Raises SchedulerAway, and CliError for a task that is not there.
@@ -68,7 +68,7 @@ def served_output(service: Service, tasks: Sequence[str]) -> JobOutput:
     return JobOutput(ApiOutput(service.connect), chosen, tuple(attempts.values()))
 
 
-def left_output(service: Service, tasks: Sequence[str], away: SchedulerAway) -> JobOutput:
+def left_output(service: KnownService, tasks: Sequence[str], away: SchedulerAway) -> JobOutput:
     """Return the output of a job that has ended, whose scheduler is ``away``.
 
     Raises CliError for a task that is not there, and where nothing lies on this machine.
@@ -88,28 +88,28 @@ def left_output(service: Service, tasks: Sequence[str], away: SchedulerAway) -> 
 
 
 class FollowedOutput:
-    """A service's job (``following.logs.Job``), wherever its scheduler is by now."""
+    """A service's job (``following.logs.FollowedLogs``), wherever its scheduler is by now."""
 
-    def __init__(self, service: Service, tasks: Sequence[str]) -> None:
+    def __init__(self, service: KnownService, tasks: Sequence[str]) -> None:
         self._service = service
         self._tasks = tasks
         self._gone = False
 
-    def look(self) -> Standing:
+    def look(self) -> FollowedState:
         """Return how things stand. Raises CliError when the scheduler answers what it must not."""
         try:
             answer = self._service.connect().ask("GET", "/v1/job")
         except SchedulerAway as away:
             self._gone = self._service.last_end() is not None
             if self._gone:
-                return Standing(done=True)
-            return Standing(away=f"{away} Waiting for it to come back.")
+                return FollowedState(done=True)
+            return FollowedState(away=f"{away} Waiting for it to come back.")
         if answer.status == 503:
-            return Standing()
+            return FollowedState()
         job = answer.expected()
         self._gone = False
         chosen = _meant(list(job["tasks"]), self._tasks)
-        return Standing(_attempts(job, chosen), done=job["phase"] == "done")
+        return FollowedState(_attempts(job, chosen), done=job["phase"] == "done")
 
     def output(self) -> Output:
         """Return where files can be read now."""

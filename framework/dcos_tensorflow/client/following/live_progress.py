@@ -20,7 +20,7 @@ from dcos_tensorflow.client.wording import (
     short,
     unit_failure,
     units_done,
-    untold,
+    without_repeats,
 )
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.plugin.plain_text import escaped
@@ -89,7 +89,7 @@ def _heading(snapshot: Snapshot, now: float) -> Text:
         heading.append(f"  {counted(restarts, 'restart')}", style="yellow")
     if snapshot.units:
         heading.append(f"  {units_done(snapshot.units)}", style="cyan")
-    heading.append(f"\n{escaped(untold(why, _last_failure(snapshot)))}", style="dim")
+    heading.append(f"\n{escaped(without_repeats(why, _last_failure(snapshot)))}", style="dim")
     return heading
 
 
@@ -119,7 +119,7 @@ def _text(text: str, **how: Any) -> Text:
 
 
 def _detail(task: TaskLine, told: Sequence[str]) -> str:
-    return ", ".join(filter(None, (untold(task.detail, told), *metrics(task))))
+    return ", ".join(filter(None, (without_repeats(task.detail, told), *metrics(task))))
 
 
 def _step(task: TaskLine) -> str:

@@ -17,11 +17,11 @@ from typing import Protocol
 
 from dcos_tensorflow.client.following.task_output import (
     Attempt,
-    Lines,
+    LineCutter,
     Lost,
     NotThere,
     Output,
-    Part,
+    OutputPart,
     Unreadable,
     last_lines,
     read_on,
@@ -40,7 +40,7 @@ GIVE_UP_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
-class Standing:
+class FollowedState:
     """What is known of a job at one moment: the newest attempts, and whether it is done.
 
     ``away`` says why no scheduler can be asked now; what is known is then what was known before.
@@ -51,10 +51,10 @@ class Standing:
     away: str = ""
 
 
-class Job(Protocol):
+class FollowedLogs(Protocol):
     """What is followed."""
 
-    def look(self) -> Standing:
+    def look(self) -> FollowedState:
         """Return how things stand; never raises for a scheduler that is away."""
 
     def output(self) -> Output:
@@ -84,7 +84,7 @@ class _Stream:
     attempt: Attempt
     tail: int | None = None
     offset: int = 0
-    lines: Lines = field(default_factory=Lines)
+    lines: LineCutter = field(default_factory=LineCutter)
     over_at: float = 0.0
     reading_since: float = 0.0
     read_at: float = 0.0
@@ -97,7 +97,7 @@ class Follower:
 
     def __init__(
         self,
-        job: Job,
+        job: FollowedLogs,
         sink: Sink,
         file: str,
         lines: int,
@@ -111,7 +111,7 @@ class Follower:
         self._streams: dict[str, deque[_Stream]] = {}
         #: None is the end of a reader.
         self._wanted: queue.SimpleQueue[_Stream | None] = queue.SimpleQueue()
-        self._read: queue.SimpleQueue[tuple[_Stream, Part | Exception]] = queue.SimpleQueue()
+        self._read: queue.SimpleQueue[tuple[_Stream, OutputPart | Exception]] = queue.SimpleQueue()
         self._told_away = ""
 
     def run(self) -> None:
@@ -175,14 +175,14 @@ class Follower:
                 return
             left = 0.0
             began, stream.reading_since = stream.reading_since, 0.0
-            if isinstance(found, Part):
+            if isinstance(found, OutputPart):
                 self._take(stream, found, began)
             elif isinstance(found, NotThere | Unreadable | Lost):
                 self._failed(stream, found, began)
             else:
                 raise found
 
-    def _take(self, stream: _Stream, part: Part, began: float) -> None:
+    def _take(self, stream: _Stream, part: OutputPart, began: float) -> None:
         stream.tail = None
         stream.offset = part.next_offset
         stream.read_at = self._clock()
@@ -216,7 +216,7 @@ class Follower:
         while (stream := self._wanted.get()) is not None:
             self._read.put((stream, self._part(stream)))
 
-    def _part(self, stream: _Stream) -> Part | Exception:
+    def _part(self, stream: _Stream) -> OutputPart | Exception:
         try:
             output = self._job.output()
             if stream.tail is not None:

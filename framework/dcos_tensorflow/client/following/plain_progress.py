@@ -8,7 +8,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from dcos_tensorflow.client.snapshot import Snapshot, TaskLine
-from dcos_tensorflow.client.wording import detailed, numbers, unit_failure, units_done, untold
+from dcos_tensorflow.client.wording import (
+    detailed,
+    numbers,
+    unit_failure,
+    units_done,
+    without_repeats,
+)
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.task import TERMINAL_STATES
 from dcos_tensorflow.core.spec.service_spec import is_slot
@@ -50,7 +56,7 @@ class PlainProgress:
         """Return what is new since the last call, with the time of day in front."""
         phase, why = snapshot.standing(now)
         failures = self._incidents_in(snapshot)
-        job = self._phase_line(phase, untold(why, self._told_of(snapshot)))
+        job = self._phase_line(phase, without_repeats(why, self._told_of(snapshot)))
         # A slot goes from unit to unit all the time: how many are done is told in their place.
         seen = map(_at_work, snapshot.tasks) if snapshot.units else snapshot.tasks
         tasks = [line for task in seen for line in self._task(task, why, now)]
@@ -76,7 +82,7 @@ class PlainProgress:
                 # What has ended the job is told with its end.
                 continue
             if before is not None and summary.startswith(before):
-                summary = f"{incident['task']}: {untold(summary, [before])}"
+                summary = f"{incident['task']}: {without_repeats(summary, [before])}"
             found.append(f"failure: {summary}")
         return found
 

@@ -6,6 +6,7 @@ goes on after an interruption, from the other place even, misses nothing and get
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -14,7 +15,7 @@ from urllib.parse import quote, urlencode
 from dcos_tensorflow.client.api_client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.plugin.progress_bars import settled
+from dcos_tensorflow.plugin.log_lines import final_states
 from dcos_tensorflow.records import dataclass
 
 _PART_BYTES = 64 * 1024
@@ -48,7 +49,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Part:
+class OutputPart:
     """Text of a file, and where to go on: bytes, of ``size`` in all."""
 
     text: str
@@ -64,7 +65,9 @@ class Part:
 class Output(Protocol):
     """Where the files of attempts are read."""
 
-    def read(self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES) -> Part:
+    def read(
+        self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES
+    ) -> OutputPart:
         """Return what follows ``offset``. Raises NotThere, Unreadable, Lost, CliError."""
 
 
@@ -75,7 +78,9 @@ class ApiOutput:
         """``connect`` returns a client of the present scheduler; it raises SchedulerAway."""
         self._connect = connect
 
-    def read(self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES) -> Part:
+    def read(
+        self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES
+    ) -> OutputPart:
         """Return what follows ``offset``. Raises NotThere, Unreadable, CliError."""
         query = {"offset": offset, "length": length, "task_id": attempt.task_id}
         path = f"/v1/pod/{quote(attempt.task, safe='')}/files/{quote(file)}"
@@ -90,7 +95,7 @@ class ApiOutput:
         if answer.status == 503:
             raise Unreadable(answer.message)
         found = answer.expected()
-        return Part(str(found["data"]), int(found["next_offset"]), int(found["size"]))
+        return OutputPart(str(found["data"]), int(found["next_offset"]), int(found["size"]))
 
 
 class FolderOutput:
@@ -114,7 +119,9 @@ class FolderOutput:
             return None
         return Attempt(task, run.parent.parent.name)
 
-    def read(self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES) -> Part:
+    def read(
+        self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES
+    ) -> OutputPart:
         """Return what follows ``offset``. Raises NotThere, Unreadable, Lost."""
         sandbox = self._sandbox(attempt)
         path = (sandbox / file).resolve()
@@ -136,7 +143,7 @@ class FolderOutput:
         raise Lost("its sandbox is not on this machine")
 
 
-def _part(path: Path, offset: int, length: int) -> Part:
+def _part(path: Path, offset: int, length: int) -> OutputPart:
     try:
         with path.open("rb") as opened:
             size = opened.seek(0, 2)
@@ -146,10 +153,10 @@ def _part(path: Path, offset: int, length: int) -> Part:
         raise Unreadable(f"{path} cannot be read: {error.strerror}") from error
     if offset + len(data) < size:
         data = data[: data.rfind(b"\n") + 1] or data
-    return Part(data.decode("utf-8", "replace"), offset + len(data), size)
+    return OutputPart(data.decode("utf-8", "replace"), offset + len(data), size)
 
 
-def read_on(output: Output, attempt: Attempt, file: str, offset: int) -> Part:
+def read_on(output: Output, attempt: Attempt, file: str, offset: int) -> OutputPart:
     """Return what follows ``offset``, also when the file was cut to nothing in between.
 
     A task runner whose file is full copies it to ``<file>.1`` and begins anew.
@@ -158,21 +165,29 @@ def read_on(output: Output, attempt: Attempt, file: str, offset: int) -> Part:
     if part.size >= offset:
         return part
     # There may be nothing in it yet, and it is to be read all the same.
-    return Part(_rest(output, attempt, f"{file}.1", offset), 0, max(part.size, 1))
+    return OutputPart(_rest(output, attempt, f"{file}.1", offset), 0, max(part.size, 1))
 
 
 def _rest(output: Output, attempt: Attempt, file: str, offset: int) -> str:
     found = ""
-    try:
-        while True:
-            part = output.read(attempt, file, offset)
+    # Where no copies are kept, what was in there is lost.
+    with contextlib.suppress(NotThere):
+        for part in _parts(output, attempt, file, offset):
             found += part.text
-            if part.at_end or part.next_offset <= offset:
-                return found
-            offset = part.next_offset
-    except NotThere:
-        # No copies are kept: what was in there is lost.
-        return found
+    return found
+
+
+def _parts(
+    output: Output, attempt: Attempt, file: str, offset: int, end: int | None = None
+) -> Iterator[OutputPart]:
+    """Yield what follows ``offset``, part by part, to ``end`` or the end of the file."""
+    while end is None or offset < end:
+        length = _PART_BYTES if end is None else min(_PART_BYTES, end - offset)
+        part = output.read(attempt, file, offset, length)
+        yield part
+        if part.at_end or part.next_offset <= offset:
+            return
+        offset = part.next_offset
 
 
 def whole_file(output: Output, attempt: Attempt, file: str) -> Iterator[str]:
@@ -180,31 +195,25 @@ def whole_file(output: Output, attempt: Attempt, file: str) -> Iterator[str]:
 
     Raises as ``read`` does.
     """
-    lines = Lines()
+    lines = LineCutter()
     for name in (f"{file}.1", file):
-        offset = 0
-        while True:
-            try:
-                part = output.read(attempt, name, offset)
-            except NotThere:
-                if name == file:
-                    raise
-                # It was never full.
-                break
-            yield from lines.whole(part.text)
-            if part.at_end or part.next_offset <= offset:
-                break
-            offset = part.next_offset
+        try:
+            for part in _parts(output, attempt, name, 0):
+                yield from lines.whole(part.text)
+        except NotThere:
+            # Without a copy it was never full.
+            if name == file:
+                raise
     yield from lines.rest()
 
 
-def last_lines(output: Output, attempt: Attempt, file: str, lines: int) -> Part:
+def last_lines(output: Output, attempt: Attempt, file: str, lines: int) -> OutputPart:
     """Return the last lines of a file, the unfinished one among them. Raises as ``read`` does."""
     size = output.read(attempt, file, 0, 0).size
     text, start = "", size
     for behind in _TAIL_BYTES if lines else ():
         start = max(0, size - behind)
-        text = _between(output, attempt, file, start, size)
+        text = "".join(part.text for part in _parts(output, attempt, file, start, size))
         if start == 0 or text.count("\n") > lines:
             break
     whole = text.split("\n")
@@ -212,24 +221,13 @@ def last_lines(output: Output, attempt: Attempt, file: str, lines: int) -> Part:
     kept = whole[1:] if start > 0 and len(whole) > 1 else whole
     unfinished = kept.pop()
     kept = [*kept[max(0, len(kept) - lines) :], unfinished] if lines else [""]
-    return Part("\n".join(kept), size, size)
+    return OutputPart("\n".join(kept), size, size)
 
 
-def _between(output: Output, attempt: Attempt, file: str, start: int, end: int) -> str:
-    found = ""
-    while start < end:
-        part = output.read(attempt, file, start, min(_PART_BYTES, end - start))
-        if part.next_offset <= start:
-            break
-        found += part.text
-        start = part.next_offset
-    return found
-
-
-class Lines:
+class LineCutter:
     """Cuts text that comes in pieces into lines. A line that gets too long is cut, too.
 
-    Of a progress bar that is one long line the last state is a line (``plugin.progress_bars``).
+    Of a progress bar that is one long line the last state is a line (``plugin.log_lines``).
     """
 
     def __init__(self) -> None:
@@ -238,11 +236,11 @@ class Lines:
     def whole(self, text: str) -> list[str]:
         """Return the lines that are complete with ``text``."""
         *whole, self._begun = (self._begun + text).split("\n")
-        found = [line for each in whole for line in settled(each)]
+        found = [line for each in whole for line in final_states(each)]
         if len(self._begun) > _PART_BYTES:
             # The newest whole state stays: what follows may be the next one of the same bar.
             states, again, begun = self._begun.rpartition("\r")
-            *over, state = settled(states)
+            *over, state = final_states(states)
             found += over
             self._begun = f"{state}{again}{begun}"
         if len(self._begun) > _PART_BYTES:
@@ -253,7 +251,7 @@ class Lines:
     def rest(self) -> list[str]:
         """Return the line that was begun and never ended, if there is one."""
         begun, self._begun = self._begun, ""
-        return settled(begun) if begun else []
+        return final_states(begun) if begun else []
 
 
 def refuse_nonsense(file: str) -> None:

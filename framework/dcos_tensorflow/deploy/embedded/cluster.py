@@ -48,7 +48,7 @@ _ANSWER_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Cluster:
+class EmbeddedCluster:
     """The embedded cluster of a job. ``own`` says that it ends with the run."""
 
     master: str
@@ -62,7 +62,9 @@ class Cluster:
     note: str = ""
 
     @classmethod
-    def at(cls, directory: Path, status: ClusterStatus, *, own: bool, note: str = "") -> Cluster:
+    def at(
+        cls, directory: Path, status: ClusterStatus, *, own: bool, note: str = ""
+    ) -> EmbeddedCluster:
         """Return the cluster that runs from a folder."""
         return cls(status.master, directory, own, status.credential, note=note)
 
@@ -141,7 +143,7 @@ def cluster_for_run(
     *,
     done: bool,
     strict: bool,
-) -> Cluster:
+) -> EmbeddedCluster:
     """Return the cluster for a run; one of its own is ended by ``stack``.
 
     First the one that an earlier run of the service left when it was killed, then the one that
@@ -153,7 +155,7 @@ def cluster_for_run(
     left = running(directory.cluster)
     if left is not None:
         stack.callback(down, directory.cluster)
-        return replace(Cluster.at(directory.cluster, left, own=True), taken_up=True)
+        return replace(EmbeddedCluster.at(directory.cluster, left, own=True), taken_up=True)
     lasting = running(work.local)
     if lasting is not None:
         if wishes.given:
@@ -162,7 +164,7 @@ def cluster_for_run(
                 " End it with local down, or leave --agents, --cpus, --mem, --disk, --gpus and"
                 " --attributes away."
             )
-        return Cluster.at(work.local, lasting, own=False)
+        return EmbeddedCluster.at(work.local, lasting, own=False)
     configs = agents(wishes, directory.path, ports_of(spec.name))
     configs, note = _sized(spec, configs, wishes, strict=strict)
     make_folder(directory.cluster)
@@ -170,7 +172,7 @@ def cluster_for_run(
         _set_aside(directory.cluster)
     stack.callback(down, directory.cluster)
     status = up(directory.cluster, configs)
-    return Cluster.at(directory.cluster, status, own=True, note=note)
+    return EmbeddedCluster.at(directory.cluster, status, own=True, note=note)
 
 
 def _sized(
@@ -178,7 +180,7 @@ def _sized(
 ) -> tuple[tuple[AgentConfig, ...], str]:
     """Return the agents, large enough for the job, and what to say of it. Raises UsageError."""
     # Placement comes with numpy, and on a cluster that runs already nothing is sized.
-    from dcos_tensorflow.deploy.embedded.placing import check_places
+    from dcos_tensorflow.deploy.embedded.fitting import check_places
 
     note = ""
     if not strict:
@@ -203,7 +205,7 @@ def lasting_cluster(
     wishes: AgentWishes,
     *,
     strict: bool,
-) -> Cluster:
+) -> EmbeddedCluster:
     """Return a cluster that lives on, started for the job when there is none. Raises CliError."""
     if running(directory.cluster) is not None:
         raise UsageError(
@@ -212,12 +214,12 @@ def lasting_cluster(
         )
     found = running(work.local)
     if found is not None and not _makes_room(work.local, found, spec):
-        return Cluster.at(work.local, found, own=False)
+        return EmbeddedCluster.at(work.local, found, own=False)
     configs, note = _sized(spec, agents(wishes, work.local), wishes, strict=strict)
     # What a user has started by hand is as large as that user said.
     started = up(work.local, configs)
     (work.local / _FOR_JOBS).write_text(str(started.pid))
-    return Cluster.at(work.local, started, own=False, note=note)
+    return EmbeddedCluster.at(work.local, started, own=False, note=note)
 
 
 def keep_as_it_is(directory: Path) -> None:
@@ -240,7 +242,7 @@ def _makes_room(directory: Path, found: ClusterStatus, spec: ServiceSpec) -> boo
     return down(directory)
 
 
-def tell(cluster: Cluster, stream: TextIO) -> None:
+def tell(cluster: EmbeddedCluster, stream: TextIO) -> None:
     """Say what is to be said of the cluster that was found or started."""
     if cluster.note:
         say(f"note: {cluster.note}", stream)

@@ -17,7 +17,7 @@ from dcos_tensorflow.mesos.calls import CallError
 from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.mesos.hardened import HardenedSchedulerDriver
 from dcos_tensorflow.package.variables import variable_of
-from dcos_tensorflow.plugin.in_force import laid_over
+from dcos_tensorflow.plugin.update_check import laid_over
 from embedded_mesos import Credential
 from local_dcos import App, Ask, Place, main
 

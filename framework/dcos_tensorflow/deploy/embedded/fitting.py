@@ -1,20 +1,25 @@
 """What a job needs, and whether an embedded cluster that is started for it alone has as much.
 
 Such a cluster counts and does not limit, so it may claim more than there is: then the tasks share
-the machine. Used by ``run`` and, for the sum, by ``validate``. Pure.
+the machine. Whether each task has a place there is asked of the core's own placement. Used by
+``run`` and, for the sum, by ``validate``. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.wording import megabytes
 from dcos_tensorflow.core.counted import agreeing, counted
-from dcos_tensorflow.core.spec.resources import Resources
-from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.core.model.offer import Offer
+from dcos_tensorflow.core.placement.place import TaskRequest, place
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec
+from dcos_tensorflow.core.spec.volume_spec import VolumeType
+from embedded_mesos import AgentConfig
 
 if TYPE_CHECKING:
     from embedded_mesos import AgentConfig
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 _SHARED = ("cpus", "mem", "disk")
 
 
-def wanted(spec: ServiceSpec) -> Resources:
+def needed_resources(spec: ServiceSpec) -> Resources:
     """Return what all tasks of the service need together."""
     total = Resources()
     for role in spec.roles:
@@ -64,7 +69,7 @@ def overcommitted(
     claimed = [name for name in _SHARED if name in short and name not in fixed]
     if not claimed:
         return cluster, ""
-    need, count = wanted(spec), len(cluster)
+    need, count = needed_resources(spec), len(cluster)
     largest = {n: max(getattr(role.resources, n) for role in spec.roles) for n in claimed}
     # Whatever is left of an agent that has taken a share holds one more task.
     sizes = {n: getattr(need, n) / count + (largest[n] if count > 1 else 0) for n in claimed}
@@ -83,7 +88,7 @@ def _tasks_need(spec: ServiceSpec) -> str:
 
 def _shortfalls(spec: ServiceSpec, cluster: tuple[AgentConfig, ...]) -> dict[str, str]:
     """Return what a cluster has too little of, by name, with how much is needed of how much."""
-    need, there = wanted(spec), Resources()
+    need, there = needed_resources(spec), Resources()
     for agent in cluster:
         there += Resources(agent.cpus, agent.mem, agent.disk, agent.gpus)
     if need.fits_in(there):
@@ -97,3 +102,53 @@ def _shortfalls(spec: ServiceSpec, cluster: tuple[AgentConfig, ...]) -> dict[str
     return {
         name: told for name, told in words.items() if getattr(need, name) > getattr(there, name)
     }
+
+
+def check_places(spec: ServiceSpec, cluster: Sequence[AgentConfig]) -> None:
+    """Raise UsageError when a task that the job cannot do without fits on no agent."""
+    misfits = place(list(_requests(spec)), list(map(_offer, cluster))).misfits
+    if misfits:
+        raise UsageError(
+            f"The job {spec.name} would wait for ever, its own cluster never grows:"
+            f" {misfits[0].reason}. Change the options, or describe other agents with --agents,"
+            " --cpus, --mem, --disk, --gpus and --attributes."
+        )
+
+
+def _requests(spec: ServiceSpec) -> Iterator[TaskRequest]:
+    for role in spec.roles:
+        needed = role.count if role.min_count is None else role.min_count
+        for index in range(needed):
+            yield TaskRequest(
+                f"{role.role}-{index}",
+                role.role,
+                _resources(role),
+                port_count=0,
+                constraints=role.constraints,
+                region=spec.region,
+                mount=_volume_size(role, VolumeType.MOUNT),
+            )
+
+
+def _resources(role: RoleSpec) -> Resources:
+    return role.resources + Resources(disk=_volume_size(role, VolumeType.ROOT))
+
+
+def _volume_size(role: RoleSpec, kind: VolumeType) -> float:
+    return role.volume.size if role.volume is not None and role.volume.kind is kind else 0.0
+
+
+def _offer(agent: AgentConfig) -> Offer:
+    return Offer(
+        offer_id=agent.address,
+        agent_id=agent.address,
+        hostname=agent.hostname or agent.address,
+        address=agent.address,
+        mesos_role="*",
+        resources=Resources(agent.cpus, agent.mem, agent.disk, agent.gpus),
+        ports=PortRanges((agent.ports,)),
+        attributes=agent.attributes,
+        zone=agent.zone,
+        region=agent.region,
+        mounts=tuple(agent.mounts.values()),
+    )

@@ -1,6 +1,6 @@
 """Which Python on this machine has TensorFlow: for tasks of the embedded cluster.
 
-Called by ``serving.preparation``. TensorFlow is looked for, never imported: that takes seconds.
+Called by ``deploy.job.preparation``. TensorFlow is looked for, never imported: that takes seconds.
 """
 
 from __future__ import annotations

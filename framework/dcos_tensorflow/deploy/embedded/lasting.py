@@ -13,8 +13,7 @@ from typing import Any
 
 import local_dcos
 from dcos_tensorflow.client.errors import CliError, UsageError
-from dcos_tensorflow.client.output import say, say_lines, show_json
-from dcos_tensorflow.client.page import Page
+from dcos_tensorflow.client.output import Page, say, say_lines, show_json
 from dcos_tensorflow.client.wording import amounts, table
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted

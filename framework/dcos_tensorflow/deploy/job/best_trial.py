@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.client import registry, stored
-from dcos_tensorflow.client.asked import Service
 from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.job_parameters import option_of_role, variables
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
@@ -25,7 +25,12 @@ from dcos_tensorflow.workloads.sweep.leaderboard import Row
 
 
 def given_options(
-    service: Service, best: Row, overrides: tuple[str, ...], work: WorkDirectory, *, fresh: bool
+    service: KnownService,
+    best: Row,
+    overrides: tuple[str, ...],
+    work: WorkDirectory,
+    *,
+    fresh: bool,
 ) -> GivenOptions:
     """Return the options of the job that trains with the parameters of a trial.
 
@@ -47,7 +52,7 @@ def given_options(
     return given
 
 
-def master_of(service: Service, *, is_said: bool) -> str:
+def master_of(service: KnownService, *, is_said: bool) -> str:
     """Return the masters that the sweep's cluster has; empty for the embedded one.
 
     ``is_said``: a flag names another place. Raises UsageError where it is not known.
@@ -63,7 +68,7 @@ def master_of(service: Service, *, is_said: bool) -> str:
     return served.master if served is not None and not served.local else ""
 
 
-def _options_of(service: Service) -> Mapping[str, Any]:
+def _options_of(service: KnownService) -> Mapping[str, Any]:
     """Return the options in force, or those of the last job; secrets are hidden in them.
 
     On this machine they are read from the state: the API hides places of secrets, too.
@@ -113,7 +118,7 @@ def with_parameters(known: Mapping[str, Any], best: Row) -> dict[str, Any]:
     return found
 
 
-def _check(given: GivenOptions, service: Service, work: WorkDirectory, *, fresh: bool) -> None:
+def _check(given: GivenOptions, service: KnownService, work: WorkDirectory, *, fresh: bool) -> None:
     """Refuse what is not told whole, code that is not here, and checkpoints of another training."""
     options = given.load()
     if REDACTED in json.dumps(as_given(options)):

@@ -1,19 +1,22 @@
-"""What a run comes to before anything of it is served: plain values.
+"""What is asked of a run, and what it comes to before anything of it is served: plain values.
 
 ``deploy.run`` makes them of options; ``foreground`` and ``background`` serve what they say.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
-from dcos_tensorflow.client.work_directory import ServiceDirectory
+from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec, TaskRole
-from dcos_tensorflow.deploy.run_request import RunRequest
+from dcos_tensorflow.deploy.embedded.machine import AgentWishes
+from dcos_tensorflow.deploy.job.given_options import GivenOptions
+from dcos_tensorflow.deploy.settings import Settings
 from dcos_tensorflow.job_code.facts import Facts
 from dcos_tensorflow.records import dataclass
 
@@ -91,3 +94,37 @@ class Deployment:
     def is_done(self) -> bool:
         """Say whether there is no job that has not ended."""
         return self.phase in (None, JobPhase.DONE)
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What was asked of ``run``. ``settings`` are those that a scheduler has too.
+
+    Without a master the job runs on the embedded cluster, which ``strict`` lets claim no more than
+    this machine has. ``resume`` leaves out what of a batch is there. ``update`` takes a job that
+    has not ended over to these options.
+    """
+
+    given: GivenOptions
+    settings: Settings
+    wishes: AgentWishes
+    work: WorkDirectory
+    detach: bool = False
+    resume: bool = False
+    fresh: bool = False
+    update: bool = False
+    strict: bool = False
+    yes: bool = False
+    json: bool = False
+    #: The words of the command line, as far as they are known.
+    typed: tuple[str, ...] = ()
+
+    @property
+    def local(self) -> bool:
+        """Say whether the job runs on the embedded cluster."""
+        return not self.settings["master"]
+
+    @property
+    def stream(self) -> TextIO:
+        """Return where progress goes: with --json the document has standard output for itself."""
+        return sys.stderr if self.json else sys.stdout

@@ -28,7 +28,7 @@ from dcos_tensorflow.core.spec.service_spec import (
     UnitKind,
 )
 from dcos_tensorflow.core.spec.workload_spec import EarlyStopping, SweepSpec
-from dcos_tensorflow.deploy.embedded.fitting import wanted
+from dcos_tensorflow.deploy.embedded.fitting import needed_resources
 from dcos_tensorflow.deploy.embedded.interpreters import found_here
 from dcos_tensorflow.deploy.job.deployment import PreparedJob
 from dcos_tensorflow.task.checkpoints import restorable
@@ -63,7 +63,7 @@ def document(prepared: PreparedJob, *, local: bool) -> dict[str, Any]:
         },
         "roles": [_role(role, prepared.tensorflow.get(role.role, "")) for role in spec.roles],
         "tasks": list(spec.task_names()),
-        "total": _resources(wanted(spec)),
+        "total": _resources(needed_resources(spec)),
         "cluster_spec": _members(spec),
         "units": units_of(spec),
         # Which TensorFlow was found is said of the roles.

@@ -36,12 +36,15 @@ from dcos_tensorflow.deploy.embedded.interpreters import (
     tensorflow_version,
     this_interpreter,
 )
-from dcos_tensorflow.deploy.job.batch_places import with_batch_places
 from dcos_tensorflow.deploy.job.deployment import PreparedJob, SeenCode
 from dcos_tensorflow.deploy.job.job_archive import check_sum, pack
-from dcos_tensorflow.deploy.job.local_data import pack_data, with_local_data
-from dcos_tensorflow.deploy.job.requirements import environments_are_there
-from dcos_tensorflow.deploy.job.seen_code import keras_notes, look, tasks_of
+from dcos_tensorflow.deploy.job.local_data import pack_data, with_batch_places, with_local_data
+from dcos_tensorflow.deploy.job.seen_code import (
+    environments_are_there,
+    inspect_code,
+    keras_notes,
+    tasks_of,
+)
 from dcos_tensorflow.deploy.job.unseen_paths import unseen_paths
 from dcos_tensorflow.job_code.agreement import keras_doubt
 from dcos_tensorflow.options import (
@@ -81,7 +84,7 @@ def prepare(
     local: bool,
     links: tuple[Path, ...] = (),
 ) -> PreparedJob:
-    """Return what to run, with local code packed into ``directory``. Raises as ``settled`` does.
+    """Return what to run, with local code packed into ``directory``. Raises as ``preview`` does.
 
     What runs there may be another's: it is packed beside what is kept, which ``archives_in_force``
     replaces once this process has the right to. ``links`` are folders that links in packed ones may
@@ -90,7 +93,7 @@ def prepare(
     # Who only looks at options packs nothing.
     from dcos_tensorflow.scheduler.gate import Allowed, Gate
 
-    found, source = settled(options, directory, environ, local=local)
+    found, source = preview(options, directory, environ, local=local)
     directory.prepare()
     archive, gate = None, Gate(Allowed(links=links, everything=local))
     if source is not None:
@@ -138,7 +141,7 @@ def archives_in_force(
     return found[0], found[1]
 
 
-def settled(
+def preview(
     options: Options, directory: ServiceDirectory, environ: Mapping[str, str], *, local: bool
 ) -> tuple[PreparedJob, Path | None]:
     """Return what would run, and where its code lies on this machine; nothing is written.
@@ -151,7 +154,7 @@ def settled(
     told = list(notes(options, shares_directory=local))
     source = local_source(spec, options.base_directory, local=local)
     check_sum(source, spec.job.sha256)
-    code = look(spec, source)
+    code = inspect_code(spec, source)
     spec, data = with_local_data(spec, options, local=local)
     if local:
         spec, more = _for_this_machine(spec, options, directory, code)
@@ -213,7 +216,7 @@ def prepare_name(options: Options, directory: ServiceDirectory) -> PreparedJob:
     )
 
 
-def respecified(
+def changed_spec(
     options: Options,
     directory: ServiceDirectory,
     environ: Mapping[str, str],
@@ -248,7 +251,7 @@ def respecified(
         packed = directory.artifacts / _PACKED_JOB
         if source is not None and not is_archive(source.name) and packed.is_file():
             source = packed
-        code = look(spec, source)
+        code = inspect_code(spec, source)
         spec, _ = with_local_data(spec, options, local=local)
         if not local and not restarted and _packed(spec) != _packed(running):
             raise UsageError(

@@ -20,10 +20,9 @@ from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.core.contract import CONTRACT_SCRIPT
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.job_code.facts import Facts, Named, read_facts
-from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.job_code.modules import Module
+from dcos_tensorflow.job_code.modules import Found, Module
 from dcos_tensorflow.job_code.names import PARAMETER_SERVER, STRATEGIES
-from dcos_tensorflow.job_code.sources import Sources
+from dcos_tensorflow.job_code.sources import CodeFiles
 from dcos_tensorflow.records import dataclass
 
 _SUFFIX = ".py"
@@ -126,7 +125,7 @@ def read_script(path: Path, folder: Path | None = None) -> Script:
     """Return the script with what its code says. Raises UsageError for a name that is no module's.
 
     ``folder`` is that of the job's code, where it is not the one that the script lies in. Whether
-    it is Python is looked at where all code is (``preparation.check_job``).
+    it is Python is looked at where all code is (``seen_code.inspect_code``).
     """
     file = path.resolve()
     code = file.parent if folder is None else folder.resolve()
@@ -224,7 +223,7 @@ def _is_everybodys(folder: Path) -> bool:
 
 def _imported(script: Path) -> Iterator[str]:
     """Yield the files beside a script that it imports, and that these import."""
-    sources = Sources((str(script.parent),))
+    sources = CodeFiles((str(script.parent),))
     for source in sources.read([str(script)]):
         if source.file != str(script):
             yield source.file

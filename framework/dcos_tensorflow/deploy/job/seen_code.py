@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,24 +22,31 @@ from dcos_tensorflow.core.spec.service_spec import TRAINING_ROLES, ServiceSpec, 
 from dcos_tensorflow.core.spec.workload_spec import SweepSpec
 from dcos_tensorflow.deploy.job.deployment import SeenCode
 from dcos_tensorflow.deploy.job.job_archive import unpack
-from dcos_tensorflow.deploy.job.requirements import named_tensorflow
 from dcos_tensorflow.job_code import agreement
 from dcos_tensorflow.job_code.agreement import Tasks
 from dcos_tensorflow.job_code.arguments import ALWAYS, NEVER, option_of
 from dcos_tensorflow.job_code.facts import Facts, job_strategy, put_under_strategy, read_facts
-from dcos_tensorflow.job_code.modules import JobUnusable
+from dcos_tensorflow.job_code.modules import Found, JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE
 from dcos_tensorflow.task.python.contracts import find_contract
-from dcos_tensorflow.task.spec import Job
+from dcos_tensorflow.task.python.python_environments import is_ready, users_directory
+from dcos_tensorflow.task.python.python_packages import (
+    Base,
+    pinned_tensorflow,
+    requirements_wanted,
+    tensorflow_wanted,
+    this_python,
+)
+from dcos_tensorflow.task.spec import JobCode
 from untrusted_input import trees
 from untrusted_input.archives import is_archive
 
 
-def look(spec: ServiceSpec, source: Path | None) -> SeenCode:
+def inspect_code(spec: ServiceSpec, source: Path | None) -> SeenCode:
     """Return what is seen of the code in ``source``. Raises UsageError when it cannot run."""
     if source is None:
         return SeenCode(spec.job.contract)
-    job = Job(
+    job = JobCode(
         contract=spec.job.contract,
         name=spec.job.name,
         path=spec.job.path,
@@ -168,3 +175,25 @@ def _unpacked(source: Path) -> Iterator[Path]:
         yield root
     finally:
         trees.remove(root)
+
+
+def named_tensorflow(spec: ServiceSpec, found: Found, root: str) -> str:
+    """Return the version of TensorFlow that requirements name exactly; empty for none.
+
+    The code that is started as ``found`` lies below ``root``. Raises JobUnusable for requirements
+    that no task could install.
+    """
+    lines = next((r.packages.requirements for r in spec.roles if r.packages.requirements), ())
+    if not lines:
+        return ""
+    wanted = requirements_wanted(lines, Base("", ()), found.python_path, root)
+    return pinned_tensorflow(wanted.content)
+
+
+def environments_are_there(directory: Path, version: str, gpus: Sequence[int]) -> bool:
+    """Say whether tasks of this machine, with so many GPUs each, find TensorFlow of ``version``.
+
+    It was made for others of this user then, in ``directory``.
+    """
+    place, base = users_directory(str(directory)), this_python()
+    return all(is_ready(place, base, tensorflow_wanted(version, n, "")) for n in set(gpus))

@@ -18,9 +18,10 @@ from dcos_tensorflow.task.exits.known_failures import (
     PORT_IS_TAKEN,
     Rule,
     first_match,
+    is_of_other_process,
+    is_passing,
     listened_port,
 )
-from dcos_tensorflow.task.exits.passing_errors import is_of_another, is_passing
 from dcos_tensorflow.task.output.left_files import LeftFiles
 from dcos_tensorflow.task.output.tracebacks import (
     MAX_ERROR,
@@ -41,7 +42,7 @@ MAX_SAID = 120
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ExitVerdict:
     """Why the watchdog has ended a process."""
 
     exit_class: ExitClass
@@ -50,7 +51,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Ending:
+class ProcessEnding:
     """How the process ended. ``return_code`` is negative for a signal, as in ``subprocess``.
 
     ``stop_reason`` is why we stopped it, empty when it ended by itself; ``condemned`` is why the
@@ -63,7 +64,7 @@ class Ending:
 
     return_code: int
     stop_reason: str = ""
-    condemned: Optional[Verdict] = None
+    condemned: Optional[ExitVerdict] = None
     out_of_memory: bool = False
     contract: str = ""
     grpc_port: int = 0
@@ -75,7 +76,7 @@ class Ending:
 
 
 @dataclass(frozen=True)
-class OwnError:
+class CodeError:
     """The exception of the user's code that ended a start, as data: by it the scheduler sees that
     two failures are the same (docs/task-runner.md).
 
@@ -108,7 +109,7 @@ class ExitReport:
     signal: Optional[int] = None
     last_lines: Tuple[str, ...] = ()
     result: Optional[Mapping[str, Any]] = None
-    error: Optional[OwnError] = None
+    error: Optional[CodeError] = None
     left: Optional[LeftFiles] = None
 
     def as_json(self) -> Dict[str, Any]:
@@ -138,7 +139,7 @@ _REFUSES = re.compile(r"^(?:[^\s:]+: error: |Error: |FATAL Flags parsing error:)
 _IMPORTING = re.compile(r"^task-runner: importing (\S+) failed$")
 
 
-def analyse(ending: Ending, lines: Sequence[str]) -> ExitReport:
+def analyse(ending: ProcessEnding, lines: Sequence[str]) -> ExitReport:
     """Return the verdict on ``ending``; ``lines`` are the last ones printed, oldest first."""
     code = ending.return_code
     exit_code = code if code >= 0 else 128 - code
@@ -187,7 +188,7 @@ def _class_of(rule: Rule, known: Optional[Raised], exit_code: int) -> Tuple[Exit
     return rule.exit_class, exit_code if rule.exit_code is None else rule.exit_code
 
 
-def _other_port(ending: Ending, lines: Sequence[str]) -> str:
+def _other_port(ending: ProcessEnding, lines: Sequence[str]) -> str:
     """Return what is told of a taken port that is none of the task's; empty for the task's own.
 
     Another port for the task would not mend that: the code has chosen the one that is taken.
@@ -204,7 +205,7 @@ def _other_port(ending: Ending, lines: Sequence[str]) -> str:
 
 
 def _values(
-    ending: Ending,
+    ending: ProcessEnding,
     failure: Sequence[str],
     rule: Rule,
     match: "re.Match[str]",
@@ -234,22 +235,24 @@ def _may_pass(known: Raised, lines: Sequence[str]) -> bool:
     return any(map(is_passing, (known.error, *causes_of(lines))))
 
 
-def _own_error(ending: Ending, known: Optional[Raised], lines: Sequence[str]) -> Optional[OwnError]:
+def _own_error(
+    ending: ProcessEnding, known: Optional[Raised], lines: Sequence[str]
+) -> Optional[CodeError]:
     """Return the exception as data; None for one that tells of others, or did not end the process.
 
     Python ends with 1 of an exception. With another code it may have been printed and passed.
     Arguments that a script refuses are the exception that ends it then, whose place is not told.
     """
     if _refused_arguments(ending, lines):
-        return OwnError("SystemExit", "", 0, ending.step)
+        return CodeError("SystemExit", "", 0, ending.step)
     if known is None or ending.return_code != 1 or not known.exception:
         return None
-    if is_of_another(known.exception) or _may_pass(known, lines):
+    if is_of_other_process(known.exception) or _may_pass(known, lines):
         return None
-    return OwnError(known.exception[:200], known.file, known.line, ending.step)
+    return CodeError(known.exception[:200], known.file, known.line, ending.step)
 
 
-def _refused_arguments(ending: Ending, lines: Sequence[str]) -> str:
+def _refused_arguments(ending: ProcessEnding, lines: Sequence[str]) -> str:
     """Return what a parser of arguments has said as it ended the process; empty for none.
 
     As argparse, click and absl end it, with the usage above what is wrong.
@@ -330,7 +333,7 @@ def lost_peer(lines: Sequence[str]) -> str:
 
 
 def _unknown_failure(
-    ending: Ending, known: Optional[Raised], lines: Sequence[str]
+    ending: ProcessEnding, known: Optional[Raised], lines: Sequence[str]
 ) -> Tuple[ExitClass, str, str]:
     code = ending.return_code
     if code in _KILLED and ending.out_of_memory:

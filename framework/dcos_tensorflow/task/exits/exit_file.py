@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task.exits.exit_analysis import ExitReport
 from dcos_tensorflow.task.job_files import replace_text
-from dcos_tensorflow.task.supervise.lifecycle_events import Failure
+from dcos_tensorflow.task.supervise.lifecycle_events import FailedStart
 
 #: A history that is longer begins anew, and the old one stays beside it as ``.1``.
 MAX_HISTORY_BYTES = 4 << 20
@@ -49,7 +49,7 @@ def _open(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW, 0o644)
 
 
-def write_failure(sandbox: str, failure: Failure, log: Callable[[str], None]) -> None:
+def write_failure(sandbox: str, failure: FailedStart, log: Callable[[str], None]) -> None:
     """Write the report of a start that failed, and add it to the history."""
     write_report(sandbox, failure.report, log)
     path = os.path.join(sandbox, contract.EXIT_HISTORY_FILE)
@@ -67,7 +67,7 @@ def write_failure(sandbox: str, failure: Failure, log: Callable[[str], None]) ->
 STATUS_LINE_LENGTH = 400
 
 
-def failure_as_json(failure: Failure) -> Dict[str, Any]:
+def failure_as_json(failure: FailedStart) -> Dict[str, Any]:
     """Return what ``GET /v1/status`` shows under ``exit``."""
     report = failure.report
     return {

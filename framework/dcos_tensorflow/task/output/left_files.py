@@ -38,7 +38,7 @@ class LeftFiles:
         return {"files": list(self.files), "count": self.count, "size": self.size}
 
 
-class Sandbox:
+class SandboxBefore:
     """A sandbox as it is before the first start. ``told`` are directories that others tell of."""
 
     def __init__(self, path: str, told: Sequence[str]) -> None:

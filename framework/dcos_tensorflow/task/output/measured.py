@@ -14,7 +14,7 @@ import time
 from typing import Any, Callable, Dict, Iterable, Mapping, Tuple
 
 from dcos_tensorflow.task.job_files import open_regular, replace_text
-from dcos_tensorflow.task.output.progress import Progress, told_before
+from dcos_tensorflow.task.output.progress import Progress, known_before
 from dcos_tensorflow.task.unit_order import Measure, result_of
 
 #: A step, and the metric's value there.
@@ -26,7 +26,7 @@ _MAX_BYTES = 64 * 1024
 WRITE_SECONDS = 0.1
 
 
-class Measured:
+class MeasuredCurve:
     """What is kept of one unit. ``path`` is where, empty for nowhere.
 
     ``before`` is what the attempts before this one have told.
@@ -40,7 +40,7 @@ class Measured:
         self._points: Dict[int, Point] = self._by_span(self._kept.get("measured"))
         #: Spans whose value was printed, so that the progress file may know it better.
         self._printed: Dict[int, int] = {}
-        self.before = told_before(self._kept.get("metrics"), self._kept.get("result"))
+        self.before = known_before(self._kept.get("metrics"), self._kept.get("result"))
         self._known = self.before
         self._due = 0.0
 

@@ -140,7 +140,7 @@ def begin_start(progress: Progress) -> Progress:
     return replace(progress, start_step=None, start_steps=0, told=False)
 
 
-def told_before(metrics: object, result: object) -> Progress:
+def known_before(metrics: object, result: object) -> Progress:
     """Return the progress as another attempt begins of what has told these; none is passed over."""
     told = metrics if isinstance(metrics, dict) else {}
     numbers = {name: value for name, given in told.items() if (value := number(given)) is not None}

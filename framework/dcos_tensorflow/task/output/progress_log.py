@@ -16,7 +16,7 @@ from dcos_tensorflow.task.output import progress
 from dcos_tensorflow.task.output.error_texts import ErrorTexts
 from dcos_tensorflow.task.output.event_files import Scalar
 from dcos_tensorflow.task.output.logs import ProgressFile, RecentLines
-from dcos_tensorflow.task.output.measured import Measured, Point
+from dcos_tensorflow.task.output.measured import MeasuredCurve, Point
 
 #: A line with numbers takes 50 us to understand: so many are, of a job that prints more ...
 LOOKS_A_SECOND = 1000
@@ -33,7 +33,7 @@ class ProgressLog:
         self._lock = threading.Lock()
         self._file: Optional[ProgressFile] = None
         self._path = ""
-        self._measured: Optional[Measured] = None
+        self._measured: Optional[MeasuredCurve] = None
         #: How many lines the job has printed, over all its starts.
         self.count = 0
         self._errors = ErrorTexts()
@@ -68,7 +68,7 @@ class ProgressLog:
 
     def begin_unit(
         self,
-        measured: Optional[Measured],
+        measured: Optional[MeasuredCurve],
         goes_on: bool,
         log: Callable[[str], None],
         own_path: str = "",

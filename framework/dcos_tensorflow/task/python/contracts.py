@@ -12,16 +12,15 @@ from typing import Any, Dict, Iterable, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.agreement import Tasks
-from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.main_function import Main, Takes, read_main
-from dcos_tensorflow.job_code.modules import JobUnusable, find_module, offer, subdirectories
-from dcos_tensorflow.task.spec import Job, RunnerSpec
+from dcos_tensorflow.job_code.modules import Found, JobUnusable, find_module, offer, subdirectories
+from dcos_tensorflow.task.spec import JobCode, RunnerSpec
 
 #: The role that is a member of no cluster (``core.spec.service_spec.TaskRole.EVALUATOR``).
 EVALUATOR = "evaluator"
 
 
-def find_contract(job: Job, sandbox: str, role: str = "") -> Found:
+def find_contract(job: JobCode, sandbox: str, role: str = "") -> Found:
     """Return how ``job`` is to be started from ``sandbox`` by a task of ``role``.
 
     Raises JobUnusable: nothing to run, module missing or ambiguous or no Python, a contract that
@@ -103,7 +102,7 @@ def tasks_of(spec: RunnerSpec, variables: Iterable[str]) -> Tasks:
     )
 
 
-def _python_path(job: Job, sandbox: str) -> Tuple[str, ...]:
+def _python_path(job: JobCode, sandbox: str) -> Tuple[str, ...]:
     wanted = os.path.normpath(os.path.join(sandbox, job.path)) if job.path else sandbox
     if not os.path.isdir(wanted) and job.contract != contract.CONTRACT_TENSORBOARD:
         raise JobUnusable(

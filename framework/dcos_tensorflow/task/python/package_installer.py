@@ -18,7 +18,7 @@ import threading
 from collections import deque
 from typing import Callable, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from dcos_tensorflow.task.exits.passing_errors import is_passing
+from dcos_tensorflow.task.exits.known_failures import is_passing
 
 #: How much of what an installer has printed is told with its failure.
 TOLD_LINES = 20
@@ -66,7 +66,7 @@ class InstallFailed(Exception):
         self.lines = tuple(lines)
 
 
-class Stopped(Exception):
+class InstallationStopped(Exception):
     """The task ends: nothing is installed any more."""
 
 
@@ -110,7 +110,7 @@ class Installer:
     def wait(self, seconds: float) -> None:
         """Wait. Raises Stopped when the task ends meanwhile."""
         if self._stopped.wait(seconds):
-            raise Stopped
+            raise InstallationStopped
 
     def stop(self) -> None:
         """End what is being installed, and install nothing more."""
@@ -157,7 +157,7 @@ class Installer:
     def _run(self, command: List[str], folder: str) -> Tuple[int, List[str]]:
         """Run ``command`` and return its exit code and what it has printed last."""
         if self._stopped.is_set():
-            raise Stopped
+            raise InstallationStopped
         self._process = process = subprocess.Popen(
             command,
             env=self._environment,
@@ -181,7 +181,7 @@ class Installer:
         code = process.wait()
         self._process = None
         if self._stopped.is_set():
-            raise Stopped
+            raise InstallationStopped
         return code, list(lines)
 
 

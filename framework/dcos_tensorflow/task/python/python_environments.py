@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Callable, Dict, Tuple
 
 from dcos_tensorflow.task.python.package_installer import Installer, InstallFailed
-from dcos_tensorflow.task.python.python_packages import Base, Wanted, key_of
+from dcos_tensorflow.task.python.python_packages import Base, EnvironmentSpec, key_of
 from dcos_tensorflow.task.python.shared_copies import (
     Copies,
     CopyHeld,
@@ -74,12 +74,14 @@ def users_directory(directory: str) -> str:
     return users_folder(directory, "environments")
 
 
-def is_ready(directory: str, base: Base, wanted: Wanted) -> bool:
+def is_ready(directory: str, base: Base, wanted: EnvironmentSpec) -> bool:
     """Say whether the environment is there, in the folder of one user or one task."""
     return os.path.isfile(os.path.join(directory, key_of(base, wanted), _WHOLE))
 
 
-def ready(copies: Copies, base: Base, wanted: Wanted, installer: Installer) -> Tuple[Base, Taken]:
+def ready(
+    copies: Copies, base: Base, wanted: EnvironmentSpec, installer: Installer
+) -> Tuple[Base, Taken]:
     """Return the environment, made if it is not there, and what keeps it there.
 
     Raises InstallFailed, and Stopped when the task ends meanwhile.
@@ -94,7 +96,7 @@ def ready(copies: Copies, base: Base, wanted: Wanted, installer: Installer) -> T
     return _base_in(taken.path, base, wanted), taken
 
 
-def _base_in(path: str, base: Base, wanted: Wanted) -> Base:
+def _base_in(path: str, base: Base, wanted: EnvironmentSpec) -> Base:
     behind = () if wanted.alone else base.folders
     return Base(os.path.join(path, "bin", "python"), (_packages_in(path), *behind))
 
@@ -104,7 +106,7 @@ def _packages_in(path: str) -> str:
     return os.path.join(path, "lib", f"python{version}", "site-packages")
 
 
-def _make(path: str, base: Base, wanted: Wanted, installer: Installer) -> None:
+def _make(path: str, base: Base, wanted: EnvironmentSpec, installer: Installer) -> None:
     try:
         import venv
     except ImportError:

@@ -81,7 +81,7 @@ class Base:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class EnvironmentSpec:
     """One environment: the packages in it, and how it is called.
 
     ``lines`` go into a requirements file, ``content`` is the same without what makes no
@@ -106,12 +106,12 @@ def this_python() -> Base:
     return Base(sys.executable, tuple(path for path in folders if os.path.isdir(path)))
 
 
-def tensorflow_wanted(version: str, gpus: int, folder: str) -> Wanted:
+def tensorflow_wanted(version: str, gpus: int, folder: str) -> EnvironmentSpec:
     """Return an environment with TensorFlow of ``version``, for tasks with or without GPUs."""
     import platform
 
     lines = (tensorflow_requirement(version, gpus, platform.machine()), "tensorboard")
-    return Wanted(f"TensorFlow {version}", lines, lines, folder, alone=True)
+    return EnvironmentSpec(f"TensorFlow {version}", lines, lines, folder, alone=True)
 
 
 def tensorflow_requirement(version: str, gpus: int, machine: str) -> str:
@@ -130,7 +130,7 @@ def tf_keras_requirement(tensorflow: str) -> str:
 
 def requirements_wanted(
     lines: Sequence[str], base: Base, roots: Sequence[str], sandbox: str
-) -> Wanted:
+) -> EnvironmentSpec:
     """Return the environment of a job's requirements over ``base``.
 
     ``roots`` are the folders of the job's code: what is named by a path is looked for there. The
@@ -153,7 +153,7 @@ def requirements_wanted(
         given.append(f"tensorflow=={version}")
     wheels = tuple(dict.fromkeys(p for p in _below(roots, WHEELS) if os.path.isdir(p)))
     content += [line for folder in wheels for line in _wheels_in(folder)]
-    return Wanted(
+    return EnvironmentSpec(
         "service.requirements",
         tuple(given),
         tuple(sorted(set(content))),
@@ -163,7 +163,7 @@ def requirements_wanted(
     )
 
 
-def key_of(base: Base, wanted: Wanted) -> str:
+def key_of(base: Base, wanted: EnvironmentSpec) -> str:
     """Return the name of an environment: another one for all that could make a difference."""
     import hashlib
     import platform
@@ -281,6 +281,6 @@ _PINNED = re.compile(r"tensorflow(?:-cpu)?(?:\[[\w,-]*\])?\s*==\s*(\d+\.\d+\.\d+
 def pinned_tensorflow(content: Sequence[str]) -> str:
     """Return the version of TensorFlow that requirements name exactly; empty for none.
 
-    ``content`` is that of a ``Wanted``: what files include is in it.
+    ``content`` is that of a ``EnvironmentSpec``: what files include is in it.
     """
     return next((m.group(1) for m in map(_PINNED.match, content) if m), "")

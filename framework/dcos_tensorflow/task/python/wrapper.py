@@ -38,7 +38,7 @@ RECOVERY_WAIT_SECONDS = 1
 
 
 @dataclass(frozen=True)
-class Call:
+class WrapperCall:
     """What is to be called; the context is in the job's own JOB_CONTEXT.
 
     ``cluster`` None means a server of one task, without peers.
@@ -66,14 +66,14 @@ class Call:
         return base64.b64encode(zlib.compress(json.dumps(asdict(self)).encode())).decode()
 
     @staticmethod
-    def of_text(text: str) -> "Call":
+    def of_text(text: str) -> "WrapperCall":
         """Return the call that ``text`` stands for."""
-        return Call(**json.loads(zlib.decompress(base64.b64decode(text))))
+        return WrapperCall(**json.loads(zlib.decompress(base64.b64decode(text))))
 
 
 def main() -> int:
     """Do what the environment says and return the exit code; exceptions of the user's code pass."""
-    call = Call.of_text(os.environ.pop(VARIABLE))
+    call = WrapperCall.of_text(os.environ.pop(VARIABLE))
     _tell_crashes()
     _take_the_place_of_a_script(call)
     if call.as_script:
@@ -107,11 +107,11 @@ def _entered() -> bool:
     return True
 
 
-def _is_package(call: Call) -> bool:
+def _is_package(call: WrapperCall) -> bool:
     return os.path.basename(call.file) == "__init__.py"
 
 
-def _take_the_place_of_a_script(call: Call) -> None:
+def _take_the_place_of_a_script(call: WrapperCall) -> None:
     """Make ``sys.argv`` and ``sys.path`` what they would be had Python been started on the file."""
     sys.argv = [call.file, *call.arguments]
     # The first entry is the runner's own archive, which is none of the user's business.
@@ -119,7 +119,7 @@ def _take_the_place_of_a_script(call: Call) -> None:
     sys.path[0] = os.path.dirname(call.file) if alone else call.root
 
 
-def _run_function(call: Call) -> int:
+def _run_function(call: WrapperCall) -> int:
     v1 = importlib.import_module("tensorflow").compat.v1
     is_ps = call.job_name == "ps"
     if not is_ps:
@@ -142,7 +142,7 @@ def _run_function(call: Call) -> int:
     return 0
 
 
-def _run_shards(call: Call) -> int:
+def _run_shards(call: WrapperCall) -> int:
     # Neither pipe is the business of user code, or of what that starts.
     words = int(os.environ.pop(WORDS_VARIABLE))
     os.set_inheritable(words, False)
@@ -187,7 +187,7 @@ def _give_empty_input() -> None:
     os.close(nothing)
 
 
-def _main_of(call: Call) -> Any:
+def _main_of(call: WrapperCall) -> Any:
     try:
         module = importlib.import_module(call.module)
     except BaseException:
@@ -200,7 +200,7 @@ def _main_of(call: Call) -> Any:
     return main_function
 
 
-def _server(v1: Any, call: Call) -> Any:
+def _server(v1: Any, call: WrapperCall) -> Any:
     # Jobs read the number of their GPUs from server.server_def.default_session_config.
     config = v1.ConfigProto(device_count={"GPU": call.gpus})
     if call.cluster is None:
@@ -213,7 +213,7 @@ def _server(v1: Any, call: Call) -> Any:
     )
 
 
-def _chief_device(call: Call) -> str:
+def _chief_device(call: WrapperCall) -> str:
     job = "chief" if call.cluster and call.cluster.get("chief") else "worker"
     return f"/job:{job}/task:0/cpu:0"
 

@@ -24,7 +24,7 @@ from dcos_tensorflow.task.report.listening import MAX_CONNECTIONS
 from dcos_tensorflow.task.runner import NotAnswering, Runner
 from dcos_tensorflow.task.spec import parse_order
 from dcos_tensorflow.task.spec_fields import SpecError
-from dcos_tensorflow.task.supervise.lifecycle import Ending, StaleOrder
+from dcos_tensorflow.task.supervise.lifecycle import StaleOrder, TaskEnding
 
 MAX_BODY_BYTES = 1024 * 1024
 #: A client that says nothing for so long is let go.
@@ -56,16 +56,16 @@ class RequestError(Exception):
         self.status = status
 
 
-def start(runner: Runner, token: str, listener: socket.socket) -> "ApiServer":
+def start(runner: Runner, token: str, listener: socket.socket) -> "RunnerServer":
     """Serve the clients of ``listener``, in the background."""
-    server = ApiServer(runner, token, listener)
+    server = RunnerServer(runner, token, listener)
     threading.Thread(
         target=server.serve_forever, args=(LOOK_SECONDS,), name="http", daemon=True
     ).start()
     return server
 
 
-class ApiServer(ThreadingHTTPServer):
+class RunnerServer(ThreadingHTTPServer):
     """One listening socket; knows the runner and the token."""
 
     daemon_threads = True
@@ -147,7 +147,7 @@ def _cut(connection: socket.socket) -> None:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: ApiServer
+    server: RunnerServer
     protocol_version = "HTTP/1.1"
     server_version = "task-runner"
     sys_version = ""
@@ -226,7 +226,7 @@ class _Handler(BaseHTTPRequestHandler):
             changed = self.server.runner.order(parse_order(_text(body)))
         except SpecError as error:
             raise RequestError(400, str(error)) from None
-        except (StaleOrder, Ending) as error:
+        except (StaleOrder, TaskEnding) as error:
             raise RequestError(409, str(error)) from None
         except NotAnswering as error:
             raise RequestError(503, str(error)) from None

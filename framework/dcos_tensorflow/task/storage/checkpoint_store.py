@@ -20,7 +20,7 @@ from dcos_tensorflow.task.storage.s3.errors import (
     ConditionFailed,
     DamagedCheckpoint,
     ObjectMissing,
-    Problem,
+    S3Problem,
     StorageError,
     WriterLost,
     problem_error,
@@ -58,7 +58,7 @@ def read_manifest(store: ObjectStore, line: Published) -> Manifest:
         return manifest.decode_manifest(content)
     except (ObjectMissing, DocumentError) as error:
         said = f"the manifest of checkpoint {line.id} is damaged: {error}"
-        raise DamagedCheckpoint(Problem("damaged", False, said)) from error
+        raise DamagedCheckpoint(S3Problem("damaged", False, said)) from error
 
 
 class OwnedPointer:
@@ -80,7 +80,7 @@ class OwnedPointer:
             return self.pointer
         for _ in range(_TRIES):
             found, etag = read_pointer(self.store, self._place)
-            why = manifest.why_not(found, self._writer)
+            why = manifest.unusable_reason(found, self._writer)
             if why:
                 raise self._lost(why, found)
             wanted = manifest.claimed(found, self._writer)
@@ -91,7 +91,7 @@ class OwnedPointer:
                 self.was_used = found is not None
                 return wanted
         changing = f"{self._place.uri}: other writers kept changing {manifest.POINTER}"
-        raise StorageError(Problem("contended", True, changing))
+        raise StorageError(S3Problem("contended", True, changing))
 
     def publish(self, made: Manifest, keep: int) -> Tuple[Published, ...]:
         """Make ``made`` the newest checkpoint; return those that are not published any more.
@@ -198,16 +198,16 @@ class OwnedPointer:
             self.pointer, self._etag = None, ""
             self._manifests.clear()
             gone = f"{self._place.uri} was emptied by another program"
-            raise StorageError(Problem("emptied", True, gone, "it is filled again"))
+            raise StorageError(S3Problem("emptied", True, gone, "it is filled again"))
         if found.writer != wanted.writer:
             raise self._lost(
-                manifest.why_not(found, self._writer)
+                manifest.unusable_reason(found, self._writer)
                 or f"{found.writer.owner} of another service publishes here",
                 found,
             )
         self.pointer, self._etag = None, ""
         changed = f"{self._place.uri}/{manifest.POINTER} was changed by another program"
-        raise StorageError(Problem("contended", True, changed, "only the chief may write there"))
+        raise StorageError(S3Problem("contended", True, changed, "only the chief may write there"))
 
     def _check_conditions(self, held: Pointer) -> None:
         """Make sure that the endpoint does not ignore conditions: it must refuse this put."""
@@ -227,6 +227,6 @@ class OwnedPointer:
         text = f"this attempt may not publish to {self._place.uri}: {why}"
         if found is not None and found.writer.lineage == self._writer.lineage:
             hint = "the newer attempt goes on with the training; this one ends"
-            return WriterLost(Problem("newer_attempt", False, text, hint))
+            return WriterLost(S3Problem("newer_attempt", False, text, hint))
         hint = "it trains on, but its checkpoints are not kept; give another service its own URI"
-        return WriterLost(Problem("lost", False, text, hint))
+        return WriterLost(S3Problem("lost", False, text, hint))

@@ -26,12 +26,11 @@ from dcos_tensorflow.task.python.shared_copies import (
     users_folder,
 )
 from dcos_tensorflow.task.storage.manifest import safe_path
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.errors import problem_error, storage_error
 from dcos_tensorflow.task.storage.s3.location import Location, parse_uri
-from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
+from dcos_tensorflow.task.storage.s3.object_store import Connection, ObjectStore
 from dcos_tensorflow.task.storage.s3.objects import ObjectFetch, WantedObject
-from dcos_tensorflow.task.storage_spec import DataCache, DataItem
+from dcos_tensorflow.task.storage_spec import DataCachePlace, DataItem
 
 
 @dataclass(frozen=True)
@@ -52,14 +51,14 @@ def fetch_data(
     items: Sequence[DataItem],
     sandbox: str,
     connection: Connection,
-    cache: Optional[DataCache] = None,
+    cache: Optional[DataCachePlace] = None,
 ) -> List[FetchedData]:
     """Bring each item to its path below ``sandbox`` and return what it was. Raises StorageError."""
     return [_fetch_item(item, sandbox, connection, cache) for item in items]
 
 
 def _fetch_item(
-    item: DataItem, sandbox: str, connection: Connection, cache: Optional[DataCache]
+    item: DataItem, sandbox: str, connection: Connection, cache: Optional[DataCachePlace]
 ) -> FetchedData:
     place = parse_uri(item.uri)
     target = _target(item, sandbox)
@@ -130,7 +129,7 @@ def _cache_name(endpoint: str, bucket: str, wanted: Sequence[WantedObject]) -> s
 
 
 def _linked(
-    cache: DataCache,
+    cache: DataCachePlace,
     name: str,
     wanted: Sequence[WantedObject],
     *,

@@ -17,12 +17,12 @@ from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.manifest import Published
 from dcos_tensorflow.task.storage.restorer import Restored, Restorer
 from dcos_tensorflow.task.storage.rounds import Rounds
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.errors import (
     Cancelled,
     DamagedCheckpoint,
 )
 from dcos_tensorflow.task.storage.s3.location import Location
+from dcos_tensorflow.task.storage.s3.object_store import Connection
 
 #: So many checkpoints stay: a reader may be at one for as long as it takes to publish two more.
 KEPT = 3

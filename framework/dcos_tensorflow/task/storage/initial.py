@@ -13,16 +13,16 @@ import shutil
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task import checkpoints
 from dcos_tensorflow.task.checkpoints import STATE_FILE
-from dcos_tensorflow.task.storage import layout, snapshot, state_file
+from dcos_tensorflow.task.storage import layout, snapshot
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer
 from dcos_tensorflow.task.storage.layout import Choice, FileFacts, Listing, Patience
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.disk import write_text
 from dcos_tensorflow.task.storage.s3.download import Download
 from dcos_tensorflow.task.storage.s3.errors import DamagedCheckpoint, StorageError, problem_error
 from dcos_tensorflow.task.storage.s3.location import Location, parse_uri
-from dcos_tensorflow.task.storage.s3.object_store import Listed, ObjectStore
+from dcos_tensorflow.task.storage.s3.object_store import Connection, Listed, ObjectStore
 from dcos_tensorflow.task.storage.s3.objects import ObjectFetch, WantedObject
 from untrusted_input import trees
 
@@ -147,7 +147,7 @@ def _choose_named(files: Tuple[FileFacts, ...], name: str) -> Choice:
     if not parts:
         return Choice("nothing has that name")
     state = FileFacts(STATE_FILE, 0, 0, 0)
-    states: Dict[str, str] = {STATE_FILE: state_file.render(name)}
+    states: Dict[str, str] = {STATE_FILE: checkpoints.state_file_naming(name)}
     return layout.choose(Listing(_ROOT, (*parts, state), states), Patience(ended=True))
 
 

@@ -16,9 +16,9 @@ from dataclasses import field
 from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple, Union
 
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task import checkpoints
 from dcos_tensorflow.task.checkpoints import STATE_FILE, step_of
 from dcos_tensorflow.task.output.measured import FILE_NAME as MEASURED
-from dcos_tensorflow.task.storage import state_file
 
 #: Names of our own working folders inside the directory; no job's file begins like this.
 STAGING_PREFIX = ".dcos-tensorflow-"
@@ -111,7 +111,7 @@ def choose(listing: Listing, patience: Patience = Patience()) -> Choice:
         if isinstance(group, str):
             return Choice(group, torn=True)
         taken.update((fact.path, fact) for fact in group.files)
-        texts[path] = state_file.render(group.name)
+        texts[path] = checkpoints.state_file_naming(group.name)
         step = step if step is not None else step_of(group.name)
     others = _others(candidates, taken, texts)
     missing = _missing_parts(others)
@@ -168,10 +168,10 @@ def _named_group(
 ) -> Union[_Group, str]:
     """Return the files that the state file at ``path`` names, or why they are not all there."""
     folder = posixpath.dirname(path)
-    newest = state_file.newest(listing.states[path])
+    newest = checkpoints.newest_in(listing.states[path])
     if path not in candidates or not newest:
         return f"{path} names no checkpoint"
-    name = state_file.relative_name(newest, posixpath.join(listing.root, folder))
+    name = checkpoints.relative_name(newest, posixpath.join(listing.root, folder))
     if name is None:
         return f"{path} names {newest}, which is outside of the directory"
     prefix = posixpath.normpath(posixpath.join(folder, name))

@@ -17,7 +17,6 @@ from typing import Dict, Iterator, List, Tuple
 from dcos_tensorflow.task.storage import layout, status
 from dcos_tensorflow.task.storage.manifest import safe_path
 from dcos_tensorflow.task.storage.rounds import Rounds
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.errors import (
     Cancelled,
     ConditionFailed,
@@ -25,7 +24,7 @@ from dcos_tensorflow.task.storage.s3.errors import (
     ObjectMissing,
 )
 from dcos_tensorflow.task.storage.s3.location import Location
-from dcos_tensorflow.task.storage.s3.object_store import Listed, ObjectStore
+from dcos_tensorflow.task.storage.s3.object_store import Connection, Listed, ObjectStore
 from dcos_tensorflow.task.storage.s3.workers import run_all
 
 #: So much of the end of a file is compared before it is appended to.

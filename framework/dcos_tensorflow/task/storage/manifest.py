@@ -117,7 +117,7 @@ def checkpoint_id(writer: Writer, sequence: int, token: str) -> str:
     return f"{_short(writer.lineage)}-{writer.generation:08d}-{sequence:06d}-{token}"
 
 
-def why_not(pointer: Optional[Pointer], writer: Writer) -> str:
+def unusable_reason(pointer: Optional[Pointer], writer: Writer) -> str:
     """Return why ``writer`` must not claim the place that ``pointer`` describes; '' when it may.
 
     Within a service the newer attempt wins. Another service takes over, for good: its predecessor

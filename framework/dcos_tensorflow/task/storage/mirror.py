@@ -18,9 +18,9 @@ from typing import Callable, Dict, FrozenSet, Iterator, List, Set, Tuple
 from dcos_tensorflow.task.storage import layout, status
 from dcos_tensorflow.task.storage.layout import FileFacts
 from dcos_tensorflow.task.storage.rounds import Uploading
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.errors import Cancelled, StorageError
 from dcos_tensorflow.task.storage.s3.location import Location
+from dcos_tensorflow.task.storage.s3.object_store import Connection
 from dcos_tensorflow.task.storage.s3.upload import CheckpointUpload, SourceChanged
 from dcos_tensorflow.task.storage.s3.workers import run_all
 

@@ -18,17 +18,16 @@ from dcos_tensorflow.task.storage.checkpoint_store import OwnedPointer
 from dcos_tensorflow.task.storage.layout import Choice, FileFacts, Patience
 from dcos_tensorflow.task.storage.manifest import FileEntry, Manifest, Published
 from dcos_tensorflow.task.storage.rounds import Uploading
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.errors import (
     Cancelled,
     DamagedCheckpoint,
-    Problem,
+    S3Problem,
     StorageError,
     WriterLost,
     storage_error,
 )
 from dcos_tensorflow.task.storage.s3.location import Location
-from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
+from dcos_tensorflow.task.storage.s3.object_store import Connection, ObjectStore
 from dcos_tensorflow.task.storage.s3.upload import CheckpointUpload, SourceChanged
 from dcos_tensorflow.task.storage.snapshot import SetAside
 from dcos_tensorflow.task.storage_spec import Writer
@@ -212,7 +211,7 @@ class Publisher(Uploading):
             self._gate.check()
             choice = self._newest(ended)
         raise StorageError(
-            Problem("restless", True, "each checkpoint was replaced before it could be set aside")
+            S3Problem("restless", True, "each checkpoint was replaced before it could be set aside")
         )
 
     def _patience(self, ended: bool) -> Patience:
@@ -350,7 +349,7 @@ class Publisher(Uploading):
             self._connection.log(f"checkpoints: {text}")
         self._board.change(warning=text)
 
-    def _failed(self, problem: Problem) -> None:
+    def _failed(self, problem: S3Problem) -> None:
         before = self._board.read()
         self._board.failed(problem)
         if before.problem is None or before.problem.kind != problem.kind or not before.published_at:

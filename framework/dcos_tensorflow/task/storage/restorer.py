@@ -20,11 +20,11 @@ from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_po
 from dcos_tensorflow.task.storage.initial import InitialState
 from dcos_tensorflow.task.storage.manifest import Manifest, Published
 from dcos_tensorflow.task.storage.s3 import download
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.disk import write_text
 from dcos_tensorflow.task.storage.s3.download import Download
-from dcos_tensorflow.task.storage.s3.errors import DamagedCheckpoint, Problem, storage_error
+from dcos_tensorflow.task.storage.s3.errors import DamagedCheckpoint, S3Problem, storage_error
 from dcos_tensorflow.task.storage.s3.location import Location
+from dcos_tensorflow.task.storage.s3.object_store import Connection
 from untrusted_input import trees
 
 RESTORE_PREFIX = f"{layout.STAGING_PREFIX}restore-"
@@ -137,7 +137,7 @@ class Restorer:
                 self._connection.log(f"checkpoints: {warnings[-1]}; the one before is used")
         if lines:
             raise DamagedCheckpoint(
-                Problem(
+                S3Problem(
                     "damaged",
                     False,
                     f"all {len(lines)} checkpoints in {self._place.uri} are damaged",
@@ -221,7 +221,7 @@ def _pinned(lines: Sequence[Published], pinned: str, place: Location) -> Publish
         if line.id == pinned:
             return line
     raise DamagedCheckpoint(
-        Problem(
+        S3Problem(
             "not_published",
             False,
             f"checkpoint {pinned} is not published in {place.uri} (any more)",

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import FrozenSet, Optional
 
 from dcos_tensorflow.task.storage import layout, snapshot, status
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.errors import Cancelled, storage_error
+from dcos_tensorflow.task.storage.s3.object_store import Connection
 
 
 class Rounds:

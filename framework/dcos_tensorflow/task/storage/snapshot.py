@@ -16,9 +16,10 @@ import zipfile
 from typing import Dict, Iterator, Mapping, Optional, Tuple
 
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task import checkpoints
 from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.job_files import open_regular
-from dcos_tensorflow.task.storage import layout, state_file
+from dcos_tensorflow.task.storage import layout
 from dcos_tensorflow.task.storage.layout import Choice, FileFacts, Listing
 from dcos_tensorflow.task.storage.s3.disk import write_text
 from dcos_tensorflow.task.storage.s3.errors import storage_error
@@ -51,7 +52,7 @@ def look(directory: str, looked: Optional[Looked] = None) -> Listing:
     for fact in files:
         if posixpath.basename(fact.path) == STATE_FILE and fact.size <= _MAX_STATE:
             text = _read_text(os.path.join(root, fact.path))
-            if text is not None and state_file.newest(text):
+            if text is not None and checkpoints.newest_in(text):
                 states[fact.path] = text
         elif not _is_whole(root, fact, remembered):
             unreadable.add(fact.path)

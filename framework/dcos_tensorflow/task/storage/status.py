@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Dict, Optional
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.storage.s3.errors import Problem
+from dcos_tensorflow.task.storage.s3.errors import S3Problem
 
 #: Data or a checkpoint are brought before a start.
 STATE_FETCHING = "fetching"
@@ -76,7 +76,7 @@ class SyncStatus:
     checkpoints: int = 0
     lag_seconds: float = 0.0
     uploaded_bytes: int = 0
-    problem: Optional[Problem] = None
+    problem: Optional[S3Problem] = None
     problem_since: Optional[float] = None
     warning: str = ""
 
@@ -123,7 +123,7 @@ class StatusBoard:
         """Say whether something complete is not published."""
         return self._waiting_since is not None
 
-    def failed(self, problem: Problem) -> None:
+    def failed(self, problem: S3Problem) -> None:
         """Show ``problem``; the same kind as before keeps its beginning."""
         with self._lock:
             known = self._status.problem

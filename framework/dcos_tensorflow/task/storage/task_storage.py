@@ -22,17 +22,17 @@ from dcos_tensorflow.task.storage.manifest import Published
 from dcos_tensorflow.task.storage.mirror import Mirror
 from dcos_tensorflow.task.storage.publisher import Publisher, PublishPlan
 from dcos_tensorflow.task.storage.restorer import Restored, Restorer, local_state
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.errors import (
     Cancelled,
-    Problem,
+    S3Problem,
     StorageError,
     WriterLost,
     problem_error,
     storage_error,
 )
 from dcos_tensorflow.task.storage.s3.location import Location, S3Settings, parse_uri
-from dcos_tensorflow.task.storage.s3.retry import Gate
+from dcos_tensorflow.task.storage.s3.object_store import Connection
+from dcos_tensorflow.task.storage.s3.retry import Cancellation
 from dcos_tensorflow.task.storage_spec import CheckpointPlace, Storage
 from dcos_tensorflow.task.supervise.environment import Directories, is_url
 
@@ -41,7 +41,7 @@ _CHECKPOINT_SHARE = 0.8
 
 
 @dataclass(frozen=True)
-class Wanted:
+class StartNeeds:
     """What a start needs.
 
     ``agreed``: all members of its gang restore the published checkpoint of ``step`` (None: there
@@ -69,7 +69,7 @@ class TaskStorage:
         for item in kept.data:
             parse_uri(item.uri)
         self._board = status.StatusBoard()
-        self._fetching = Gate()
+        self._fetching = Cancellation()
         self._fetching.close()
         self._published: Tuple[Published, ...] = ()
         self._publisher: Optional[Publisher] = None
@@ -85,19 +85,21 @@ class TaskStorage:
         self._connection.client = former._connection.client
         self._fetched = former._fetched
 
-    def announce_fetch(self) -> Gate:
+    def announce_fetch(self) -> Cancellation:
         """Show from now on that a start is prepared, and give up a ``fetch`` that is under way.
 
         Return what ends the ``fetch`` that is to follow, on whatever thread: it can be given up
         before it has begun.
         """
         self._fetching.close()
-        self._fetching = Gate()
+        self._fetching = Cancellation()
         self._connection.arrival.begin("", 0)
         self._board.recovered(status.STATE_FETCHING)
         return self._fetching
 
-    def fetch(self, wanted: Wanted = Wanted(), gate: Optional[Gate] = None) -> Optional[Restored]:
+    def fetch(
+        self, wanted: StartNeeds = StartNeeds(), gate: Optional[Cancellation] = None
+    ) -> Optional[Restored]:
         """Bring data and checkpoint; return what was restored, None where nothing is kept.
 
         ``gate`` is what ``announce_fetch`` returned, None where nothing was announced. Raises
@@ -239,7 +241,7 @@ class TaskStorage:
         """Return how much of the checkpoint that is published is there; '' where nothing is."""
         return self._publisher.leaving() if self._publisher is not None else ""
 
-    def superseded(self) -> Optional[Problem]:
+    def superseded(self) -> Optional[S3Problem]:
         """Return what tells that a newer attempt of this task publishes in its place."""
         problem = self._publisher.status().problem if self._publisher is not None else None
         return problem if problem is not None and problem.kind == "newer_attempt" else None
@@ -278,7 +280,7 @@ class TaskStorage:
         pointer, _ = read_pointer(store, place)
         return pointer.published if pointer else ()
 
-    def _restore(self, connection: Connection, place: Location, wanted: Wanted) -> Restored:
+    def _restore(self, connection: Connection, place: Location, wanted: StartNeeds) -> Restored:
         kept, directory = self._checkpoints, self._where.checkpoint_dir
         initial = InitialState(kept.initial_uri) if kept.initial_uri else None
         restorer = Restorer(place, connection, initial)
@@ -307,7 +309,7 @@ class TaskStorage:
             "it is started again with one that is",
         )
 
-    def keep_local(self, error: StorageError, wanted: Wanted) -> Optional[Restored]:
+    def keep_local(self, error: StorageError, wanted: StartNeeds) -> Optional[Restored]:
         """Return the state in the sandbox where a start may go on with it though ``fetch`` failed.
 
         That is so for the task that publishes, is alone with its state, and wrote it here itself:
@@ -327,7 +329,7 @@ class TaskStorage:
         )
         return self._restored
 
-    def _failed(self, problem: Problem) -> None:
+    def _failed(self, problem: S3Problem) -> None:
         before = self._board.read().problem
         self._board.failed(problem)
         if before is None or before.kind != problem.kind:
@@ -335,4 +337,4 @@ class TaskStorage:
 
     def _own_connection(self) -> Connection:
         """Return the connection with a gate of its own: each engine ends for itself."""
-        return replace(self._connection, gate=Gate())
+        return replace(self._connection, gate=Cancellation())

@@ -16,9 +16,9 @@ from typing import Dict, List, Mapping, Optional, Tuple
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.python import reach
-from dcos_tensorflow.task.spec import Cluster, RunnerSpec
+from dcos_tensorflow.task.spec import RunnerSpec, TaskCluster
 from dcos_tensorflow.task.supervise.guard import MARK_VARIABLE
-from dcos_tensorflow.task.unit_order import Unit, context_of
+from dcos_tensorflow.task.unit_order import UnitOrder, context_of
 
 #: gRPC tunnels to its peers through any of these, and the cluster hangs.
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
@@ -105,7 +105,7 @@ def directories(spec: RunnerSpec, sandbox: str) -> Directories:
     )
 
 
-def of_unit(where: Directories, unit: Optional[Unit]) -> Directories:
+def of_unit(where: Directories, unit: Optional[UnitOrder]) -> Directories:
     """Return the directories that a unit of work has of its own, below those of the task."""
     below = unit.payload.directory if unit else ""
     if not below:
@@ -127,7 +127,7 @@ def _join(directory: str, below: str) -> str:
 
 def user_environment(
     spec: RunnerSpec,
-    cluster: Cluster,
+    cluster: TaskCluster,
     *,
     inherited: Mapping[str, str],
     where: Directories,
@@ -172,7 +172,7 @@ def user_environment(
     return environment, notes
 
 
-def _add_host_lists(environment: Dict[str, str], cluster: Cluster, room: int) -> List[str]:
+def _add_host_lists(environment: Dict[str, str], cluster: TaskCluster, room: int) -> List[str]:
     """Add the cluster as scripts of TensorFlow 1 take it by flags; what the user has set stays.
 
     They come after all that a job needs: where Linux would not pass them, too, there are none.
@@ -208,7 +208,9 @@ def _drop_proxies(environment: Dict[str, str]) -> List[str]:
     return [f"unset {', '.join(dropped)}: gRPC between the tasks would go through the proxy"]
 
 
-def unit_variables(spec: RunnerSpec, where: Directories, unit: Optional[Unit]) -> Dict[str, str]:
+def unit_variables(
+    spec: RunnerSpec, where: Directories, unit: Optional[UnitOrder]
+) -> Dict[str, str]:
     """Return what changes from one unit of work to the next; ``where`` are the unit's own places.
 
     None of it takes the place of what the service itself sets.
@@ -224,7 +226,9 @@ def unit_variables(spec: RunnerSpec, where: Directories, unit: Optional[Unit]) -
     }
 
 
-def _contract_variables(spec: RunnerSpec, cluster: Cluster, where: Directories) -> Dict[str, str]:
+def _contract_variables(
+    spec: RunnerSpec, cluster: TaskCluster, where: Directories
+) -> Dict[str, str]:
     variables = {
         contract.TF_EPOCH: str(cluster.epoch),
         contract.LOG_DIR: where.log_dir,
@@ -260,7 +264,7 @@ def _defaults(spec: RunnerSpec) -> Dict[str, str]:
 
 
 def _as_sagemaker(
-    environment: Mapping[str, str], cluster: Cluster, where: Directories
+    environment: Mapping[str, str], cluster: TaskCluster, where: Directories
 ) -> Dict[str, str]:
     """Return what scripts find in SageMaker's container: the places and values of this job.
 

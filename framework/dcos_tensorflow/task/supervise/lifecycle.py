@@ -13,14 +13,13 @@ from dataclasses import replace
 from typing import Optional, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task.exits.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.exits.exit_analysis import ExitReport, analyse
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, ProcessEnding, analyse
 from dcos_tensorflow.task.exits.exit_class import ExitClass
-from dcos_tensorflow.task.spec import Order
+from dcos_tensorflow.task.spec import StartOrder
 from dcos_tensorflow.task.supervise.lifecycle_events import (
     Condemned,
     Event,
-    Failure,
+    FailedStart,
     Fetch,
     Fetched,
     Finish,
@@ -28,11 +27,10 @@ from dcos_tensorflow.task.supervise.lifecycle_events import (
     HandOver,
     Keep,
     Keeping,
-    Kept,
     Lifecycle,
     OrderReceived,
+    OutputKept,
     PeersAnswered,
-    Phase,
     Prepared,
     ProcessEnded,
     ReleaseProcess,
@@ -41,6 +39,7 @@ from dcos_tensorflow.task.supervise.lifecycle_events import (
     StartProcess,
     Step,
     StopAsked,
+    TaskPhase,
     UnitDone,
     WatchPeers,
 )
@@ -62,7 +61,7 @@ class StaleOrder(Exception):
     """The order is older than one that was taken."""
 
 
-class Ending(Exception):
+class TaskEnding(Exception):
     """The task is about to end: it takes no order."""
 
 
@@ -73,21 +72,21 @@ def step(state: Lifecycle, event: Event, now: float) -> Step:
     """
     if isinstance(event, OrderReceived):
         return _receive(state, event.order, now)
-    if state.phase is Phase.EXITED:
+    if state.phase is TaskPhase.EXITED:
         return state, ()
     if isinstance(event, Prepared):
         return _begin(state, now)
     if isinstance(event, PeersAnswered):
         seen = (event.start, event.epoch)
         current = seen == (state.order.start, state.order.cluster.epoch)
-        return _go(state, "") if current and state.phase is Phase.WAITING else (state, ())
+        return _go(state, "") if current and state.phase is TaskPhase.WAITING else (state, ())
     if isinstance(event, ProcessEnded):
         return _ended(state, event, now)
     if isinstance(event, UnitDone):
         return _unit_done(state, event, now)
     if isinstance(event, Fetched):
         return _fetched(state, event, now)
-    if isinstance(event, Kept):
+    if isinstance(event, OutputKept):
         return _kept(state, event, now)
     if isinstance(event, StopAsked):
         return _stop(state, event, now)
@@ -104,7 +103,7 @@ def _begin(state: Lifecycle, now: float) -> Step:
     state = replace(state, killed=False, deadline=None, fetching=False)
     if state.settings.fetches and (state.order.run or not state.fetches):
         number = state.fetches + 1
-        fetching = replace(state, phase=Phase.PREPARING, fetches=number, fetching=True)
+        fetching = replace(state, phase=TaskPhase.PREPARING, fetches=number, fetching=True)
         return fetching, (ForgetPeers(), Fetch(state.order, number))
     return _proceed(state, now)
 
@@ -115,17 +114,17 @@ def _fetched(state: Lifecycle, event: Fetched, now: float) -> Step:
     state = replace(state, fetching=False)
     if event.refusal is None:
         return _proceed(state, now)
-    return _failed(state, Failure(state.order.start, event.refusal, event.at))
+    return _failed(state, FailedStart(state.order.start, event.refusal, event.at))
 
 
 def _proceed(state: Lifecycle, now: float) -> Step:
     if not state.order.run:
-        return replace(state, phase=Phase.HELD, deadline=None), (ForgetPeers(),)
+        return replace(state, phase=TaskPhase.HELD, deadline=None), (ForgetPeers(),)
     if state.idle and state.current and state.current.cluster != state.order.cluster:
         why = f"start {state.order.start} has another cluster"
         return _terminate(state, state.order.grace_seconds, why, now)
     deadline = now + state.settings.wait_seconds
-    waiting = replace(state, phase=Phase.WAITING, deadline=deadline)
+    waiting = replace(state, phase=TaskPhase.WAITING, deadline=deadline)
     if not state.settings.gated:
         return waiting, (WatchPeers(state.order),)
     waiting, start = _start(waiting, "", gated=True)
@@ -139,7 +138,7 @@ def _start(state: Lifecycle, note: str, gated: bool) -> Tuple[Lifecycle, StartPr
 
 
 def _go(state: Lifecycle, note: str) -> Step:
-    running = replace(state, phase=Phase.RUNNING, deadline=None)
+    running = replace(state, phase=TaskPhase.RUNNING, deadline=None)
     if state.idle:
         handed = replace(running, idle=False, current=state.order)
         return handed, (HandOver(state.order, note),)
@@ -161,7 +160,7 @@ def _ended(state: Lifecycle, event: ProcessEnded, now: float) -> Step:
 
 def _idle_ended(state: Lifecycle, event: ProcessEnded, now: float) -> Step:
     """Go on without a process that had nothing to do: the next unit gets another one."""
-    if state.phase is not Phase.STOPPING or state.keeping is not None:
+    if state.phase is not TaskPhase.STOPPING or state.keeping is not None:
         return state, ()
     return _exit(state, event.report) if state.stop_reason else _begin(state, now)
 
@@ -169,39 +168,39 @@ def _idle_ended(state: Lifecycle, event: ProcessEnded, now: float) -> Step:
 def _unit_done(state: Lifecycle, event: UnitDone, now: float) -> Step:
     """Take the end of a unit whose process lives on; one that is being stopped is not asked."""
     done = state.current
-    running = state.phase is Phase.RUNNING and not state.idle and event.process == state.starts
+    running = state.phase is TaskPhase.RUNNING and not state.idle and event.process == state.starts
     if done is None or done.unit is None or not running or event.start != done.start:
         return state, ()
     end = ProcessEnded(event.process, event.report, asked=False, at=event.at)
     return _keep(replace(state, idle=True), end, done, now)
 
 
-def _keep(state: Lifecycle, event: ProcessEnded, ended: Order, now: float) -> Step:
+def _keep(state: Lifecycle, event: ProcessEnded, ended: StartOrder, now: float) -> Step:
     """Keep what the process of ``ended`` has left before its end counts, where anything is kept."""
     is_done = _has_done(event, ended)
     output = ended if is_done and ended.unit is not None and ended.unit.payload.output else None
     if not state.settings.stores and output is None:
         return _after(state, event, ended, now)
     seconds = _keep_seconds(state, event, now)
-    keeping = replace(state, phase=Phase.STOPPING, deadline=None, keeping=Keeping(event, ended))
+    keeping = replace(state, phase=TaskPhase.STOPPING, deadline=None, keeping=Keeping(event, ended))
     return keeping, (Keep(event.process, seconds, output),)
 
 
-def _has_done(event: ProcessEnded, ended: Order) -> bool:
+def _has_done(event: ProcessEnded, ended: StartOrder) -> bool:
     """Say whether a process has done the unit that its start was for."""
     return ended.unit is not None and event.report.exit_class is ExitClass.SUCCESS
 
 
 def _keep_seconds(state: Lifecycle, event: ProcessEnded, now: float) -> float:
     """Return how long what the process left may take: what is left of the grace, or a while."""
-    if state.deadline is not None and state.phase is Phase.STOPPING:
+    if state.deadline is not None and state.phase is TaskPhase.STOPPING:
         return max(state.deadline - now, KEEP_SECONDS)
     if event.report.exit_class is ExitClass.SUCCESS and not state.stop_reason:
         return KEEP_AT_SUCCESS_SECONDS
     return max(state.settings.grace_seconds, KEEP_SECONDS)
 
 
-def _kept(state: Lifecycle, event: Kept, now: float) -> Step:
+def _kept(state: Lifecycle, event: OutputKept, now: float) -> Step:
     kept = state.keeping
     if kept is None or kept.end.process != event.process:
         return state, ()
@@ -209,7 +208,7 @@ def _kept(state: Lifecycle, event: Kept, now: float) -> Step:
     return _after(replace(state, keeping=None), end, kept.order, now)
 
 
-def _after(state: Lifecycle, event: ProcessEnded, ended: Order, now: float) -> Step:
+def _after(state: Lifecycle, event: ProcessEnded, ended: StartOrder, now: float) -> Step:
     """Go on after the end of the process of ``ended``."""
     report = event.report
     if state.stop_reason:
@@ -219,10 +218,10 @@ def _after(state: Lifecycle, event: ProcessEnded, ended: Order, now: float) -> S
     if _has_done(event, ended):
         if state.order.start > ended.start:
             return _begin(state, now)
-        return replace(state, phase=Phase.DONE, deadline=None, killed=False), (ForgetPeers(),)
+        return replace(state, phase=TaskPhase.DONE, deadline=None, killed=False), (ForgetPeers(),)
     if _is_final(report):
         return _exit(state, report)
-    failure = Failure(ended.start, report, event.at)
+    failure = FailedStart(ended.start, report, event.at)
     if state.order.start > ended.start:
         state, actions = _begin(replace(state, failure=failure), now)
         return state, (ReportFailure(failure), *actions)
@@ -233,23 +232,23 @@ def _is_final(report: ExitReport) -> bool:
     return report.exit_class in FINAL_CLASSES or report.exit_code in FINAL_CODES
 
 
-def _failed(state: Lifecycle, failure: Failure) -> Step:
+def _failed(state: Lifecycle, failure: FailedStart) -> Step:
     state = replace(state, failure=failure)
     if not state.settings.hold_on_failure or _is_final(failure.report):
         return _exit(state, failure.report)
-    failed = replace(state, phase=Phase.FAILED, deadline=None, killed=False)
+    failed = replace(state, phase=TaskPhase.FAILED, deadline=None, killed=False)
     return failed, (ForgetPeers(), ReportFailure(failure))
 
 
 def _exit(state: Lifecycle, report: ExitReport) -> Step:
     # A process that had nothing to do any more is killed with it.
-    exited = replace(state, phase=Phase.EXITED, deadline=None, current=None, idle=False)
+    exited = replace(state, phase=TaskPhase.EXITED, deadline=None, current=None, idle=False)
     return exited, (Finish(report),)
 
 
 def _stop(state: Lifecycle, event: StopAsked, now: float) -> Step:
     stopping = replace(state, stop_reason=event.reason)
-    if state.phase is Phase.FAILED and state.failure:
+    if state.phase is TaskPhase.FAILED and state.failure:
         return _exit(stopping, state.failure.report)
     if state.keeping is not None:
         return _hurry(stopping, event.grace_seconds)
@@ -270,60 +269,60 @@ def _terminate(state: Lifecycle, grace_seconds: Optional[float], why: str, now: 
     """Stop the process. A later order may shorten the grace, never lengthen it."""
     grace = state.settings.grace_seconds if grace_seconds is None else grace_seconds
     deadline = now + grace
-    if state.phase is Phase.STOPPING:
+    if state.phase is TaskPhase.STOPPING:
         return replace(state, deadline=min(deadline, state.deadline or deadline)), ()
-    stopping = replace(state, phase=Phase.STOPPING, deadline=deadline, killed=False)
+    stopping = replace(state, phase=TaskPhase.STOPPING, deadline=deadline, killed=False)
     note = f"{why}: SIGTERM, and SIGKILL after {grace:g} s"
     return stopping, (SendSignal(signal.SIGTERM, note),)
 
 
-def _receive(state: Lifecycle, order: Order, now: float) -> Step:
+def _receive(state: Lifecycle, order: StartOrder, now: float) -> Step:
     if order.start < state.order.start:
         raise StaleOrder(f"start {order.start} is older than start {state.order.start}")
     if order.start == state.order.start and state.order.run and not order.run:
         # To stop it the scheduler orders a newer start: this order was made before the other.
         raise StaleOrder(f"start {order.start} was let go: it is not held any more")
-    if state.stop_reason or state.phase is Phase.EXITED:
-        raise Ending("the task is ending and takes no order")
+    if state.stop_reason or state.phase is TaskPhase.EXITED:
+        raise TaskEnding("the task is ending and takes no order")
     if state.keeping is not None:
         return _receive_while_keeping(state, state.keeping.end, order)
     if order.start == state.order.start:
         return _receive_again(state, order, now)
     taken = replace(state, order=order)
-    if state.phase is Phase.PREPARING and not state.fetching:
+    if state.phase is TaskPhase.PREPARING and not state.fetching:
         return taken, ()
-    if state.current is None or (state.idle and state.phase is not Phase.STOPPING):
+    if state.current is None or (state.idle and state.phase is not TaskPhase.STOPPING):
         return _begin(taken, now)
     why = f"start {order.start} replaces start {state.current.start}"
     return _terminate(taken, order.grace_seconds, why, now)
 
 
-def _receive_while_keeping(state: Lifecycle, ended: ProcessEnded, order: Order) -> Step:
+def _receive_while_keeping(state: Lifecycle, ended: ProcessEnded, order: StartOrder) -> Step:
     """Take an order after the end of a process, while what it left is kept."""
     assert state.keeping is not None
     done = _has_done(ended, state.keeping.order)
     if not ended.asked and not done and _is_final(ended.report):
-        raise Ending("the job's process has ended by itself, and the task ends with it")
+        raise TaskEnding("the job's process has ended by itself, and the task ends with it")
     if order.start == state.order.start:
         _check_epoch(state, order)
         return replace(state, order=order), ()
     return _hurry(replace(state, order=order), order.grace_seconds)
 
 
-def _receive_again(state: Lifecycle, order: Order, now: float) -> Step:
+def _receive_again(state: Lifecycle, order: StartOrder, now: float) -> Step:
     """Take an order for the start that is wanted already: it may let it go."""
     began = state.current is not None and state.current.start == order.start
-    over = state.phase in (Phase.FAILED, Phase.DONE)
-    if over or (began and state.phase is not Phase.STOPPING):
+    over = state.phase in (TaskPhase.FAILED, TaskPhase.DONE)
+    if over or (began and state.phase is not TaskPhase.STOPPING):
         # Its cluster counts no more: it began, or is over, with the one it had.
         return replace(state, order=replace(state.order, run=order.run)), ()
     _check_epoch(state, order)
     taken = replace(state, order=order)
     if state.fetching:
         return (taken, ()) if _needs_same(state.order, order) else _begin(taken, now)
-    if state.phase is Phase.PREPARING:
+    if state.phase is TaskPhase.PREPARING:
         return taken, ()
-    if state.phase is Phase.STOPPING:
+    if state.phase is TaskPhase.STOPPING:
         return _terminate(taken, order.grace_seconds, "", now)
     fetched = _needs_same(state.order, order) or not state.settings.fetches
     if fetched and order.run == state.order.run and order.cluster == state.order.cluster:
@@ -331,7 +330,7 @@ def _receive_again(state: Lifecycle, order: Order, now: float) -> Step:
     return (_proceed if fetched else _begin)(taken, now)
 
 
-def _check_epoch(state: Lifecycle, order: Order) -> None:
+def _check_epoch(state: Lifecycle, order: StartOrder) -> None:
     if order.cluster.epoch < state.order.cluster.epoch:
         raise StaleOrder(
             f"version {order.cluster.epoch} of the cluster for start {order.start} is older than "
@@ -339,7 +338,7 @@ def _check_epoch(state: Lifecycle, order: Order) -> None:
         )
 
 
-def _needs_same(one: Order, other: Order) -> bool:
+def _needs_same(one: StartOrder, other: StartOrder) -> bool:
     """Say whether what is fetched for one order will do for the other."""
     wanted = (one.run, one.expects_restore_step, one.restore_step, one.unit)
     return wanted == (other.run, other.expects_restore_step, other.restore_step, other.unit)
@@ -347,26 +346,28 @@ def _needs_same(one: Order, other: Order) -> bool:
 
 def _condemn(state: Lifecycle, event: Condemned) -> Step:
     lives = state.current is not None and event.process == state.starts
-    if not lives or state.phase not in (Phase.WAITING, Phase.RUNNING):
+    if not lives or state.phase not in (TaskPhase.WAITING, TaskPhase.RUNNING):
         return state, ()
     killed = replace(
-        state, phase=Phase.STOPPING, condemned=event.verdict, killed=True, deadline=None
+        state, phase=TaskPhase.STOPPING, condemned=event.verdict, killed=True, deadline=None
     )
     return killed, (SendSignal(signal.SIGKILL, f"{event.verdict.summary}: SIGKILL"),)
 
 
 def due(state: Lifecycle) -> Optional[float]:
     """Return when a Tick is the next to do something, by the clock of ``step``; None for never."""
-    waits = state.phase is Phase.WAITING or (state.phase is Phase.STOPPING and not state.killed)
+    waits = state.phase is TaskPhase.WAITING or (
+        state.phase is TaskPhase.STOPPING and not state.killed
+    )
     return state.deadline if waits else None
 
 
 def _time_passed(state: Lifecycle, now: float) -> Step:
     if state.deadline is None or now < state.deadline:
         return state, ()
-    if state.phase is Phase.WAITING:
+    if state.phase is TaskPhase.WAITING:
         return _go(state, f"peers still missing after {state.settings.wait_seconds:g} s")
-    if state.phase is Phase.STOPPING and not state.killed:
+    if state.phase is TaskPhase.STOPPING and not state.killed:
         note = "the process did not end in time: SIGKILL"
         return replace(state, killed=True), (SendSignal(signal.SIGKILL, note),)
     return state, ()

@@ -11,11 +11,11 @@ from typing import Optional, Tuple, Union
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.exits.exit_analysis import ExitReport, Verdict
-from dcos_tensorflow.task.spec import Order
+from dcos_tensorflow.task.exits.exit_analysis import ExitReport, ExitVerdict
+from dcos_tensorflow.task.spec import StartOrder
 
 
-class Phase(str, Enum):
+class TaskPhase(str, Enum):
     """Where the task stands, as ``GET /v1/status`` says it."""
 
     PREPARING = contract.RUNNER_PREPARING
@@ -29,7 +29,7 @@ class Phase(str, Enum):
 
 
 @dataclass(frozen=True)
-class Settings:
+class LifecycleSettings:
     """What holds for the whole life of a task. Times are seconds.
 
     With ``gated`` the process is started before the peers answer, and itself waits at a gate to be
@@ -55,7 +55,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedStart:
     """How start number ``start`` failed; ``at`` is unix seconds."""
 
     start: int
@@ -77,16 +77,16 @@ class Lifecycle:
     ``idle`` says that the process has done its unit of work and waits for the next one.
     """
 
-    order: Order
-    settings: Settings
-    phase: Phase = Phase.PREPARING
-    current: Optional[Order] = None
+    order: StartOrder
+    settings: LifecycleSettings
+    phase: TaskPhase = TaskPhase.PREPARING
+    current: Optional[StartOrder] = None
     stop_reason: str = ""
-    condemned: Optional[Verdict] = None
+    condemned: Optional[ExitVerdict] = None
     deadline: Optional[float] = None
     killed: bool = False
     starts: int = 0
-    failure: Optional[Failure] = None
+    failure: Optional[FailedStart] = None
     fetches: int = 0
     fetching: bool = False
     keeping: Optional["Keeping"] = None
@@ -136,7 +136,7 @@ class Keeping:
     """The end of a process that is not judged yet, and the order that it ran under."""
 
     end: ProcessEnded
-    order: Order
+    order: StartOrder
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class StopAsked:
 class OrderReceived:
     """The scheduler wants this start, running or held."""
 
-    order: Order
+    order: StartOrder
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Condemned:
     """The watchdog gives process number ``process`` up."""
 
     process: int
-    verdict: Verdict
+    verdict: ExitVerdict
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Fetched:
 
 
 @dataclass(frozen=True)
-class Kept:
+class OutputKept:
     """What process number ``process`` left is kept, as far as there was time.
 
     ``refusal`` says why what counts of it could not be: its start has failed then.
@@ -196,7 +196,7 @@ Event = Union[
     PeersAnswered,
     ProcessEnded,
     UnitDone,
-    Kept,
+    OutputKept,
     StopAsked,
     OrderReceived,
     Condemned,
@@ -208,7 +208,7 @@ Event = Union[
 class Fetch:
     """Fetch what ``order`` needs; a fetch before it is given up. ``fetch`` is its number."""
 
-    order: Order
+    order: StartOrder
     fetch: int
 
 
@@ -221,14 +221,14 @@ class Keep:
 
     process: int
     seconds: float
-    output_of: Optional[Order] = None
+    output_of: Optional[StartOrder] = None
 
 
 @dataclass(frozen=True)
 class WatchPeers:
     """Look until all peers of ``order`` answer."""
 
-    order: Order
+    order: StartOrder
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class StartProcess:
     ``gated`` says that it waits for a ReleaseProcess before it does anything that needs a peer.
     """
 
-    order: Order
+    order: StartOrder
     process: int
     note: str = ""
     gated: bool = False
@@ -253,7 +253,7 @@ class StartProcess:
 class HandOver:
     """Hand the unit of ``order`` to the process that waits for one."""
 
-    order: Order
+    order: StartOrder
     note: str = ""
 
 
@@ -276,7 +276,7 @@ class SendSignal:
 class ReportFailure:
     """Leave word of a start that failed: the task goes on."""
 
-    failure: Failure
+    failure: FailedStart
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,59 @@
 """Looks at the user's process from outside, for the watchdog and for the status.
 
 ``runner`` makes one for each start and asks it several times a second. It reads /proc and event
-files only: it never signals the process, and judges nothing (``watchdog`` does).
+files only: it never signals the process, and judges nothing (``watchdog`` does). Nor does it
+connect to the process' server: the kernel would accept that for a frozen one as well, and fill its
+backlog.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, Iterable, List, Mapping, Optional, Set, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.task.exits.exit_analysis import Verdict
+from dcos_tensorflow.job_code.modules import Found
+from dcos_tensorflow.task.exits.exit_analysis import ExitVerdict
 from dcos_tensorflow.task.output.event_files import EventFiles, Scalar
 from dcos_tensorflow.task.output.progress import Progress
-from dcos_tensorflow.task.spec import Cluster
-from dcos_tensorflow.task.supervise import memory, sockets, watchdog
+from dcos_tensorflow.task.spec import TaskCluster
+from dcos_tensorflow.task.supervise import memory, watchdog
 from dcos_tensorflow.task.supervise.process import UserProcess
 from untrusted_input import process_table
+from untrusted_input.process_table import open_files
+
+_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+_LISTEN = b"0A"
+
+
+def listening_inodes(port: int) -> Optional[Set[int]]:
+    """Return the inodes of the sockets that listen on ``port``; None when it cannot be read."""
+    inodes: Set[int] = set()
+    readable = False
+    wanted = b":%04X" % port
+    for table in _TABLES:
+        try:
+            with open(table, "rb") as file:
+                next(file, None)
+                readable = True
+                for line in file:
+                    fields = line.split()
+                    # The kernel lists those that listen first; of the others there may be many.
+                    if len(fields) < 10 or fields[3] != _LISTEN:
+                        break
+                    if fields[1].endswith(wanted):
+                        inodes.add(int(fields[9]))
+        except (OSError, ValueError):
+            continue
+    return inodes if readable else None
+
+
+def owner_of(inodes: Set[int], pids: Iterable[int]) -> Optional[int]:
+    """Return the first of ``pids`` that holds one of the sockets; None when none does."""
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    return next((pid for pid in pids if not wanted.isdisjoint(open_files(pid))), None)
+
 
 #: How often the port and the processes are looked at: that reads tables of the whole machine.
 TABLE_SECONDS = 1.0
@@ -44,7 +79,7 @@ class Observer:
     def __init__(
         self,
         process: UserProcess,
-        limits: watchdog.Limits,
+        limits: watchdog.WatchdogLimits,
         *,
         port: int,
         in_shell: bool,
@@ -77,7 +112,7 @@ class Observer:
         """Return for how long the process has been stopped."""
         return self._watch.frozen_seconds
 
-    def look(self, known: Progress, lines: int = 0) -> Optional[Verdict]:
+    def look(self, known: Progress, lines: int = 0) -> Optional[ExitVerdict]:
         """Look once; return why the process is to be given up, if it is.
 
         ``known`` is how far the job is as it has said, ``lines`` how many lines it has printed.
@@ -89,7 +124,7 @@ class Observer:
             self._table_due = now + TABLE_SECONDS
             self._look_at_tables()
         states = [p.state for p in map(process_table.read_process, self._chain) if p]
-        sight = watchdog.Sight(
+        sight = watchdog.ProcessSight(
             stopped="T" in states,
             step=known.start_step,
             steps=known.start_steps,
@@ -97,7 +132,7 @@ class Observer:
             port_open=self._port_open,
         )
         elapsed, self._looked_at = now - self._looked_at, now
-        self._watch, verdict = watchdog.look(self._watch, sight, self._limits, elapsed)
+        self._watch, verdict = watchdog.examine(self._watch, sight, self._limits, elapsed)
         return verdict
 
     def event_step(self, *, last: bool = False) -> Optional[int]:
@@ -155,13 +190,13 @@ class Observer:
         A port counts from when one of the task's processes was seen to listen on it, and for as
         long as that process lives: one that has ended has closed it in order.
         """
-        inodes = sockets.listening_inodes(self._port)
+        inodes = listening_inodes(self._port)
         if inodes is None:
             return None
         if inodes:
             if self._server is None:
                 pids = [process.pid for process in self._process.members()]
-                owner = sockets.owner(inodes, pids)
+                owner = owner_of(inodes, pids)
                 self._server = process_table.read_process(owner) if owner else None
             return True if self._server else None
         if self._server is None or not self._is_same(self._server):
@@ -174,7 +209,7 @@ class Observer:
         return now is not None and now.state not in "ZX" and now.session == process.session
 
 
-def own_port(found: Found, cluster: Cluster) -> int:
+def own_port(found: Found, cluster: TaskCluster) -> int:
     """Return the port of the task's own TensorFlow server in ``cluster``; 0 when it has none."""
     if found.contract == contract.CONTRACT_TENSORBOARD:
         return 0

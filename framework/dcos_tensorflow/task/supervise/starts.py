@@ -13,24 +13,23 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Set, Union
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.job_code.modules import JobUnusable
+from dcos_tensorflow.job_code.modules import Found, JobUnusable
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.exits import exit_file
 from dcos_tensorflow.task.exits.exit_analysis import (
-    Ending,
     ExitReport,
-    Verdict,
+    ExitVerdict,
+    ProcessEnding,
     analyse,
     job_unusable,
 )
 from dcos_tensorflow.task.exits.exit_class import ExitClass
-from dcos_tensorflow.task.output.left_files import LeftFiles, Sandbox
+from dcos_tensorflow.task.output.left_files import LeftFiles, SandboxBefore
 from dcos_tensorflow.task.output.logs import BoundedOutput
 from dcos_tensorflow.task.output.progress_log import ProgressLog
 from dcos_tensorflow.task.python import reach
 from dcos_tensorflow.task.python.python_packages import Base, this_python
-from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
+from dcos_tensorflow.task.spec import RunnerSpec, StartOrder, TaskCluster
 from dcos_tensorflow.task.supervise import environment, memory, watchdog
 from dcos_tensorflow.task.supervise.guard import MARK_VARIABLE, Guard
 from dcos_tensorflow.task.supervise.lifecycle_events import (
@@ -41,8 +40,8 @@ from dcos_tensorflow.task.supervise.lifecycle_events import (
 )
 from dcos_tensorflow.task.supervise.linked_data import make_link
 from dcos_tensorflow.task.supervise.observer import TABLE_SECONDS, Observer, own_port
-from dcos_tensorflow.task.supervise.preparation import Preparation
 from dcos_tensorflow.task.supervise.process import UserProcess
+from dcos_tensorflow.task.supervise.start_preparation import Preparation
 from dcos_tensorflow.task.supervise.unit_work import UnitWork
 from dcos_tensorflow.task.wrapper_protocol import WRAPPER_FLAG
 
@@ -63,7 +62,7 @@ class End:
 
 
 @dataclass(frozen=True)
-class Word:
+class DoneReported:
     """A process has said, on a thread, that it has done the unit of ``start``; not yet judged."""
 
     process: int
@@ -86,7 +85,7 @@ class Starts:
     """What runs now of one task's starts, and what they have told.
 
     ``self_command`` is how this program starts itself again, for the wrapper; ``on_end`` gets an
-    ``End`` or a ``Word`` from another thread.
+    ``End`` or a ``DoneReported`` from another thread.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class Starts:
         stderr: BoundedOutput,
         shipper: "Optional[Shipper]",
         log: Callable[[str], None],
-        on_end: Callable[[Union[End, Word]], None],
+        on_end: Callable[[Union[End, DoneReported]], None],
     ) -> None:
         self._spec = spec
         self._found = found
@@ -115,7 +114,7 @@ class Starts:
         self._on_end = on_end
         self._guard = guard
         self._children_due = 0.0
-        self._sandbox: Optional[Sandbox] = None
+        self._sandbox: Optional[SandboxBefore] = None
         #: One process is handed one unit after the other.
         self._serves = found.contract == contract.CONTRACT_SHARDS
         self._kills_before: Optional[int] = None
@@ -162,7 +161,7 @@ class Starts:
         except OSError as error:
             self._log(f"{path} is in the way, so the job cannot report progress there: {error}")
         self.progress.follow(path)
-        self._sandbox = Sandbox(self._where.sandbox, self._told_elsewhere())
+        self._sandbox = SandboxBefore(self._where.sandbox, self._told_elsewhere())
 
     def helpers_environment(self) -> Dict[str, str]:
         """Return the variables of what the runner starts for itself: it ends with the attempt."""
@@ -220,7 +219,9 @@ class Starts:
                 on_end=lambda code, signalled: self._on_end(End(number, code, signalled)),
                 spared=self._our_children,
                 gated=action.gated,
-                on_done=(lambda start: self._on_end(Word(number, start))) if self._serves else None,
+                on_done=(lambda start: self._on_end(DoneReported(number, start)))
+                if self._serves
+                else None,
             )
         except OSError as error:
             return self.preparation.cannot_start(command[0], variables, error)
@@ -229,7 +230,9 @@ class Starts:
         self._observe(self.process, cluster)
         return None
 
-    def _begin_start(self, order: Order, has_failed: bool, goes_on: bool) -> Optional[ExitReport]:
+    def _begin_start(
+        self, order: StartOrder, has_failed: bool, goes_on: bool
+    ) -> Optional[ExitReport]:
         """Make ready for ``order`` what a process finds, and return why it must not begin."""
         if self._shipper:
             self._shipper.spool.begin_start(order.start)
@@ -252,16 +255,16 @@ class Starts:
         self._observe(self.process, order.cluster)
         return None
 
-    def _hand(self, order: Order) -> None:
+    def _hand(self, order: StartOrder) -> None:
         if self.process:
             shard, variables = self.unit.shard(), self.unit.variables()
             self.process.hand({"start": order.start, "shard": shard, "variables": variables})
 
-    def _observe(self, process: UserProcess, cluster: Cluster) -> None:
+    def _observe(self, process: UserProcess, cluster: TaskCluster) -> None:
         shows = self._found.contract == contract.CONTRACT_TENSORBOARD
         self.observer = Observer(
             process,
-            watchdog.Limits(self._spec.stall_seconds, self._spec.freeze_seconds),
+            watchdog.WatchdogLimits(self._spec.stall_seconds, self._spec.freeze_seconds),
             port=own_port(self._found, cluster),
             in_shell=self._found.contract == contract.CONTRACT_COMMAND,
             # TensorBoard reads what others write: that is no progress of its own.
@@ -286,7 +289,7 @@ class Starts:
         if self.process:
             self.process.signal_group(number)
 
-    def look(self) -> Optional[Verdict]:
+    def look(self) -> Optional[ExitVerdict]:
         """Look after guard and orphans, and return why the process is given up, if it is."""
         self._look_after_children()
         self.progress.read_file()
@@ -301,7 +304,7 @@ class Starts:
             self.progress.read_event_step(observer.event_step(last=last))
             self.progress.read_scalars(observer.take_scalars())
 
-    def ended(self, end: End, condemned: Optional[Verdict], stop_reason: str) -> ProcessEnded:
+    def ended(self, end: End, condemned: Optional[ExitVerdict], stop_reason: str) -> ProcessEnded:
         """Return what the end of the process means.
 
         ``condemned`` and ``stop_reason`` say why it was signalled, where that was our doing.
@@ -313,7 +316,7 @@ class Starts:
         if self.observer and self.unit.measures:
             self._read_events(self.observer, last=True)
         self.process = self.observer = None
-        ending = Ending(
+        ending = ProcessEnding(
             return_code=end.return_code,
             stop_reason=stop_reason if end.signalled else "",
             condemned=condemned if end.signalled else None,
@@ -331,10 +334,10 @@ class Starts:
         asked = end.signalled and ending.condemned is None
         return ProcessEnded(end.process, report, asked, time.time())
 
-    def unit_done(self, word: Word) -> UnitDone:
+    def unit_done(self, word: DoneReported) -> UnitDone:
         """Return what it means that a process has done its unit, and waits for the next one."""
         self.progress.read_file(last=True)
-        report = analyse(Ending(return_code=0, contract=self._found.contract), ())
+        report = analyse(ProcessEnding(return_code=0, contract=self._found.contract), ())
         report = replace(report, result=self.progress.known.result)
         self.unit.ended()
         return UnitDone(word.process, word.start, report, time.time())
@@ -368,7 +371,7 @@ class Starts:
             self.process.reap_orphans()
 
 
-def _of_unit(order: Order) -> str:
+def _of_unit(order: StartOrder) -> str:
     unit = order.unit
     return f"unit {unit.number} (attempt {unit.attempt}), " if unit else ""
 

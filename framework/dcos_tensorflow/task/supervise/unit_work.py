@@ -18,14 +18,14 @@ from dcos_tensorflow.task.exits.exit_analysis import ExitReport, runner_failed, 
 from dcos_tensorflow.task.exits.exit_class import ExitClass
 from dcos_tensorflow.task.job_files import replace_text
 from dcos_tensorflow.task.output.progress_log import ProgressLog
-from dcos_tensorflow.task.spec import Order, RunnerSpec
+from dcos_tensorflow.task.spec import RunnerSpec, StartOrder
 from dcos_tensorflow.task.supervise import environment
 from dcos_tensorflow.task.supervise.environment import Directories
-from dcos_tensorflow.task.supervise.lifecycle_events import Kept
-from dcos_tensorflow.task.unit_order import Unit
+from dcos_tensorflow.task.supervise.lifecycle_events import OutputKept
+from dcos_tensorflow.task.unit_order import UnitOrder
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.task.storage.s3.retry import Gate
+    from dcos_tensorflow.task.storage.s3.retry import Cancellation
     from dcos_tensorflow.task.supervise.shard_output import ShardOutput
 
 #: In the sandbox: the names that a shard's input has, a line each.
@@ -36,7 +36,7 @@ PROGRESS_NAME = "measured.jsonl"
 _SIDE_ROLES = ("ps", "evaluator", "tensorboard")
 
 
-def own_part(order: Order, spec: RunnerSpec) -> Order:
+def own_part(order: StartOrder, spec: RunnerSpec) -> StartOrder:
     """Return the order as it concerns this task: one of a slot's tasks writes and measures."""
     index = (order.cluster.data_shard or (0, 1))[0]
     if order.unit is None or (index == 0 and spec.role not in _SIDE_ROLES):
@@ -59,9 +59,9 @@ class UnitWork:
         self._task_where = where
         self._progress = progress
         self._log = log
-        self._unit: Optional[Unit] = None
+        self._unit: Optional[UnitOrder] = None
         self._output: Optional[ShardOutput] = None
-        self._gate: Optional[Gate] = None
+        self._gate: Optional[Cancellation] = None
         self._publishing = 0
         self._began = 0.0
         #: Where the present start works.
@@ -80,7 +80,7 @@ class UnitWork:
         payload = self._unit.payload if self._unit else None
         return payload is not None and payload.measure is not None and bool(payload.directory)
 
-    def begin(self, order: Order, goes_on: bool) -> Optional[ExitReport]:
+    def begin(self, order: StartOrder, goes_on: bool) -> Optional[ExitReport]:
         """Make everything ready for the unit of ``order``; return why that cannot be.
 
         ``goes_on``: the process of the unit before is handed this one.
@@ -179,12 +179,14 @@ class UnitWork:
             self.end = {**self.end, "published": published}
         return None
 
-    def keep(self, process: int, start: int, tell: Callable[[Kept], None]) -> None:
+    def keep(self, process: int, start: int, tell: Callable[[OutputKept], None]) -> None:
         """Publish on a thread what ``process`` wrote in ``start``, and tell when that is done."""
         if self._publishing != start:
             self._publishing = start
             threading.Thread(
-                target=lambda: tell(Kept(process, self.publish())), name="shard-output", daemon=True
+                target=lambda: tell(OutputKept(process, self.publish())),
+                name="shard-output",
+                daemon=True,
             ).start()
 
     def hurry(self, seconds: float) -> None:
@@ -202,12 +204,12 @@ class UnitWork:
     def _inputs_path(self) -> str:
         return os.path.join(self._task_where.sandbox, INPUTS_FILE_NAME)
 
-    def _place_inputs(self, unit: Unit) -> None:
+    def _place_inputs(self, unit: UnitOrder) -> None:
         shard = unit.payload.shard
         if shard is not None and shard.names:
             replace_text(self._inputs_path, "".join(f"{name}\n" for name in shard.inputs))
 
-    def _place_output(self, unit: Unit) -> None:
+    def _place_output(self, unit: UnitOrder) -> None:
         if not unit.payload.output:
             return
         from dcos_tensorflow.task.supervise.shard_output import ShardOutput
@@ -220,15 +222,15 @@ class UnitWork:
         output.prepare()
         self._output = output
 
-    def _measured(self, unit: Unit) -> Any:
+    def _measured(self, unit: UnitOrder) -> Any:
         if unit.payload.measure is None:
             return None
-        from dcos_tensorflow.task.output.measured import FILE_NAME, Measured
+        from dcos_tensorflow.task.output.measured import FILE_NAME, MeasuredCurve
 
         directory = self.where.checkpoint_dir
         own = unit.payload.directory and not environment.is_url(directory)
         path = os.path.join(directory, FILE_NAME) if own else ""
-        return Measured(unit.payload.measure, path, self._log)
+        return MeasuredCurve(unit.payload.measure, path, self._log)
 
     def _document(self, seconds: Optional[float] = None) -> Optional[Dict[str, Any]]:
         unit = self._unit
@@ -244,12 +246,12 @@ class UnitWork:
         from dcos_tensorflow.task import bundle
 
         bundle.activate(self._task_where.sandbox)
-        from dcos_tensorflow.task.storage.s3.connection import Connection
         from dcos_tensorflow.task.storage.s3.location import S3Settings
-        from dcos_tensorflow.task.storage.s3.retry import Gate
+        from dcos_tensorflow.task.storage.s3.object_store import Connection
+        from dcos_tensorflow.task.storage.s3.retry import Cancellation
         from dcos_tensorflow.task.storage.s3.shard_object import put_if_absent
 
-        self._gate = Gate()
+        self._gate = Cancellation()
         settings = S3Settings.of(self._spec.storage.s3, self._task_where.sandbox)
         connection = Connection(settings, gate=self._gate, log=self._log)
         return put_if_absent(connection, path, uri, record)

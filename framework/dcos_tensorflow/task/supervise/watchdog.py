@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Optional, Tuple
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.exits.exit_analysis import Verdict
+from dcos_tensorflow.task.exits.exit_analysis import ExitVerdict
 from dcos_tensorflow.task.exits.exit_class import ExitClass
 
 #: A pause between steps is unusual when it is so many times the longest one before.
@@ -29,7 +29,7 @@ _ALIVE = "another start of it goes on from the newest checkpoint"
 
 
 @dataclass(frozen=True)
-class Limits:
+class WatchdogLimits:
     """When a process is given up, in seconds; 0 turns a rule off."""
 
     stall_seconds: float = 0.0
@@ -37,7 +37,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Sight:
+class ProcessSight:
     """What one look saw.
 
     ``step`` is the newest step of this start, None while none is known, and ``steps`` how many
@@ -90,9 +90,9 @@ def rest(before: Activity, cpu: Tuple[float, float], told: object, elapsed: floa
     return Activity(cpu, told, before.idle + elapsed if idles else 0.0)
 
 
-def look(
-    watch: Watch, sight: Sight, limits: Limits, elapsed: float
-) -> Tuple[Watch, Optional[Verdict]]:
+def examine(
+    watch: Watch, sight: ProcessSight, limits: WatchdogLimits, elapsed: float
+) -> Tuple[Watch, Optional[ExitVerdict]]:
     """Return what is known after a look, ``elapsed`` seconds after the last, and a verdict if any.
 
     Source of the rules: docs/task-runner.md, Watchdog.
@@ -112,7 +112,7 @@ def _with_step(watch: Watch, step: Optional[int], elapsed: float) -> Watch:
     return replace(watch, step=step, still_seconds=0.0, longest_gap=gap)
 
 
-def _with_port(watch: Watch, sight: Sight, elapsed: float) -> Watch:
+def _with_port(watch: Watch, sight: ProcessSight, elapsed: float) -> Watch:
     if sight.port_open is None:
         return replace(watch, port_seen=False, port_closed_seconds=0.0)
     if sight.port_open:
@@ -121,18 +121,18 @@ def _with_port(watch: Watch, sight: Sight, elapsed: float) -> Watch:
     return replace(watch, port_closed_seconds=closed)
 
 
-def _frozen(watch: Watch, sight: Sight, limits: Limits) -> Optional[Verdict]:
+def _frozen(watch: Watch, sight: ProcessSight, limits: WatchdogLimits) -> Optional[ExitVerdict]:
     limit = limits.freeze_seconds
     if limit <= 0:
         return None
     if watch.frozen_seconds >= limit:
-        return Verdict(
+        return ExitVerdict(
             ExitClass.FROZEN,
             f"The process was stopped (state T) for {watch.frozen_seconds:.0f} s",
             f"another process has sent it SIGSTOP; {_ALIVE}",
         )
     if watch.port_closed_seconds >= limit:
-        return Verdict(
+        return ExitVerdict(
             ExitClass.FROZEN,
             f"The server's port {sight.port} has been closed for "
             f"{watch.port_closed_seconds:.0f} s while its process lives",
@@ -141,12 +141,12 @@ def _frozen(watch: Watch, sight: Sight, limits: Limits) -> Optional[Verdict]:
     return None
 
 
-def _stalled(watch: Watch, sight: Sight, limits: Limits) -> Optional[Verdict]:
+def _stalled(watch: Watch, sight: ProcessSight, limits: WatchdogLimits) -> Optional[ExitVerdict]:
     if limits.stall_seconds <= 0 or sight.steps < 2:
         return None
     if watch.still_seconds < max(limits.stall_seconds, GAPS * watch.longest_gap):
         return None
-    return Verdict(
+    return ExitVerdict(
         ExitClass.STALLED,
         f"No step after step {watch.step} for {watch.still_seconds:.0f} s; the longest pause "
         f"before was {watch.longest_gap:.1f} s",

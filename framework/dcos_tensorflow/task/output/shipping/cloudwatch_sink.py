@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Dict, Iterator, List, Sequence
 
-from dcos_tensorflow.task.output.shipping.spool import Mark, Part
+from dcos_tensorflow.task.output.shipping.spool import Mark, SpooledPart
 from dcos_tensorflow.task.storage.s3.errors import StorageError, problem_error, storage_error
 from dcos_tensorflow.task.storage.s3.location import S3Settings
 from dcos_tensorflow.task.storage.s3.retry import Retrier
@@ -49,7 +49,7 @@ class CloudWatchSink:
         self._made = False
         self._path, self._sent = "", 0
 
-    def ship(self, part: Part) -> None:
+    def ship(self, part: SpooledPart) -> None:
         """Put the lines of ``part``; one that was cut goes on where it stopped.
 
         Raises StorageError.

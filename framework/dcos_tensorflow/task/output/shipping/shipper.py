@@ -1,25 +1,60 @@
 """Ships a task's output while it runs: closes parts in time and sends them, oldest first.
 
 ``main`` makes one where ``logs`` asks for it. Sending happens on a thread of its own and is tried
-until it works; whatever fails, the task goes on and its output is in the sandbox all the same.
+until it works; whatever fails, the task goes on and its output is in the sandbox all the same. In
+S3 each part is an object of its own, below ``<prefix>/<service>/<task>/<attempt>/<start>/``: it is
+only ever made, never replaced.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
 from dataclasses import replace
-from typing import Any, Callable, Dict, Optional, Union
+from typing import Any, Dict, Optional, Union
 
-from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task.job_files import open_regular
 from dcos_tensorflow.task.output.shipping.cloudwatch_sink import CloudWatchSink, connect_logs
-from dcos_tensorflow.task.output.shipping.s3_sink import S3Sink
-from dcos_tensorflow.task.output.shipping.spool import Spool
+from dcos_tensorflow.task.output.shipping.spool import Spool, SpooledPart
 from dcos_tensorflow.task.storage import status
-from dcos_tensorflow.task.storage.s3.connection import Connection
-from dcos_tensorflow.task.storage.s3.errors import Cancelled, storage_error
-from dcos_tensorflow.task.storage.s3.location import S3Settings, parse_uri
+from dcos_tensorflow.task.storage.s3.errors import Cancelled, ConditionFailed, storage_error
+from dcos_tensorflow.task.storage.s3.location import Location, parse_uri
+from dcos_tensorflow.task.storage.s3.object_store import Connection, ObjectStore
+from dcos_tensorflow.task.storage_spec import LogPlace
+
+
+class S3Sink:
+    """The objects below ``place``; ``source`` is service, task and attempt as a path."""
+
+    def __init__(self, store: ObjectStore, place: Location, source: str) -> None:
+        self._store = store
+        self._place = place
+        self._source = source
+
+    def ship(self, part: SpooledPart) -> None:
+        """Put ``part``. Raises StorageError."""
+        with open_regular(part.path) as file:
+            content = file.read()
+        name = f"{part.stream}-{part.number:08d}"
+        folder = f"{self._source}/{part.start}"
+        try:
+            self._put(f"{folder}/{name}.log.gz", content)
+        except ConditionFailed:
+            # Another service of this name had such an attempt too.
+            digest = hashlib.sha256(content).hexdigest()[:8]
+            self._put(f"{folder}/{name}-{digest}.log.gz", content)
+
+    def _put(self, name: str, content: bytes) -> None:
+        key = self._place.key(name)
+        try:
+            self._store.put(key, content, if_absent=True)
+        except ConditionFailed:
+            # Our own put may have worked, and only its answer was lost.
+            if self._store.get(key)[0] != content:
+                raise
+
 
 FOLDER = ".task-logs"
 #: Between two parts: a job that prints without end must not take the whole network.
@@ -29,48 +64,31 @@ RETRY_SECONDS = 30.0
 _TICK_SECONDS = 0.5
 
 
-@dataclass(frozen=True)
-class ShippingPlan:
-    """What is shipped where. ``source`` is service, task and attempt as a path.
-
-    One of ``uri`` (``s3://...``) and ``log_group`` is set; seconds, bytes.
-    """
-
-    folder: str
-    source: str
-    settings: S3Settings
-    uri: str = ""
-    log_group: str = ""
-    region: str = ""
-    endpoint_url: str = ""
-    interval_seconds: float = 30.0
-    roll_bytes: int = 4 << 20
-
-
 class Shipper:
-    """Ships what ``spool`` gets. Raises LocationError for a URI that cannot be one, OSError where
-    the spool cannot be made.
+    """Ships what ``spool`` gets to ``place``; it waits in ``folder``.
+
+    ``source`` is service, task and attempt as a path. Raises LocationError for a URI that cannot be
+    one, OSError where the spool cannot be made.
     """
 
     def __init__(
         self,
-        plan: ShippingPlan,
-        log: Callable[[str], None],
-        connection: Optional[Connection] = None,
+        place: LogPlace,
+        source: str,
+        connection: Connection,
+        folder: str,
     ) -> None:
-        self._plan = plan
-        self._log = log
-        self._place = parse_uri(plan.uri) if plan.uri else None
+        self._place = place
+        self._source = source
+        self._bucket = None if place.log_group else parse_uri(place.uri)
         self._board = status.StatusBoard()
-        self._connection = replace(
-            connection or Connection(plan.settings, log=log), noticed=self._board.failed
-        )
+        self._connection = replace(connection, noticed=self._board.failed)
         self._gate = self._connection.gate
         self._sink: Optional[Union[S3Sink, CloudWatchSink]] = None
         self._ending = threading.Event()
         self._thread: Optional[threading.Thread] = None
         self._parts = 0
-        self.spool = Spool(plan.folder, plan.roll_bytes)
+        self.spool = Spool(folder, place.roll_bytes)
 
     def start(self) -> None:
         """Begin to ship. Returns at once."""
@@ -106,7 +124,7 @@ class Shipper:
             problem = storage_error(error, "ship the task's output").problem
             before = self._board.read().problem
             if before is None or before.kind != problem.kind:
-                self._log(f"logs: {problem.text}")
+                self._connection.log(f"logs: {problem.text}")
             self._board.failed(problem)
             return False
         self._board.recovered(status.STATE_IDLE)
@@ -129,7 +147,7 @@ class Shipper:
     def _work(self) -> None:
         again_at = 0.0
         while not self._ending.wait(_TICK_SECONDS):
-            self.spool.roll(self._plan.interval_seconds)
+            self.spool.roll(self._place.interval_seconds)
             if time.monotonic() >= again_at and not self.ship_all():
                 again_at = time.monotonic() + RETRY_SECONDS
         while not self.ship_all() and not self._gate.closed:
@@ -140,14 +158,14 @@ class Shipper:
 
     def _ready_sink(self) -> Union[S3Sink, CloudWatchSink]:
         if self._sink is None:
-            plan, connection = self._plan, self._connection
-            if self._place is not None:
-                store = connection.store(self._place.bucket)
-                self._sink = S3Sink(store, self._place, plan.source)
+            place, connection = self._place, self._connection
+            if self._bucket is not None:
+                store = connection.store(self._bucket.bucket)
+                self._sink = S3Sink(store, self._bucket, self._source)
             else:
-                client = connect_logs(plan.settings, plan.region, plan.endpoint_url)
+                client = connect_logs(connection.settings, place.region, place.endpoint_url)
                 self._sink = CloudWatchSink(
-                    client, connection.retrier(), plan.log_group, plan.source, self._gate.wait
+                    client, connection.retrier(), place.log_group, self._source, self._gate.wait
                 )
         return self._sink
 

@@ -37,7 +37,7 @@ Mark = Tuple[int, float]
 
 
 @dataclass(frozen=True)
-class Part:
+class SpooledPart:
     """A closed part, compressed at ``path``. ``number`` counts over all streams and starts."""
 
     path: str
@@ -121,7 +121,7 @@ class Spool:
         with self._lock:
             self._close_all()
 
-    def next_part(self) -> Optional[Part]:
+    def next_part(self) -> Optional[SpooledPart]:
         """Return the oldest closed part, compressed; None when there is none. One thread asks."""
         names = sorted(
             (found.group("start", "number"), name)
@@ -131,7 +131,7 @@ class Spool:
         )
         return self._packed(names[0][1]) if names else None
 
-    def shipped(self, part: Part) -> None:
+    def shipped(self, part: SpooledPart) -> None:
         """Remove a part that is where it should be."""
         size = _size(part.path)
         with contextlib.suppress(FileNotFoundError):
@@ -199,7 +199,7 @@ class Spool:
             else:
                 os.unlink(part.stem + _OPEN)
 
-    def _packed(self, name: str) -> Part:
+    def _packed(self, name: str) -> SpooledPart:
         found = _NAME.match(name)
         assert found is not None
         stem = os.path.join(self._folder, name[: name.rindex(".")])
@@ -215,7 +215,7 @@ class Spool:
         path = stem + _PACKED
         marks = self._marks.get(stem) or ((0, os.stat(path).st_mtime),)
         start, number, stream = found.group("start", "number", "stream")
-        return Part(path, int(start), int(number), stream, marks)
+        return SpooledPart(path, int(start), int(number), stream, marks)
 
     def _recover(self) -> None:
         """Take up what another runner left here: its open parts are closed."""

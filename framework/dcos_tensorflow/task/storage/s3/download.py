@@ -12,19 +12,18 @@ import threading
 from typing import Iterator, NamedTuple, Sequence, Tuple
 
 from dcos_tensorflow.task.storage.manifest import FileEntry
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.disk import check_room, write_all
 from dcos_tensorflow.task.storage.s3.errors import (
     DamagedCheckpoint,
     ObjectChanged,
     ObjectMissing,
-    Problem,
+    S3Problem,
     StorageError,
     storage_error,
 )
 from dcos_tensorflow.task.storage.s3.location import MEBIBYTE
-from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
-from dcos_tensorflow.task.storage.s3.workers import Job, run_all
+from dcos_tensorflow.task.storage.s3.object_store import Connection, ObjectStore
+from dcos_tensorflow.task.storage.s3.workers import WorkItem, run_all
 
 #: One request brings so many parts at most: fewer requests, and several for a large file.
 PARTS_A_REQUEST = 8
@@ -53,7 +52,7 @@ class Download:
         except OSError as error:
             raise storage_error(error, "write a checkpoint") from error
 
-    def _jobs(self, entries: Sequence[FileEntry], folder: str) -> Iterator[Job]:
+    def _jobs(self, entries: Sequence[FileEntry], folder: str) -> Iterator[WorkItem]:
         for entry in entries:
             path = os.path.join(folder, entry.path)
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -119,7 +118,7 @@ class Download:
                 view = view[len(take) :]
                 if position == boundary:
                     if digest.hexdigest() != entry.parts[number]:
-                        raise _WrongContent(Problem("damaged", False, entry.path))
+                        raise _WrongContent(S3Problem("damaged", False, entry.path))
                     number += 1
                     yield number
                     if number == last:
@@ -175,4 +174,6 @@ def _part_digest(source: int, entry: FileEntry, number: int) -> str:
 
 
 def _damaged(summary: str) -> DamagedCheckpoint:
-    return DamagedCheckpoint(Problem("damaged", False, summary, "the checkpoint before it is used"))
+    return DamagedCheckpoint(
+        S3Problem("damaged", False, summary, "the checkpoint before it is used")
+    )

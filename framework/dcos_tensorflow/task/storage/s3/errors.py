@@ -1,8 +1,8 @@
 """What went wrong with S3 or the disk, and whether trying again can help: a table.
 
-``object_store`` and the engines turn every failure into a ``Problem`` here; the runner shows it in
-its status. Pure; knows botocore's errors by their names and answers only, so that it works without
-it. Texts are our own sentences: no header, signature or credential gets into them.
+``object_store`` and the engines turn every failure into a ``S3Problem`` here; the runner shows it
+in its status. Pure; knows botocore's errors by their names and answers only, so that it works
+without it. Texts are our own sentences: no header, signature or credential gets into them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)
-class Problem:
+class S3Problem:
     """One failure. ``hint`` says what a person can do; with ``retryable`` waiting may be enough.
 
     With ``refused`` neither waiting nor another machine is, where it has never worked.
@@ -44,7 +44,7 @@ class Problem:
 class StorageError(Exception):
     """A step could not be done; ``problem`` says why."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: S3Problem) -> None:
         super().__init__(problem.text)
         self.problem = problem
 
@@ -75,7 +75,7 @@ class Cancelled(StorageError):
 
 def problem_error(kind: str, summary: str, hint: str = "") -> StorageError:
     """Return a permanent error of ``kind``."""
-    return StorageError(Problem(kind, False, summary, hint, refused=kind in _REFUSALS))
+    return StorageError(S3Problem(kind, False, summary, hint, refused=kind in _REFUSALS))
 
 
 _CREDENTIALS_HINT = (
@@ -202,19 +202,19 @@ def storage_error(error: BaseException, what: str) -> StorageError:
         return problem_error("certificate", f"{what}: the endpoint's certificate is not good", hint)
     if names & _NO_CREDENTIALS:
         return StorageError(
-            Problem("credentials", False, f"{what}: no credentials were found", _CREDENTIALS_HINT)
+            S3Problem("credentials", False, f"{what}: no credentials were found", _CREDENTIALS_HINT)
         )
     if names & _CONNECTION or "SSLError" in names:
         summary = f"{what}: no answer ({type(error).__name__})"
-        return StorageError(Problem("connection", True, summary, "is the endpoint reachable?"))
+        return StorageError(S3Problem("connection", True, summary, "is the endpoint reachable?"))
     if "RecursionError" in names:
         # botocore follows a redirect, or a refusal, to the bucket's region, and asks again for it.
         said = f"{what}: the endpoint refuses or redirects each question for the bucket's region"
-        return StorageError(Problem("refused", False, said, "is the region right?"))
+        return StorageError(S3Problem("refused", False, said, "is the region right?"))
     if isinstance(error, OSError):
         return StorageError(_local(error, what))
     summary = f"{what}: {type(error).__name__}"
-    return StorageError(Problem("unknown", False, summary, "see the task's log"))
+    return StorageError(S3Problem("unknown", False, summary, "see the task's log"))
 
 
 def _answered(response: Mapping[str, Any], what: str) -> StorageError:
@@ -222,25 +222,25 @@ def _answered(response: Mapping[str, Any], what: str) -> StorageError:
     code = str(response["Error"].get("Code") or status)
     said = f"{what}: S3 answered {code}"
     if code == "InvalidRange" or status == 416:
-        return ObjectChanged(Problem("changed", False, said))
+        return ObjectChanged(S3Problem("changed", False, said))
     if code in _MISSING:
-        return ObjectMissing(Problem("missing", False, said))
+        return ObjectMissing(S3Problem("missing", False, said))
     if code in _CONDITION or status in (409, 412):
-        return ConditionFailed(Problem("condition", True, said))
+        return ConditionFailed(S3Problem("condition", True, said))
     if code in _PERMANENT:
         kind, hint = _PERMANENT[code]
         return problem_error(kind, said, hint)
     if code in _PASSING or status == 429 or (500 <= status < 600 and status != 501):
-        return StorageError(Problem("unavailable", True, said, "it is tried again"))
+        return StorageError(S3Problem("unavailable", True, said, "it is tried again"))
     if status in (401, 403):
         return problem_error("denied", said, _DENIED_HINT)
     if status == 404:
-        return ObjectMissing(Problem("missing", False, said))
-    return StorageError(Problem("refused", False, said, "see the endpoint's own log"))
+        return ObjectMissing(S3Problem("missing", False, said))
+    return StorageError(S3Problem("refused", False, said, "see the endpoint's own log"))
 
 
-def _local(error: OSError, what: str) -> Problem:
+def _local(error: OSError, what: str) -> S3Problem:
     reason = error.strerror or type(error).__name__
     if error.errno in _FULL_DISK:
-        return Problem("disk_full", False, f"{what}: {reason}", "make room on the task's disk")
-    return Problem("local_io", True, f"{what}: {reason}", "is the task's disk in order?")
+        return S3Problem("disk_full", False, f"{what}: {reason}", "make room on the task's disk")
+    return S3Problem("local_io", True, f"{what}: {reason}", "is the task's disk in order?")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+from dataclasses import field
 from types import MappingProxyType
 from typing import (
     Any,
@@ -28,13 +29,14 @@ from typing import (
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.s3.errors import (
     ObjectChanged,
-    Problem,
+    S3Problem,
     StorageError,
     problem_error,
     storage_error,
 )
 from dcos_tensorflow.task.storage.s3.location import MEBIBYTE, S3Settings
-from dcos_tensorflow.task.storage.s3.retry import Gate, Retrier
+from dcos_tensorflow.task.storage.s3.retry import JITTER, Cancellation, Retrier, RetryBackoff
+from dcos_tensorflow.task.storage.status import Transfer
 
 #: Content is read from the network in pieces of this size.
 CHUNK_SIZE = MEBIBYTE
@@ -121,7 +123,7 @@ def _led_nowhere(params: Dict[str, Any], **_more: Any) -> None:
 class ObjectStore:
     """The objects of one bucket."""
 
-    def __init__(self, client: Any, bucket: str, retrier: Retrier, gate: Gate) -> None:
+    def __init__(self, client: Any, bucket: str, retrier: Retrier, gate: Cancellation) -> None:
         self._client = client
         self._bucket = bucket
         self._retrier = retrier
@@ -169,7 +171,7 @@ class ObjectStore:
             with contextlib.closing(answer["Body"]) as body:
                 if answer["ContentLength"] != length:
                     short = f"{what}: it is shorter than it was"
-                    raise ObjectChanged(Problem("changed", False, short))
+                    raise ObjectChanged(S3Problem("changed", False, short))
                 while left:
                     piece = body.read(min(CHUNK_SIZE, left))
                     if not piece:
@@ -363,8 +365,37 @@ def _endless(what: str) -> StorageError:
 
 
 def _cut(what: str) -> StorageError:
-    return StorageError(Problem("connection", True, f"{what}: the answer was cut", ""))
+    return StorageError(S3Problem("connection", True, f"{what}: the answer was cut", ""))
 
 
 def _base64(digest: bytes) -> str:
     return base64.b64encode(digest).decode()
+
+
+@dataclass
+class Connection:
+    """How an engine reaches S3. ``log`` takes one sentence a line; ``draw`` is the jitter's.
+
+    ``noticed`` is told of each failed try that is followed by another, ``arrival`` of what comes.
+
+    The client is made at the first use, so that nothing here fails before the engine can tell it.
+    """
+
+    settings: S3Settings
+    gate: Cancellation = field(default_factory=Cancellation)
+    backoff: RetryBackoff = field(default_factory=RetryBackoff)
+    log: Callable[[str], None] = lambda text: None
+    noticed: Callable[[S3Problem], None] = lambda problem: None
+    arrival: Transfer = field(default_factory=Transfer)
+    draw: Callable[[], float] = JITTER
+    client: Any = None
+
+    def store(self, bucket: str) -> ObjectStore:
+        """Return the objects of ``bucket``. Raises StorageError when no client can be made."""
+        if self.client is None:
+            self.client = connect(self.settings)
+        return ObjectStore(self.client, bucket, self.retrier(), self.gate)
+
+    def retrier(self) -> Retrier:
+        """Return what tries requests again."""
+        return Retrier(self.gate, self.backoff, self.noticed, self.draw)

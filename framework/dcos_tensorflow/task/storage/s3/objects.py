@@ -13,19 +13,18 @@ import threading
 from typing import BinaryIO, Iterator, List, Optional, Sequence
 
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.disk import check_room, write_all
 from dcos_tensorflow.task.storage.s3.errors import (
     ConditionFailed,
     ObjectChanged,
-    Problem,
+    S3Problem,
     StorageError,
     problem_error,
     storage_error,
 )
 from dcos_tensorflow.task.storage.s3.location import MEBIBYTE
-from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
-from dcos_tensorflow.task.storage.s3.workers import Job, run_all
+from dcos_tensorflow.task.storage.s3.object_store import Connection, ObjectStore
+from dcos_tensorflow.task.storage.s3.workers import WorkItem, run_all
 
 #: One request brings so much at most.
 SPAN = 64 * MEBIBYTE
@@ -81,7 +80,7 @@ class ObjectFetch:
 
     def _spans(
         self, wanted: Sequence[WantedObject], folder: str, wrong: List[WantedObject]
-    ) -> Iterator[Job]:
+    ) -> Iterator[WorkItem]:
         for one in wanted:
             transfer = _Transfer(one, os.path.join(folder, one.path))
             os.makedirs(os.path.dirname(transfer.part), exist_ok=True)
@@ -106,7 +105,7 @@ class ObjectFetch:
                         self._connection.arrival.add(len(piece))
                 except (ConditionFailed, ObjectChanged) as error:
                     said = f"s3://{self._store.bucket}/{one.key} was replaced while it was fetched"
-                    raise StorageError(Problem("replaced", True, said)) from error
+                    raise StorageError(S3Problem("replaced", True, said)) from error
                 except StorageError as error:
                     attempt += 1
                     backoff = self._connection.backoff

@@ -1,7 +1,7 @@
 """How long to wait before a request is tried again, and when to give up.
 
 ``object_store`` sends every request through a ``Retrier``. The engines stop or hurry it through the
-``Gate`` they share with it, so that no back-off outlives a task's grace period.
+``Cancellation`` they share with it, so that no back-off outlives a task's grace period.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.s3.errors import (
     Cancelled,
     ConditionFailed,
-    Problem,
+    S3Problem,
     storage_error,
 )
 
@@ -26,7 +26,7 @@ JITTER = random.Random().random
 
 
 @dataclass(frozen=True)
-class Backoff:
+class RetryBackoff:
     """Exponential back-off with jitter; seconds. ``attempts`` counts the first one too."""
 
     first: float = 0.2
@@ -42,7 +42,7 @@ class Backoff:
         return step * (0.5 + 0.5 * draw)
 
 
-class Gate:
+class Cancellation:
     """Tells work in progress to stop, now or at a deadline. Shared between threads."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Gate:
     def check(self) -> None:
         """Raise Cancelled when no more work may be done."""
         if self.closed:
-            raise Cancelled(Problem("cancelled", True, "stopped before it was done"))
+            raise Cancelled(S3Problem("cancelled", True, "stopped before it was done"))
 
     def wait(self, seconds: float) -> None:
         """Wait, but not beyond the end. Raises Cancelled when that comes first."""
@@ -92,9 +92,9 @@ class Retrier:
 
     def __init__(
         self,
-        gate: Gate,
-        backoff: Backoff = Backoff(),
-        noticed: Callable[[Problem], None] = lambda problem: None,
+        gate: Cancellation,
+        backoff: RetryBackoff = RetryBackoff(),
+        noticed: Callable[[S3Problem], None] = lambda problem: None,
         draw: Callable[[], float] = JITTER,
     ) -> None:
         self._gate = gate

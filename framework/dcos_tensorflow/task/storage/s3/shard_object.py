@@ -12,7 +12,6 @@ from typing import List, Mapping, Tuple
 
 from dcos_tensorflow.task.job_files import open_regular
 from dcos_tensorflow.task.storage.manifest import part_count, part_size_for
-from dcos_tensorflow.task.storage.s3.connection import Connection
 from dcos_tensorflow.task.storage.s3.errors import (
     ConditionFailed,
     ObjectMissing,
@@ -20,7 +19,7 @@ from dcos_tensorflow.task.storage.s3.errors import (
     storage_error,
 )
 from dcos_tensorflow.task.storage.s3.location import parse_uri
-from dcos_tensorflow.task.storage.s3.object_store import ObjectStore, Upload
+from dcos_tensorflow.task.storage.s3.object_store import Connection, ObjectStore, Upload
 from dcos_tensorflow.task.supervise.shard_record import metadata_of, path_of
 
 #: S3 refuses one of two writers at the same moment without any of them being there.

@@ -18,13 +18,13 @@ from dcos_tensorflow.task.storage.manifest import FileEntry
 from dcos_tensorflow.task.storage.s3.download import matches
 from dcos_tensorflow.task.storage.s3.errors import (
     ObjectMissing,
-    Problem,
+    S3Problem,
     StorageError,
     storage_error,
 )
 from dcos_tensorflow.task.storage.s3.location import Location, S3Settings
 from dcos_tensorflow.task.storage.s3.object_store import ObjectStore, Upload, is_gone_upload
-from dcos_tensorflow.task.storage.s3.workers import Job, run_all
+from dcos_tensorflow.task.storage.s3.workers import WorkItem, run_all
 
 
 class SourceChanged(StorageError):
@@ -123,7 +123,7 @@ class CheckpointUpload:
         own = [file.key for file in self._files if file.entry and file.entry.key == file.key]
         self._store.delete(own)
 
-    def _compare_jobs(self) -> Iterator[Job]:
+    def _compare_jobs(self) -> Iterator[WorkItem]:
         for file in self._files:
             known = self._unchanged.get(file.path) or self._likely.get(file.path)
             if known is not None and file.entry is None and not file.done:
@@ -142,7 +142,7 @@ class CheckpointUpload:
         if self._is_there(known):
             file.entry = known
 
-    def _begin_jobs(self) -> Iterator[Job]:
+    def _begin_jobs(self) -> Iterator[WorkItem]:
         for file in self._files:
             if file.entry is None and file.count > 1 and not file.upload_id:
                 yield lambda file=file: self._begin(file)  # type: ignore[misc]
@@ -150,7 +150,7 @@ class CheckpointUpload:
     def _begin(self, file: _FileUpload) -> None:
         file.upload_id = self._store.create_upload(file.key)
 
-    def _part_jobs(self) -> Iterator[Job]:
+    def _part_jobs(self) -> Iterator[WorkItem]:
         for file in self._files:
             for number in range(file.count if file.entry is None else 0):
                 if number not in file.done:
@@ -169,13 +169,15 @@ class CheckpointUpload:
                 # Other threads are at work on this file: it begins anew with the next call.
                 file.gone = True
                 gone = f"the upload of {file.path} was given up by the endpoint"
-                raise StorageError(Problem("unavailable", True, gone, "it begins anew")) from error
+                raise StorageError(
+                    S3Problem("unavailable", True, gone, "it begins anew")
+                ) from error
             raise
         with self._lock:
             file.done[number] = (etag, digest)
         self._on_bytes(len(body))
 
-    def _complete_jobs(self) -> Iterator[Job]:
+    def _complete_jobs(self) -> Iterator[WorkItem]:
         for file in self._files:
             if file.entry is None:
                 yield lambda file=file: self._complete(file)  # type: ignore[misc]
@@ -210,7 +212,7 @@ def _read(file: _FileUpload, number: int) -> bytearray:
                 count = os.preadv(source.fileno(), [view[position:]], start + position)
                 if not count:
                     raise SourceChanged(
-                        Problem("source_changed", True, f"{file.path} became shorter")
+                        S3Problem("source_changed", True, f"{file.path} became shorter")
                     )
                 position += count
     except OSError as error:

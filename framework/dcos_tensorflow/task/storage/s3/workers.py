@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 from typing import Callable, Iterable, Iterator, List, Optional
 
-Job = Callable[[], None]
+WorkItem = Callable[[], None]
 
 
-def run_all(jobs: Iterable[Job], threads: int) -> None:
+def run_all(jobs: Iterable[WorkItem], threads: int) -> None:
     """Run ``jobs`` on at most ``threads`` threads and return when all are done.
 
     Raises the first failure, after the jobs that were running have ended; no further ones begin.
@@ -32,7 +32,7 @@ def run_all(jobs: Iterable[Job], threads: int) -> None:
 
 
 class _Run:
-    def __init__(self, jobs: Iterator[Job]) -> None:
+    def __init__(self, jobs: Iterator[WorkItem]) -> None:
         self._jobs = jobs
         self._lock = threading.Lock()
         self.failures: List[BaseException] = []
@@ -48,7 +48,7 @@ class _Run:
                 return
             job = self._next()
 
-    def _next(self) -> Optional[Job]:
+    def _next(self) -> Optional[WorkItem]:
         with self._lock:
             if self.failures:
                 return None

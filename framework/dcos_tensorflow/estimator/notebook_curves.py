@@ -21,7 +21,7 @@ _MOST_CHARTS = 6
 Points = Mapping[float, float]
 
 
-class Curves:
+class NotebookCurves:
     """What was seen of a training, by metric and task; of a step that came twice the newer one.
 
     A drawing (``notebook.Drawing``).

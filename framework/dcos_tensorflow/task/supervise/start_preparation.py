@@ -15,20 +15,20 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.arguments import arguments_of
-from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.modules import Found
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import checkpoints
 from dcos_tensorflow.task.exits.exit_analysis import (
-    Ending,
     ExitReport,
+    ProcessEnding,
     analyse,
     checkpoint_mismatch,
     job_unusable,
     runner_failed,
 )
 from dcos_tensorflow.task.python.python_packages import Base
-from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
-from dcos_tensorflow.task.supervise import command_line, environment
+from dcos_tensorflow.task.spec import RunnerSpec, StartOrder, TaskCluster
+from dcos_tensorflow.task.supervise import environment, user_command
 from dcos_tensorflow.task.supervise.environment import Directories
 
 #: What command line and the wrapper's own variable may have of all that Linux passes to a process.
@@ -55,7 +55,7 @@ class Preparation:
 
     def command(
         self,
-        cluster: Cluster,
+        cluster: TaskCluster,
         where: Directories,
         own: Mapping[str, str],
         parameters: Mapping[str, Any] = MappingProxyType({}),
@@ -75,7 +75,7 @@ class Preparation:
             mark=self.mark,
             room=os.sysconf("SC_ARG_MAX") - COMMAND_BYTES,
         )
-        command, more = command_line.user_command(
+        command, more = user_command.user_command(
             self.spec,
             self.found,
             cluster,
@@ -107,7 +107,7 @@ class Preparation:
         directory = self.where.checkpoint_dir
         return None if environment.is_url(directory) else checkpoints.restorable(directory)
 
-    def refusal(self, order: Order) -> Optional[ExitReport]:
+    def refusal(self, order: StartOrder) -> Optional[ExitReport]:
         """Return why ``order`` must not start: it would restore another checkpoint than wanted.
 
         What lies behind a URL is the same for all tasks, and is not compared; nor is what was
@@ -141,7 +141,7 @@ class Preparation:
             return job_unusable(f"{program} cannot be started: {error.strerror}")
         return runner_failed(f"The task runner cannot start {program}: {error}")
 
-    def report(self, ending: Ending, lines: Sequence[str]) -> ExitReport:
+    def report(self, ending: ProcessEnding, lines: Sequence[str]) -> ExitReport:
         """Return the report of ``ending``, in which the job's own names are filled in."""
         known = replace(
             ending,

@@ -17,7 +17,7 @@ from dcos_tensorflow.client.snapshot import Snapshot
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.deploy.embedded import cluster as embedded
-from dcos_tensorflow.deploy.embedded.cluster import Cluster
+from dcos_tensorflow.deploy.embedded.cluster import EmbeddedCluster
 from dcos_tensorflow.deploy.embedded.machine import AgentWishes, agents, ports_of
 from dcos_tensorflow.deploy.job.deployment import PreparedJob, SeenCode
 from dcos_tensorflow.deploy.own_log import log_to_file
@@ -28,7 +28,7 @@ from dcos_tensorflow.deploy.settings import collect
 _SMALL = AgentWishes(cpus=1, mem=128, disk=128, gpus=0)
 
 
-def end_left_behind(
+def end_orphaned_job(
     work: WorkDirectory, directory: ServiceDirectory, state: ServiceState, url: str, seconds: float
 ) -> Snapshot:
     """End the job and return its last snapshot. Raises CliError when it does not end in time."""
@@ -56,12 +56,12 @@ def end_left_behind(
 
 def _cluster(
     work: WorkDirectory, directory: ServiceDirectory, service: str, stack: ExitStack
-) -> Cluster:
+) -> EmbeddedCluster:
     left = embedded.running(directory.cluster)
     if left is None:
         lasting = embedded.running(work.local)
         if lasting is not None:
-            return Cluster.at(work.local, lasting, own=False)
+            return EmbeddedCluster.at(work.local, lasting, own=False)
         left = embedded.up(directory.cluster, agents(_SMALL, directory.path, ports_of(service)))
     stack.callback(embedded.down, directory.cluster)
-    return Cluster.at(directory.cluster, left, own=True)
+    return EmbeddedCluster.at(directory.cluster, left, own=True)

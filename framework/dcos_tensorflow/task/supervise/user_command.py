@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Dict, List, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.task.spec import Cluster, RunnerSpec
+from dcos_tensorflow.job_code.modules import Found
+from dcos_tensorflow.task.spec import RunnerSpec, TaskCluster
 from dcos_tensorflow.task.supervise.environment import Directories
 
 
 def user_command(
     spec: RunnerSpec,
     found: Found,
-    cluster: Cluster,
+    cluster: TaskCluster,
     *,
     where: Directories,
     python: str,
@@ -42,7 +42,7 @@ def user_command(
     from dcos_tensorflow.task.python import wrapper
 
     server = cluster.server
-    call = wrapper.Call(
+    call = wrapper.WrapperCall(
         module=found.module.name,
         file=found.module.file,
         root=found.module.root,

@@ -18,14 +18,14 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from dcos_tensorflow.client.asked import Service
 from dcos_tensorflow.client.errors import CliError
-from dcos_tensorflow.client.following.job import PlainView, View
+from dcos_tensorflow.client.following.job import PlainView, ProgressView
 from dcos_tensorflow.client.following.job_output import FollowedOutput
 from dcos_tensorflow.client.following.live_progress import LiveProgress
 from dcos_tensorflow.client.following.logs import Follower
 from dcos_tensorflow.client.following.task_output import Attempt
 from dcos_tensorflow.client.output import say
+from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.snapshot import Snapshot
 from dcos_tensorflow.estimator.notebook import Drawing, NotebookView, in_notebook
 from dcos_tensorflow.plugin.log_lines import LineFormat
@@ -36,10 +36,12 @@ _FROM_THE_BEGINNING = 10_000
 _WAIT_SECONDS = 0.05
 
 
-class Shown:
-    """A view (``following.job.View``) that lines can be told beside."""
+class ShownJob:
+    """A view (``following.job.ProgressView``) that lines can be told beside."""
 
-    def __init__(self, view: View, tell: Callable[[str], None], lines: Lines | None) -> None:
+    def __init__(
+        self, view: ProgressView, tell: Callable[[str], None], lines: PrintedLines | None
+    ) -> None:
         self._view = view
         self._tell = tell
         self._lines = lines
@@ -74,19 +76,19 @@ class Shown:
 
 
 @contextlib.contextmanager
-def shown(service: Service, drawing: Drawing, *, logs: bool) -> Iterator[Shown]:
+def shown(service: KnownService, drawing: Drawing, *, logs: bool) -> Iterator[ShownJob]:
     """Hand over where a job is shown, with what its tasks print where ``logs`` are wanted."""
     view, tell = _view(drawing)
-    lines = Lines(service) if logs else None
+    lines = PrintedLines(service) if logs else None
     try:
-        yield Shown(view, tell, lines)
+        yield ShownJob(view, tell, lines)
     finally:
         if lines is not None:
             lines.end()
         view.close()
 
 
-def _view(drawing: Drawing) -> tuple[View, Callable[[str], None]]:
+def _view(drawing: Drawing) -> tuple[ProgressView, Callable[[str], None]]:
     if in_notebook():
         return NotebookView(drawing), say
     console = Console(file=sys.stdout)
@@ -99,10 +101,10 @@ def _view(drawing: Drawing) -> tuple[View, Callable[[str], None]]:
     return LiveProgress(console), tell
 
 
-class Lines:
+class PrintedLines:
     """What tasks print (``following.logs.Sink``): followed in a thread, shown on request."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: KnownService) -> None:
         self._waiting: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         self._form = LineFormat(())
         self._ended = threading.Event()

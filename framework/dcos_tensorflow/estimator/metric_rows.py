@@ -16,15 +16,15 @@ from dcos_tensorflow.task.output.progress import Progress, numbers_of, read_line
 from untrusted_input.json_text import read_json
 
 #: A row holds the task's name, the step, and whatever else was told by name.
-Row = dict[str, Any]
+MetricRow = dict[str, Any]
 
 
-def rows_of(task: str, printed: Iterable[str], records: Iterable[str]) -> list[Row]:
+def rows_of(task: str, printed: Iterable[str], records: Iterable[str]) -> list[MetricRow]:
     """Return the rows of one task, oldest first: of its progress file, else of what it printed."""
     return list(_of_records(task, records)) or list(_of_lines(task, printed))
 
 
-def _of_records(task: str, lines: Iterable[str]) -> Iterator[Row]:
+def _of_records(task: str, lines: Iterable[str]) -> Iterator[MetricRow]:
     for line in lines:
         try:
             record = read_json(line)
@@ -43,7 +43,7 @@ def _of_records(task: str, lines: Iterable[str]) -> Iterator[Row]:
             yield {"task": task, **numbers}
 
 
-def _of_lines(task: str, lines: Iterable[str]) -> Iterator[Row]:
+def _of_lines(task: str, lines: Iterable[str]) -> Iterator[MetricRow]:
     """Yield a row for each line that tells a number; what it does not tell, it does not repeat.
 
     Only the epoch goes on until there is another: it is told once, before its steps.
@@ -53,18 +53,18 @@ def _of_lines(task: str, lines: Iterable[str]) -> Iterator[Row]:
         before = Progress(epoch=known.epoch, epochs=known.epochs)
         known = read_line(before, line, 0.0)
         told = _numbers(known)
-        epoch: Row = {name: told.pop(name) for name in ("epoch", "epochs") if name in told}
+        epoch: MetricRow = {name: told.pop(name) for name in ("epoch", "epochs") if name in told}
         if told:
             yield {"task": task, **epoch, **told}
 
 
-def _numbers(progress: Progress) -> Row:
+def _numbers(progress: Progress) -> MetricRow:
     """Return the numbers by name, those among ``metrics`` beside the others."""
     counts = {"step": progress.step, "epoch": progress.epoch, "epochs": progress.epochs}
     return {k: v for k, v in (counts | numbers_of(progress)).items() if v is not None}
 
 
-def frame(rows: list[Row]) -> Any:
+def frame(rows: list[MetricRow]) -> Any:
     """Return the rows as a frame of pandas where that is installed, else as they are."""
     if importlib.util.find_spec("pandas") is None:
         return rows

@@ -1,4 +1,4 @@
-"""Of which service something is asked. Made by ``flags`` of what a command line names.
+"""Which service a command is about. Made by ``cli.flags`` of what a command line names.
 
 The same for every command: a service of this machine, by its name or because it is the only one, or
 the one whose API is at an address. Commands need not know which.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Service:
+class KnownService:
     """The service that is meant."""
 
     name: str
@@ -45,8 +45,8 @@ class Service:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Of which service something is asked, and how the answer is wanted."""
+class ServiceChoice:
+    """Which service is meant, and how the answer is wanted."""
 
     #: Where services are looked for.
     work: WorkDirectory
@@ -56,20 +56,20 @@ class Asked:
     #: Where to ask; None: the scheduler on this machine.
     api: ApiAddress | None = None
 
-    def service(self) -> Service:
+    def service(self) -> KnownService:
         """Return the service that is meant. Raises UsageError, and SchedulerAway of an address."""
         from dcos_tensorflow.client.api_client import SchedulerClient, connect
 
         if self.api is None:
             name, directory = registry.choose(self.work, self.name)
-            return Service(name, directory, partial(connect, directory, name))
+            return KnownService(name, directory, partial(connect, directory, name))
         served = str(SchedulerClient(self.name or "", self.api).get("/v1/job")["service"])
         if self.name is not None and not _same(self.name, served):
             raise UsageError(
                 f"The API at {self.api.url} (--api, {API_VARIABLE}) is that of {served}, not of"
                 f" {self.name}."
             )
-        return Service(served, None, partial(SchedulerClient, served, self.api))
+        return KnownService(served, None, partial(SchedulerClient, served, self.api))
 
     def client(self) -> SchedulerClient:
         """Return a client of its scheduler. Raises SchedulerAway."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple
 
-from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.modules import Found
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.checkpoints import Checkpoint
 from dcos_tensorflow.task.exits.exit_analysis import ExitReport
@@ -17,11 +17,11 @@ from dcos_tensorflow.task.exits.exit_file import failure_as_json
 from dcos_tensorflow.task.output.progress_log import ProgressLog
 from dcos_tensorflow.task.spec import RunnerSpec
 from dcos_tensorflow.task.storage_work import StorageWork
-from dcos_tensorflow.task.supervise.lifecycle_events import Lifecycle, Phase
+from dcos_tensorflow.task.supervise.lifecycle_events import Lifecycle, TaskPhase
 from dcos_tensorflow.task.supervise.observer import Observer
 from dcos_tensorflow.task.supervise.peers import PeerWatch
-from dcos_tensorflow.task.supervise.preparation import Preparation
 from dcos_tensorflow.task.supervise.process import UserProcess
+from dcos_tensorflow.task.supervise.start_preparation import Preparation
 from dcos_tensorflow.task.supervise.unit_work import UnitWork
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 _SENTENCES = {
-    Phase.PREPARING: "Prepares the sandbox",
-    Phase.RUNNING: "The job's process runs",
-    Phase.HELD: "Held: no process is to run before the scheduler says so",
-    Phase.DONE: "The unit of work is done; the next one may come",
+    TaskPhase.PREPARING: "Prepares the sandbox",
+    TaskPhase.RUNNING: "The job's process runs",
+    TaskPhase.HELD: "Held: no process is to run before the scheduler says so",
+    TaskPhase.DONE: "The unit of work is done; the next one may come",
 }
 
 
@@ -109,7 +109,7 @@ class Showing:
         self._progress.read_file()
         state, report = now.state, now.report
         progress, checkpoint = self._progress.known, self._checkpoint()
-        if report is None and state.phase is Phase.FAILED and state.failure:
+        if report is None and state.phase is TaskPhase.FAILED and state.failure:
             report = state.failure.report
         missing = now.peers.missing() if now.peers else ()
         return {
@@ -120,7 +120,7 @@ class Showing:
             "start": state.order.start,
             "run": state.order.run,
             "state": state.phase.value,
-            "waiting_for": list(missing) if state.phase is Phase.WAITING else [],
+            "waiting_for": list(missing) if state.phase is TaskPhase.WAITING else [],
             "pid": now.process.pid if now.process else None,
             "started_at": now.started_at,
             "starts": state.starts,
@@ -162,14 +162,14 @@ class Showing:
 
 
 def _sentence(state: Lifecycle, missing_peers: Tuple[str, ...], doing: str) -> str:
-    if state.phase is Phase.WAITING:
+    if state.phase is TaskPhase.WAITING:
         return f"Waits for {', '.join(missing_peers) or 'no peer'}"
     if state.fetching:
         return doing or "Brings data and checkpoint to the sandbox"
     if state.keeping is not None:
         kept = "The process has ended; its last checkpoint is published"
         return f"{kept}: {doing}" if doing else kept
-    if state.phase is Phase.STOPPING:
+    if state.phase is TaskPhase.STOPPING:
         return f"Stopping: {_why_stopping(state)}"
     return _SENTENCES.get(state.phase, "")
 
