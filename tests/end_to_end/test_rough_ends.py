@@ -130,14 +130,3 @@ def test_a_run_whose_reader_has_gone_ends_quietly(home, job):
     process.stderr.close()
     assert process.wait(timeout=30) == 128 + signal.SIGPIPE
     assert said == ""
-
-
-# ``cli/test_run`` has a second run while the first is under way.
-@pytest.mark.soak
-def test_of_two_runs_at_once_one_goes_on(home, job):
-    both = [home.start("run", job, *ROOMY) for _ in range(2)]
-    eventually(lambda: any(process.poll() is not None for process in both))
-    (home.home / "finish").touch()
-    outs = [process.communicate(timeout=30)[0] for process in both]
-    assert sorted(process.returncode for process in both) == [0, 8], outs
-    assert sum("Another run of job is under way" in out for out in outs) == 1

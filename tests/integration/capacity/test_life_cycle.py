@@ -15,7 +15,7 @@ import pytest
 
 from cluster_faults import FaultyCluster
 from cluster_faults.door import make_server
-from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
+from dcos_tensorflow.core.model.events import StopRequested
 from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
@@ -111,28 +111,3 @@ def test_the_next_scheduler_goes_on_with_the_machines_of_the_one_before(
     finally:
         second.stop()
     assert alive(rack[1]) == []
-
-
-@pytest.mark.soak
-def test_an_uninstall_leaves_no_machine(rack: tuple[FaultyCluster, Rack], tmp_path: Path) -> None:
-    scheduler = scheduler_of(rack, tmp_path, "sleep 600")
-    try:
-        wait_until(scheduler, running)
-        scheduler.submit(UninstallRequested("the test is over"))
-        wait_until(scheduler, lambda state: state.removal.erased)
-    finally:
-        scheduler.stop()
-    assert alive(rack[1]) == []
-
-
-@pytest.mark.soak
-def test_why_a_job_waits_says_what_the_limits_forbid(
-    rack: tuple[FaultyCluster, Rack], tmp_path: Path
-) -> None:
-    scheduler = scheduler_of(rack, tmp_path, "true", max_instances=1)
-    try:
-        state = wait_until(scheduler, lambda state: bool(state.told.capacity))
-    finally:
-        scheduler.stop()
-    assert "max_instances is 1" in state.told.capacity["main"]
-    assert rack[1].machines == []

@@ -89,18 +89,6 @@ def test_a_pause_outlives_the_scheduler(operated):
     operated.end()
 
 
-# ``test_logs`` has a restart and a replacement, ``integration/faults`` what becomes of the others.
-@pytest.mark.soak
-def test_a_task_is_restarted_in_its_container(operated):
-    before = operated.ask("pod", "info", "worker-1")
-    operated.ask("pod", "restart", "worker-1")
-    eventually(lambda: starts(operated, "worker-1") == 2)
-    after = operated.ask("pod", "info", "worker-1")
-    assert json.loads(after)[0]["info"]["taskId"] == json.loads(before)[0]["info"]["taskId"]
-    assert starts(operated, "worker-0") == 1
-    operated.end()
-
-
 def test_an_update_waits_behind_its_canary_and_can_be_taken_back(operated):
     original = json.loads(operated.ask("update", "configurations"))[0]
     options = ("--options", operated.file, "--set", "worker.cpus=0.3")

@@ -81,27 +81,6 @@ def test_the_local_dcos_and_package_render_make_the_same_app(world: World, real:
     assert {**theirs, "labels": labels, "id": "tf"} == ours
 
 
-# ``end_to_end/test_package`` shows it with two versions of TensorFlow.
-@pytest.mark.soak
-def test_two_instances_live_side_by_side_and_their_uninstall_leaves_nothing(
-    world: World, real: Package
-) -> None:
-    for name in ("tf-a", "tf-b"):
-        install(world, real, name)
-    for name in ("tf-a", "tf-b"):
-        eventually(lambda name=name: trains(world, name), what=f"a worker of {name}")
-        assert world.ask("GET", f"/service/{name}/v1/plans/deploy").status in (200, 202)
-    assert len(world.cosmos("list", {})["packages"]) == 2
-    world.cosmos("uninstall", {"packageName": real.name, "all": True})
-    for name in ("tf-a", "tf-b"):
-        world.gone(f"/{name}")
-    names = {one["name"] for one in world.get("/mesos/frameworks")["frameworks"]}
-    assert names == {"marathon"}
-    reserved = [one["reserved_resources"] for one in world.get("/mesos/slaves")["slaves"]]
-    # The last agent is that of the apps.
-    assert [set(one) for one in reserved] == [set(), {"slave_public"}]
-
-
 def test_a_job_that_needs_an_image_ends_at_its_first_launch_and_says_what_helps(
     world: World, real: Package
 ) -> None:
@@ -204,18 +183,6 @@ def test_on_an_old_open_cluster_options_that_are_not_wrong_go_through_marathon(
     assert run_plugin(["tensorflow", "--name=tf", "describe"], environ) == 0
     described = json.loads(capsys.readouterr().out)
     assert (described["worker"]["count"], described["worker"]["mem"]) == (2, 64)
-
-
-# The last one shows the same, with a scheduler that is killed meanwhile.
-@pytest.mark.soak
-def test_new_options_reach_the_running_service(world: World, real: Package) -> None:
-    install(world, real, "tf")
-    eventually(lambda: running(world, "tf"), what="a worker")
-    more = {"worker": {"count": 2}}
-    world.service("update", {"appId": "tf", "options": more, "replace": False})
-    eventually(lambda: len(running(world, "tf")) == 2, what="a second worker")
-    world.cosmos("uninstall", {"packageName": real.name})
-    world.gone("/tf")
 
 
 def process_of(world: World) -> int:

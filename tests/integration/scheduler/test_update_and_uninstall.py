@@ -175,39 +175,3 @@ def test_an_uninstall_that_was_interrupted_is_gone_on_with_by_who_is_to_only(
     third = schedule(stubborn, finish_uninstall=True)
     wait_until(third, lambda s: s.removal.erased)
     assert values(tmp_path) == {}
-
-
-# The same with the app's command: ``integration/package/test_app``.
-@pytest.mark.soak
-def test_a_daemon_uninstalls_as_cosmos_expects_it(start, cluster, tmp_path):
-    """Cosmos sets SDK_UNINSTALL and asks for the plan until that is complete."""
-    state = f"sqlite:///{tmp_path}/state.db"
-    first = start("first", state)
-    first.wait_for("running")
-    first.kill()
-    second = start("second", state, environment={"SDK_UNINSTALL": ""})
-    eventually(lambda: second.ask("/v1/plans/deploy")[0] == 200, seconds=60)
-    assert second.ask("/v1/state/frameworkId")[0] == 404
-    assert (frameworks(cluster), values(tmp_path)) == ([], {})
-    assert stays(lambda: second.process.poll() is None, 0.5), "it stays to answer"
-
-
-# ``test_an_uninstall_that_was_interrupted`` has it without processes.
-@pytest.mark.soak
-def test_a_daemon_that_was_started_without_the_uninstalls_variable_exits_with_11(
-    start, options, tmp_path
-):
-    options.write_text(options.read_text().replace("echo started", "trap '' TERM; echo started"))
-    options.write_text(
-        options.read_text().replace('"kill_grace_seconds": 1', '"kill_grace_seconds": 30')
-    )
-    state = f"sqlite:///{tmp_path}/state.db"
-    first = start("first", state)
-    first.wait_for("running")
-    first.kill()
-    second = start("second", state, "--uninstall")
-    second.wait_for("ending")
-    second.kill()
-    third = start("third", state)
-    assert third.exit_code() == EXIT_UNINSTALLING
-    assert "is being uninstalled" in third.log

@@ -16,7 +16,6 @@ echo "$SHARD_INDEX $PARAM_RATE $JOB_CONTEXT" >> seen
 echo "step $SHARD_INDEX loss 0.5"
 echo "result: {\\"index\\": $SHARD_INDEX}"
 """
-WRITES = 'echo "$SHARD_INDEX" > "$SHARD_OUTPUT"'
 #: Tells what it writes, waits for a file of its name to end with the code in it.
 WAITS = """\
 echo half > "$SHARD_OUTPUT"; echo "$$" > "pid-$SHARD_INDEX"
