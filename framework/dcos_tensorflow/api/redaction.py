@@ -39,6 +39,10 @@ _ASSIGNMENT = re.compile(
     rf"|(?P<last>{_NAMED}\w{{0,40}}:[ \t]*){_NO_PLACEHOLDER}{_VALUE}(?=$|[,;)}}\]])",
     re.IGNORECASE | re.MULTILINE,
 )
+#: Without one of these in a text, nothing in it can match: most texts are looked at no further.
+_MAY_ASSIGN = re.compile(r"[=:]|--|earer ")
+#: How JSON, which has no such numbers, shows them.
+_NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 @functools.lru_cache(maxsize=4096)
@@ -70,14 +74,16 @@ def redact(value: Any, secrets: Iterable[str] = ()) -> Any:
 
 
 def _redact(value: Any, secrets: tuple[str, ...]) -> Any:
+    if isinstance(value, str):
+        return redact_text(str(value), secrets)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _NOT_FINITE.get(value, "NaN")
+    if value is None or isinstance(value, int):
+        return value
     if isinstance(value, Mapping):
         return _redact_mapping(value, secrets)
     if isinstance(value, list | tuple):
         return [_redact(item, secrets) for item in value]
-    if isinstance(value, str):
-        return redact_text(str(value), secrets)
-    if isinstance(value, float) and not math.isfinite(value):
-        return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
     return value
 
 
@@ -119,7 +125,7 @@ def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
             return text if cleaned == plain else json.dumps(cleaned)
     if "://" in text:
         text = _USER_IN_URL.sub(REDACTED, text)
-    if any(mark in text for mark in ("=", ":", "--", "earer ")):
+    if _MAY_ASSIGN.search(text):
         text = _ASSIGNMENT.sub(lambda found: f"{found[found.lastgroup or 0]}{REDACTED}", text)
     return masked_text(text, secrets)
 

@@ -7,7 +7,7 @@ job's phase and the plan say it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.launch import COMMAND_WAIT_SECONDS, WAIT_SECONDS
@@ -147,7 +147,8 @@ def _addresses(view: GangView) -> dict[str, str]:
 
 def _for_files(view: GangView, now: float) -> Iterator[Wait]:
     """Yield members whose process is not started yet: data and checkpoint are brought first."""
-    for record in _running(view):
+    told = view.tasks.having(Fact.TELLS_STARTED)
+    for record in _members_running(view.tasks.records_of(view.tasks.having(Fact.LIVE) - told)):
         report = view.report_of(record)
         if report.get("state") != contract.RUNNER_PREPARING:
             continue
@@ -173,8 +174,12 @@ def _idle(view: GangView, *, decided: bool) -> Iterator[Wait]:
         return
     if strategy_of(view) is not Strategy.MULTI_WORKER or view.job.phase is not JobPhase.RUNNING:
         return
-    idle = [r for r in _running(view) if view.tasks.has(r.name, Fact.IDLE)]
-    busy = tuple(r.name for r in _running(view) if not view.tasks.has(r.name, Fact.IDLE))
+    names_of_idle = view.tasks.having(Fact.IDLE)
+    if not names_of_idle:
+        return
+    running = _members_running(view.tasks.live)
+    idle = [r for r in running if r.name in names_of_idle]
+    busy = tuple(r.name for r in running if r.name not in names_of_idle)
     if idle:
         names = tuple(record.name for record in idle)
         since = max(idle_since(view.report_of(record)) or 0.0 for record in idle)
@@ -182,10 +187,6 @@ def _idle(view: GangView, *, decided: bool) -> Iterator[Wait]:
         yield Wait(names, busy, since, why, "every step takes all of them")
 
 
-def _running(view: GangView) -> tuple[TaskRecord, ...]:
-    """Return the members whose containers run."""
-    return tuple(
-        record
-        for record in view.tasks.live
-        if record.state is TaskState.RUNNING and record.role in GANG_ROLES
-    )
+def _members_running(records: Iterable[TaskRecord]) -> list[TaskRecord]:
+    """Return those that are members and whose containers run."""
+    return [r for r in records if r.state is TaskState.RUNNING and r.role in GANG_ROLES]

@@ -6,6 +6,8 @@ steps in it and never hold it up, nor the gang.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from dcos_tensorflow.core.model.controls import DEPLOY, UPDATE, step_name
 from dcos_tensorflow.core.model.job import RESTARTING_PHASES, JobPhase, Outcome
 from dcos_tensorflow.core.model.service_state import GangView
@@ -56,7 +58,7 @@ def deploy_plan(view: GangView) -> Plan:
             view,
             DEPLOY,
             str(role.role),
-            tuple(_step(view, n) for n in view.roster.names_of(role)),
+            _steps(view, view.roster.names_of(role)),
         )
         for role in view.spec.roles_in_start_order
     )
@@ -119,22 +121,27 @@ def step_of(view: GangView, plan: str, task: str, standing: Standing) -> Step:
     )
 
 
-def _step(view: GangView, name: str) -> Step:
-    """Return a task's step in the deployment.
+def _steps(view: GangView, names: Iterable[str]) -> tuple[Step, ...]:
+    """Return the tasks' steps in the deployment.
 
     That of a member which was deployed follows from its record, the job and what an operator holds
     back: it is worked out once for these, as thousands are shown again and again.
     """
-    record = view.tasks.get(name)
-    known = record.remembered.get(DEPLOY) if record is not None else None
-    if known is not None and known[0] is view.job and known[1] is view.controls:
-        step: Step = known[2]
-        return step
-    step = step_of(view, DEPLOY, name, deployed_standing(view, name))
-    lasts = step.status is Status.COMPLETE and _gang_is_deployed(view)
-    if record is not None and lasts and record.role in GANG_ROLES:
-        record.remembered[DEPLOY] = (view.job, view.controls, step)
-    return step
+    job, controls, tasks = view.job, view.controls, view.tasks
+    deployed = _gang_is_deployed(view)
+    found = []
+    for name in names:
+        record = tasks.get(name)
+        known = record.remembered.get(DEPLOY) if record is not None else None
+        if known is not None and known[0] is job and known[1] is controls:
+            found.append(known[2])
+            continue
+        step = step_of(view, DEPLOY, name, deployed_standing(view, name))
+        lasts = deployed and step.status is Status.COMPLETE
+        if record is not None and lasts and record.role in GANG_ROLES:
+            record.remembered[DEPLOY] = (job, controls, step)
+        found.append(step)
+    return tuple(found)
 
 
 def deployed_standing(view: GangView, name: str) -> Standing:
