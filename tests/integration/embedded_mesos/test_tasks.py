@@ -57,20 +57,6 @@ def test_processes_that_a_task_left_behind_end_with_it(
         eventually(lambda: not alive(int(pid_file.read_text())), what="the orphan's end")
 
 
-def test_executor_that_is_killed_fails_its_task(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    with Scheduler(cluster.master) as scheduler:
-        offer = scheduler.offer()
-        scheduler.launch(offer, task(offer, "t", "sleep 100"))
-        scheduler.run_until("t", "TASK_RUNNING")
-        (entry,) = cluster.host._processes.values()
-        os.kill(entry.pid, signal.SIGKILL)
-        status = scheduler.run_until("t", "TASK_FAILED")
-        assert status["reason"] == "REASON_EXECUTOR_TERMINATED"
-        assert entry.task_pid is not None
-        eventually(lambda: not alive(entry.task_pid or 0), what="the task's end")
-
-
 def test_what_executors_come_from_may_be_killed_between_two_tasks(
     make_cluster: MakeCluster,
 ) -> None:
