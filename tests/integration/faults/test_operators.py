@@ -175,18 +175,6 @@ def test_the_options_change_while_an_agent_is_cut_off(make_training: MakeTrainin
     training.ends_right()
 
 
-def test_options_that_the_job_cannot_go_over_to_change_nothing(
-    training: ScheduledTraining,
-) -> None:
-    options = copy.deepcopy(training.options)
-    options["service"]["strategy"] = "multi_worker"
-    status, answer = training.ask("/v1/job/update", options)
-    assert status in (400, 417)
-    assert "the configuration is not changed" in str(answer) or "multi_worker" in str(answer)
-    training.is_untouched()
-    training.ends_right()
-
-
 def test_an_agent_is_drained(training: ScheduledTraining) -> None:
     drained = training.agent_of("worker-1")
     training.cluster.faults.drain_agent(drained, max_grace_seconds=1)
