@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import re
 import signal
@@ -17,6 +16,7 @@ import pytest
 
 from command_line import CommandLine, Ended, write_options
 from waiting import eventually
+from web_server import served_folder
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -189,29 +189,11 @@ def test_a_job_that_does_not_exist_here_is_refused_at_once(command_line, job, ur
     )
 
 
-class _NotFound(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_error(404)
-
-    def log_message(self, *_: object) -> None:
-        """Stay silent."""
-
-
-@pytest.fixture
-def empty_server() -> Iterator[str]:
-    """A web server that has nothing."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _NotFound) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-def test_a_job_that_the_web_server_does_not_have_is_named(local_cluster, job, empty_server):
-    url = f"{empty_server}/job.zip"
-    file = job(service={"job_name": "train", "job_url": url})
-    says(local_cluster.ask("run", file), 1, f"Failed to fetch '{url}'", "404", "has failed")
+def test_a_job_that_the_web_server_does_not_have_is_named(local_cluster, job, tmp_path):
+    with served_folder(tmp_path) as server:
+        url = f"{server}/job.zip"
+        file = job(service={"job_name": "train", "job_url": url})
+        says(local_cluster.ask("run", file), 1, f"Failed to fetch '{url}'", "404", "has failed")
 
 
 @pytest.mark.parametrize("archive", ["job.zip", "job.tar.gz", "job.tar"])

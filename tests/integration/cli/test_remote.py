@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.task import TaskState
 from sample_states import a_state, changed, failed, gang
+from web_server import Handler, served
 
 ASKED = (
     "list",
@@ -144,7 +143,7 @@ def test_a_token_file_without_an_address_is_no_command_for_this_machine(
     assert "--api-token-file is for an API" in capsys.readouterr().err
 
 
-class _Strange(BaseHTTPRequestHandler):
+class _Strange(Handler):
     """Answers every request in the same way, and keeps what it was asked."""
 
     status = 200
@@ -154,31 +153,15 @@ class _Strange(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.asked.append(str(self.headers))
-        self.send_response(self.status)
-        for name, value in {"Content-Length": str(len(self.body)), **self.headers_of}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(self.body)
-
-    def log_message(self, *_: object) -> None:
-        pass
+        self.answer(self.status, self.body, **self.headers_of)
 
 
 @contextmanager
 def strange(tls: ssl.SSLContext | None = None, **answer: Any) -> Iterator[tuple[str, list[str]]]:
     """Serve a constant answer; return the address and what was asked."""
     handler = type("Handler", (_Strange,), {"asked": [], **answer})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_address[1]}", handler.asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with served(handler, tls) as address:
+        yield address, handler.asked
 
 
 def test_a_token_does_not_follow_a_redirect(service: Service, capsys: Any) -> None:
