@@ -23,15 +23,6 @@ DEADLINE_SECONDS = 60.0
 TOKEN = "the token of this task"
 
 
-def alive(pid: int) -> bool:
-    """Say whether ``pid`` runs; a zombie does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
-
-
 class Task:
     """One task runner and the sandbox that it works in."""
 

@@ -7,13 +7,12 @@ rest, each with all of its workers, and with every version, only ``make soak`` t
 
 from __future__ import annotations
 
-import contextlib
 import json
-from pathlib import Path
 
 import pytest
 
 from command_line import EXAMPLES, OLD, SUPPORTED, accuracy_in
+from processes import processes
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
 
@@ -51,14 +50,5 @@ def test_an_example_trains_with_every_supported_version(
 
 def test_nothing_is_left_on_the_cluster(local_cluster):
     assert json.loads(local_cluster.mesos("/state"))["frameworks"] == []
-    home = str(local_cluster.home).encode()
-    assert [c for c in command_lines() if home in c and b"task-runner" in c] == []
-
-
-def command_lines() -> list[bytes]:
-    """Return the command line of every process; those that end meanwhile are left out."""
-    found = []
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            found.append(file.read_bytes())
-    return found
+    home = str(local_cluster.home)
+    assert [one for one in processes("task-runner") if home in one.command] == []

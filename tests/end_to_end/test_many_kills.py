@@ -25,6 +25,7 @@ from kazoo.client import KazooClient
 from cluster_faults import FaultError, FaultyCluster
 from dcos_tensorflow.client.errors import EXIT_LOCKED
 from embedded_mesos import AgentConfig, Timing
+from processes import processes
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 
@@ -228,13 +229,7 @@ def master_state(master: str) -> dict:
 
 def marked_processes(marks: Path) -> list[int]:
     """Return the processes that this job started and that still run."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            with contextlib.suppress(OSError):
-                if str(marks).encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
-    return found
+    return [one.pid for one in processes(str(marks)) if one.pid != os.getpid()]
 
 
 def listening(ports: set[int]) -> list[int]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from command_line import CommandLine, write_options
+from processes import processes
 from waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
@@ -26,15 +27,7 @@ class Home(CommandLine):
 
     def processes(self, pattern: str = "") -> list[int]:
         """Return the processes that name this home, and the pattern, on their command line."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                line = path.read_bytes().decode(errors="replace").replace("\0", " ")
-            except OSError:
-                continue  # It has ended in the meantime.
-            if str(self.home) in line and re.search(pattern, line):
-                found.append(int(path.parent.name))
-        return found
+        return [p.pid for p in processes(str(self.home)) if re.search(pattern, p.command)]
 
     def shells(self) -> list[int]:
         """Return the shells of the job.

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from cluster_faults import FaultyCluster
 from embedded_mesos import Timing
 from mesos_scheduler import Scheduler, task
+from processes import alive
 from waiting import eventually
 
 Json = dict[str, Any]
 MakeCluster = Callable[..., FaultyCluster]
 # Without exec the shell waits in vfork(2), uninterruptible, for a child that was stopped early.
 SLEEP = "exec sleep 100"
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def started(scheduler: Scheduler, task_id: str = "t", host: str = "127.0.0.1") -> Json:

@@ -14,17 +14,11 @@ import pytest
 
 from embedded_mesos import EmbeddedCluster
 from mesos_scheduler import Scheduler, task
+from processes import alive
 from waiting import eventually
 
 Json = dict[str, Any]
 MakeCluster = Callable[..., EmbeddedCluster]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def test_kill_ends_with_sigkill_after_the_grace(make_cluster: MakeCluster, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from checkout_package import package_in, repository_of
 from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.plugin.main import run as run_plugin
+from processes import processes
 from waiting import eventually
 
 from .clients import SdkClient
@@ -187,15 +188,9 @@ def test_on_an_old_open_cluster_options_that_are_not_wrong_go_through_marathon(
 
 def process_of(world: World) -> int:
     """Return the process of the app's command, 0 while there is none."""
-    wanted = {f"MESOS_TASK_ID={task['id']}".encode() for task in world.app("/tf")["tasks"]}
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            found = wanted & set(path.read_bytes().split(b"\0"))
-        except OSError:
-            continue
-        if found and os.getsid(int(path.parent.name)) == int(path.parent.name):
-            return int(path.parent.name)
-    return 0
+    tasks = world.app("/tf")["tasks"]
+    found = (one for task in tasks for one in processes(MESOS_TASK_ID=task["id"]))
+    return next((one.pid for one in found if one.leads_a_session), 0)
 
 
 def test_wrong_options_are_told_and_a_scheduler_that_is_killed_in_the_middle_of_an_update_goes_on(

@@ -12,7 +12,7 @@ import socket
 import pytest
 
 from free_ports import free_port
-from runner_process import alive
+from processes import alive
 from waiting import eventually
 
 #: A Server that says that it was made, and a ConfigProto.

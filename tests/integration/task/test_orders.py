@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runner_process import alive
+from processes import alive
 from waiting import eventually, stays
 
 READY = "print('ready', flush=True)\n"

@@ -26,7 +26,7 @@ from dcos_tensorflow.task.python.python_packages import (
     requirements_wanted,
     this_python,
 )
-from runner_process import alive
+from processes import alive
 from waiting import eventually
 from wheels import make_wheel
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.task.supervise.guard import NAME
-from runner_process import alive
+from processes import alive
 from waiting import eventually
 
 READY = "print('ready', flush=True)\n"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from runner_process import TOKEN, alive
+from processes import alive
+from runner_process import TOKEN
 from waiting import eventually
 
 READY = "print('ready', flush=True)\n"

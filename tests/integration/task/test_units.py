@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runner_process import Task, alive
+from processes import alive
+from runner_process import Task
 from waiting import eventually
 
 SHOWS = """\

@@ -12,7 +12,7 @@ import pytest
 from dcos_tensorflow.task.runner import TICK_SECONDS
 from dcos_tensorflow.task.supervise.observer import TABLE_SECONDS
 from free_ports import free_port
-from runner_process import alive
+from processes import alive
 from waiting import eventually, stays
 
 READY = "print('ready', flush=True)\n"

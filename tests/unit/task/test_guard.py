@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.task.supervise.guard import MARK_VARIABLE, NAME, Guard
-from runner_process import alive
+from processes import alive
 from waiting import eventually
 
 
