@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import webbrowser
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dcos_tensorflow.api.app import create_app
-from dcos_tensorflow.api.callers.access import Access
-from dcos_tensorflow.api.server import ApiServer
+from answering_service import Service
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.client import registry
-from dcos_tensorflow.client.registry import Registration
-from dcos_tensorflow.client.work_directory import work_directory
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.options import effective, load
 from sample_states import a_record, a_spec, a_state, an_incident, gang, with_job
 
@@ -34,43 +24,11 @@ OPTIONS = {
 }
 
 
-class Service:
-    """A state behind an API that a registration leads to."""
-
-    def __init__(self) -> None:
-        self.current = a_state(JobPhase.RUNNING, [*gang(), a_record("tensorboard-0")])
-        self.options: Mapping[str, Any] = effective(load(OPTIONS))
-        self.server = ApiServer(create_app(self, access=Access("a-token")))
-
-    def state(self) -> ServiceState | None:
-        return self.current
-
-    def leader(self) -> str:
-        return ""
-
-    def refused_options(self) -> Mapping[str, Any]:
-        return {}
-
-    def configuration(self) -> Mapping[str, Any]:
-        return self.options
-
-    def secret_texts(self) -> frozenset[str]:
-        return frozenset()
-
-    def configurations(self) -> Mapping[str, ServiceSpec]:
-        return {}
-
-
 @pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    found = Service()
-    monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path))
-    directory = work_directory(tmp_path, os.environ).service("tensorflow")
-    directory.prepare()
-    api = found.server.start()
-    registry.register(directory, Registration("tensorflow", os.getpid(), api, "a-token"))
-    yield found
-    found.server.stop()
+def service(service: Service) -> Service:
+    service.current = a_state(JobPhase.RUNNING, [*gang(), a_record("tensorboard-0")])
+    service.options = effective(load(OPTIONS))
+    return service
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:

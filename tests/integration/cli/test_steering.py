@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -36,19 +35,6 @@ from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.state.store import open_store
 from sample_states import a_state, failed, gang, with_records
-
-
-@pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    found = Service()
-    api = found.server.start()
-    monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path))
-    directory = work_directory(tmp_path, os.environ).service("tensorflow")
-    directory.prepare()
-    state = f"sqlite:///{tmp_path}/state.db"
-    registry.register(directory, Registration("tensorflow", os.getpid(), api, "a-token", state))
-    yield found
-    found.end()
 
 
 @pytest.fixture
