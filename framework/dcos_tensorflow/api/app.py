@@ -90,6 +90,15 @@ def create_app(
     return app
 
 
+def watched(state: ServiceState) -> schemas.Watched:
+    """Return what the dashboard follows (``/v1/events``), with whatever secrets the state has."""
+    return {
+        "job": job.job(state),
+        "why": job.why(state),
+        "plans": {name: plans.plan_body(plan) for name, plan in plans.known(state).items()},
+    }
+
+
 @dataclass(frozen=True)
 class _Fed:
     """What the scheduler feeds beside the state."""
@@ -212,12 +221,7 @@ class _Api:
         return self._live.stream()
 
     def _watched(self, state: ServiceState) -> dict[str, Any]:
-        shown: schemas.Watched = {
-            "job": job.job(state),
-            "why": job.why(state),
-            "plans": {name: plans.plan_body(plan) for name, plan in plans.known(state).items()},
-        }
-        found: dict[str, Any] = redact(shown, self._answering.secrets(state))
+        found: dict[str, Any] = redact(watched(state), self._answering.secrets(state))
         return found
 
     def _health(self, request: Request) -> Response:

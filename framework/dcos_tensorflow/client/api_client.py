@@ -135,7 +135,7 @@ class SchedulerClient:
             headers["Authorization"] = f"Bearer {self.api.token}"
         connection = None
         try:
-            connection = _connection(self.api, seconds)
+            connection = connection_to(self.api, seconds)
             connection.request(method, self.api.prefix + path, body, headers)
             answer = connection.getresponse()
             text = answer.read().decode("utf-8", "replace")
@@ -174,7 +174,8 @@ def _scheduler_of(service: str) -> str:
     return f"The scheduler of {service}" if service else "The scheduler"
 
 
-def _connection(api: ApiAddress, seconds: float) -> HTTPConnection:
+def connection_to(api: ApiAddress, seconds: float) -> HTTPConnection:
+    """Return a connection to a scheduler, with TLS where it speaks that; it is not opened yet."""
     import http.client
 
     if not api.tls:

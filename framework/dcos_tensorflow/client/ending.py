@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING, Any
 from dcos_tensorflow.client.errors import EXIT_FAILED
 from dcos_tensorflow.client.registry import write_private
 from dcos_tensorflow.client.sandbox_links import link
-from dcos_tensorflow.client.wording import duration, short, table, value_text, words
+from dcos_tensorflow.client.wording import (
+    duration,
+    numbers,
+    short,
+    table,
+    value_text,
+    words,
+)
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.contract import (
     CONTRACT_FUNCTION,
@@ -30,6 +37,7 @@ from dcos_tensorflow.core.contract import (
 )
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.core.spec.service_spec import TRAINING_ROLES, TaskRole
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from untrusted_input import trees
 from untrusted_input.json_text import read_json
@@ -51,6 +59,8 @@ _SEARCHED_LINES = 400
 #: So many tasks are asked what they left in their sandboxes, and so many files of each are named.
 _ASKED_FOR_FILES = 20
 _NAMED_FILES = 6
+#: Of so many tasks the newest numbers stand at the end.
+_MOST_TELLING = 4
 #: Has a batch leave the shards alone whose output is there.
 _RESUME = "--resume"
 #: So many files are looked at for what TensorBoard could show.
@@ -63,6 +73,7 @@ def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:
 
     A job's result is often its last line, printed after the last time that its runner was asked.
     """
+    from dcos_tensorflow.task.output.error_texts import without_errors
     from dcos_tensorflow.task.output.progress import Progress, read_line, read_record
 
     tasks = dict(snapshot.job["tasks"])
@@ -78,7 +89,7 @@ def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:
                 # Whatever the cluster's files answer, the verdict stands.
                 log.info("cannot read %s of %s: %s", file, name, error)
                 continue
-            for line in lines[-_SEARCHED_LINES:]:
+            for line in without_errors(lines[-_SEARCHED_LINES:]):
                 progress = read(progress, line, task.get("changed_at") or 0.0)
         report = dict(task.get("report") or {})
         known = {k: v for k, v in progress.as_json().items() if v is not None}
@@ -95,7 +106,6 @@ def left_in_sandboxes(snapshot: Snapshot, tail: Tail) -> dict[str, dict[str, Any
     Those that decide about the job are asked, and others that run the job's code: not all of many.
     """
     from dcos_tensorflow.core.contract import EXIT_REPORT_FILE
-    from dcos_tensorflow.core.spec.service_spec import TRAINING_ROLES, TaskRole
 
     tasks = snapshot.job["tasks"]
     roles = {*TRAINING_ROLES, TaskRole.EVALUATOR}
@@ -144,6 +154,7 @@ def document(
         "finished_at": job.get("finished_at"),
         "restarts": job.get("restarts", 0),
         "result": snapshot.result(),
+        "numbers": _numbers(snapshot),
         "incidents": list(job.get("incidents") or ()),
         "failure": _failure(snapshot),
         "tasks": {name: _task(task) for name, task in job["tasks"].items()},
@@ -153,6 +164,24 @@ def document(
         "next": dict(steps or {}),
         **({"units": dict(units)} if units else {}),
     }
+
+
+def _numbers(snapshot: Snapshot) -> dict[str, str]:
+    """Return what the tasks that decide, and those that evaluate, told last of their training.
+
+    Workers that train together tell the same: it is said of the first.
+    """
+    found: dict[str, str] = {}
+    for task in snapshot.tasks:
+        if task.name in snapshot.job.get("deciding_tasks", ()) or _evaluates(task.name):
+            told = numbers(task)
+            if told and told not in found.values() and len(found) < _MOST_TELLING:
+                found[task.name] = told
+    return found
+
+
+def _evaluates(name: str) -> bool:
+    return name.rpartition("-")[0] == TaskRole.EVALUATOR
 
 
 def _is_idle(snapshot: Snapshot, places: Mapping[str, str], contract: str) -> bool:
@@ -209,7 +238,9 @@ def lines(ended: Mapping[str, Any]) -> list[str]:
     result = {words(str(k)): value_text(v) for k, v in ended["result"].items()}
     run = [("run", str(ended["run"]))] if "run" in ended else []
     units = list(_units(ended.get("units") or {}))
-    where = table([*run, *result.items(), *units, *ended["places"].items(), *_left(ended)])
+    told_last = () if result or units else ended.get("numbers", {}).items()
+    told = [*run, *result.items(), *units, *told_last]
+    where = table([*told, *ended["places"].items(), *_left(ended)])
     why = list(_why(ended))
     steps = table(list(ended.get("next", {}).items()))
     # What the code did comes before where things lie, and that before what may be done next.

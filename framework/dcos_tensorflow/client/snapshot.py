@@ -178,7 +178,7 @@ class Snapshot:
             epoch=progress.get("epoch"),
             epochs=progress.get("epochs"),
             attempt=task.get("attempt", 0),
-            failed=state in (TaskState.FAILED, TaskState.LOST),
+            failed=state in (TaskState.FAILED, TaskState.LOST) or _has_failed(report),
             metrics={
                 name: value
                 for name, told in (progress.get("metrics") or {}).items()
@@ -195,6 +195,11 @@ def snapshot_of(state: ServiceState) -> Snapshot:
 
     secrets = secret_values(state)
     return Snapshot(redact(job_view.job(state), secrets), redact(job_view.why(state), secrets))
+
+
+def _has_failed(report: Json) -> bool:
+    """Say whether the task's process has failed by itself, as its runner said last."""
+    return report.get("state") == contract.RUNNER_FAILED
 
 
 def _comes_up(task: Json, now: float) -> bool:
@@ -238,6 +243,9 @@ def _standing(
         return ("running", where) if runner else ("starting", where)
     if state == TaskState.FINISHED:
         return "finished", ""
+    if _has_failed(report):
+        # Its container was ended afterwards: that is not how the task ended.
+        return str(TaskState.FAILED), f"with exit code {report.get('exit_code')}"
     if task.get("kill_reason"):
         return "ended", str(task["kill_reason"])
     evidence = task.get("evidence") or {}

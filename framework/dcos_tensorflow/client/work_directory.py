@@ -54,6 +54,8 @@ class ServiceDirectory:
         self.lock = path.with_name(f".{path.name}.lock")
         #: The file that tells how the last job ended.
         self.last_end = path / "last-job.json"
+        #: What its dashboard showed at that end.
+        self.last_page = path / "last-page.json"
 
     def prepare(self) -> None:
         """Make the folders, readable by this user only. Raises CliError."""
@@ -85,7 +87,7 @@ class ServiceDirectory:
         copied = (self.kept_output, self.task_logs) if self.kept_output.exists() else ()
         for folder in (self.artifacts, *copied):
             trees.remove(folder)
-        for file in (self.registration, self.last_end):
+        for file in (self.registration, self.last_end, self.last_page):
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
         for folder in (self.checkpoints, self.output, self.path, self.path.parent):

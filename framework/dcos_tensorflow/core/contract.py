@@ -47,10 +47,12 @@ TASK_INDEX = "TASK_INDEX"
 #: The inputs of a job that was begun from Python: the variable, and the folder that it leads to.
 INPUT_PREFIX = "INPUT_"
 INPUT_FOLDER = "input"
-# What SageMaker's container calls the same: the output, the hyperparameters, the inputs.
+# What SageMaker's container calls the same: the output, the hyperparameters, the inputs, the tasks.
 SM_MODEL_DIR = "SM_MODEL_DIR"
 SM_OUTPUT_DATA_DIR = "SM_OUTPUT_DATA_DIR"
 SM_HPS = "SM_HPS"
+SM_HOSTS = "SM_HOSTS"
+SM_CURRENT_HOST = "SM_CURRENT_HOST"
 SM_CHANNEL_PREFIX = "SM_CHANNEL_"
 
 # Kerberos, as the published package's tasks know it; the keytab is a secret in the sandbox.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from dcos_tensorflow.deploy.embedded.cluster import lasting_cluster, tell
 from dcos_tensorflow.deploy.job.deployment import Deployment
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.settings import OTHER_VARIABLES, PREFIX, SETTINGS, Settings
+from untrusted_input.process_table import leave_running
 
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.1
@@ -111,11 +111,7 @@ def start_scheduler(
             env={**_plain_environment(), **_secrets(settings)},
         )
     registration = _started(process, directory, service, start, earlier)
-    if process.returncode is None:
-        # It outlives this process, of which Popen would warn; or it ends before it does, and is no
-        # zombie then, which would count as alive.
-        process.returncode = 0
-        threading.Thread(target=os.waitpid, args=(process.pid, 0), daemon=True).start()
+    leave_running(process)
     return registration
 
 

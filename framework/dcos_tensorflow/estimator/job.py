@@ -31,6 +31,7 @@ from dcos_tensorflow.client.snapshot import Snapshot
 from dcos_tensorflow.client.stored import state_url, stored_state
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
+from dcos_tensorflow.core.contract import NOT_FINITE
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy.stopping import stop_job
@@ -89,8 +90,12 @@ class Job:
 
     @property
     def result(self) -> Mapping[str, Any]:
-        """Return what the job called its result; empty where it has said none yet."""
-        return self._told(Snapshot.result, lambda ended: dict(ended["result"]))
+        """Return what the job called its result; empty where it has said none yet.
+
+        A number that is not finite, which JSON holds by its name, is a float.
+        """
+        told = self._told(Snapshot.result, lambda ended: dict(ended["result"]))
+        return {k: float(v) if v in NOT_FINITE else v for k, v in told.items()}
 
     @property
     def output_dir(self) -> str:

@@ -10,6 +10,8 @@ import importlib.util
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from dcos_tensorflow.core.told_numbers import as_number
+from dcos_tensorflow.task.output.error_texts import without_errors
 from dcos_tensorflow.task.output.progress import Progress, numbers_of, read_line
 from untrusted_input.json_text import read_json
 
@@ -31,7 +33,12 @@ def _of_records(task: str, lines: Iterable[str]) -> Iterator[Row]:
             continue
         if not isinstance(record, Mapping):
             continue
-        numbers = {name: value for name, value in record.items() if _is_number(value)}
+        found = {name: as_number(value) for name, value in record.items()}
+        numbers = {
+            name: record[name] if isinstance(record[name], int) else value
+            for name, value in found.items()
+            if value is not None
+        }
         if numbers:
             yield {"task": task, **numbers}
 
@@ -42,7 +49,7 @@ def _of_lines(task: str, lines: Iterable[str]) -> Iterator[Row]:
     Only the epoch goes on until there is another: it is told once, before its steps.
     """
     known = Progress()
-    for line in lines:
+    for line in without_errors(lines):
         before = Progress(epoch=known.epoch, epochs=known.epochs)
         known = read_line(before, line, 0.0)
         told = _numbers(known)
@@ -55,10 +62,6 @@ def _numbers(progress: Progress) -> Row:
     """Return the numbers by name, those among ``metrics`` beside the others."""
     counts = {"step": progress.step, "epoch": progress.epoch, "epochs": progress.epochs}
     return {k: v for k, v in (counts | numbers_of(progress)).items() if v is not None}
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def frame(rows: list[Row]) -> Any:

@@ -7,7 +7,9 @@ nothing of what shows them (``/v1/curves``) or keeps them (``keeper``). Long cur
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from dcos_tensorflow.core.model.report import Report
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -41,6 +43,8 @@ class Curves:
         #: What no keeper has taken yet, and whether more has changed than that.
         self._new: list[tuple[str, Point]] = []
         self._changed = False
+        #: Of each task the step at which each of its metrics was told last.
+        self._told_at: dict[str, dict[str, int]] = defaultdict(dict)
         self._reports: Mapping[str, Report] = {}
         self._spec: ServiceSpec | None = None
         self._tasks: tuple[str, ...] = ()
@@ -54,8 +58,9 @@ class Curves:
             self._spec, self._tasks = state.spec, followed(state.spec)
         for name in self._tasks:
             record = state.tasks.get(name)
-            point = None if record is None else _told(self._reports.get(record.task_id, {}))
-            if point is not None:
+            if record is None:
+                continue
+            for point in _told(self._reports.get(record.task_id, {}), self._told_at[name]):
                 self._keep(name, point)
 
     def points(self) -> dict[str, tuple[Point, ...]]:
@@ -122,12 +127,30 @@ def followed(spec: ServiceSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*deciding_tasks(spec), *names]))[:MOST_TASKS]
 
 
-def _told(report: Report) -> Point | None:
-    """Return what a report tells of the training; None when it tells nothing."""
+def _told(report: Report, before: dict[str, int]) -> Iterator[Point]:
+    """Yield what a report tells anew of the training.
+
+    A report carries all that is known. A metric that was told at an earlier step is a point of that
+    step, once: a validation between epochs is no line of stairs. ``before`` holds the step at which
+    each metric was told last, and is kept up.
+    """
     told = report.get("progress")
     if not isinstance(told, Mapping):
-        return None
+        return
     named = {name: told[name] for name in ("loss", "accuracy") if name in told}
-    more = told.get("metrics")
+    more, earlier = told.get("metrics"), told.get("told_at")
     known = {**named, **(more if isinstance(more, Mapping) else {})}
-    return point_of(told.get("at"), told.get("step"), known)
+    late: dict[int, dict[str, Any]] = defaultdict(dict)
+    for name, step in earlier.items() if isinstance(earlier, Mapping) else ():
+        if name in known and isinstance(step, int):
+            value = known.pop(name)
+            if before.get(name) != step:
+                before[name] = step
+                late[step][name] = value
+    newest = told.get("step")
+    if isinstance(newest, int):
+        before.update(dict.fromkeys(known, newest))
+    for step, metrics in (*sorted(late.items()), (newest, known)):
+        point = point_of(told.get("at"), step, metrics)
+        if point is not None:
+            yield point

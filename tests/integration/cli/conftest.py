@@ -41,6 +41,8 @@ def end_schedulers(command_line: CommandLine) -> None:
         if pid > 0:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+    # The window of ``open`` ends by itself without its file.
+    (command_line.home / "window.json").unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="module")

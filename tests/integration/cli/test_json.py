@@ -161,6 +161,8 @@ def work(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     register(directory, Registration(SERVICE, os.getpid(), server.start()))
     yield tmp_path
     server.stop()
+    # The window of ``open`` ends by itself without its file.
+    (tmp_path / "window.json").unlink(missing_ok=True)
 
 
 def test_every_command_has_the_flag() -> None:

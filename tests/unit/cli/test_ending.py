@@ -46,6 +46,13 @@ def test_the_result_is_read_from_the_last_lines_of_the_deciding_task():
     assert "test accuracy  0.96" in text(succeeded(), tail)
 
 
+def test_without_a_result_the_numbers_that_the_deciding_task_told_last_stand_at_the_end():
+    def tail(agent_id, task_id, file):
+        return ["step 9 loss 0.5 val_loss 0.25"] if file == "stdout" else []
+
+    assert "worker-0     step 9, loss 0.5, val_loss 0.25" in text(succeeded(), tail)
+
+
 NOTE = "It reported no step and left no file: check that the code calls its training."
 
 

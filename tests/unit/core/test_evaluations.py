@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dcos_tensorflow.core.model.events import PodCommand, PodVerb
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.resources import Resources
@@ -119,6 +120,19 @@ def test_the_pause_between_two_checkpoints_is_no_part_of_an_evaluation(job):
     job.save(3)
     job.finish()
     job.scheduler.run(40)
+    assert job.phase is JobPhase.DONE
+
+
+def test_the_time_that_an_operator_holds_an_evaluator_is_no_part_of_an_evaluation(job):
+    job.save(1)
+    job.scheduler.handle(PodCommand(PodVerb.PAUSE, ("evaluator-0",)))
+    job.scheduler.run(600)
+    job.scheduler.handle(PodCommand(PodVerb.RESUME, ("evaluator-0",)))
+    job.scheduler.run(5)
+    job.evaluate(1, seconds=8)
+    job.save(2)
+    job.finish()
+    job.scheduler.run(60)
     assert job.phase is JobPhase.DONE
 
 

@@ -16,6 +16,26 @@ KERAS = [
 ]
 
 
+def test_a_number_that_a_traceback_quotes_is_no_row() -> None:
+    printed = [
+        "step 7 loss 0.5",
+        "Traceback (most recent call last):",
+        '  File "train.py", line 3, in <module>',
+        "    fit(model, step=60, loss=0.25)",
+        "ValueError: step 61 loss 0.125",
+    ]
+
+    assert rows_of("worker-0", printed, []) == [{"task": "worker-0", "step": 7, "loss": 0.5}]
+
+
+def test_a_loss_that_is_not_finite_is_a_float() -> None:
+    records = ['{"step": 3, "loss": "Infinity"}']
+
+    assert rows_of("worker-0", [], records) == [
+        {"task": "worker-0", "step": 3, "loss": float("inf")}
+    ]
+
+
 def test_a_row_is_a_line_of_the_progress_file_with_all_its_numbers():
     records = ['{"step": 1, "loss": 0.5, "val_auc": 0.7, "result": {"a": 1}}', '{"step": 2, "lo']
     assert rows_of("worker-0", ["step 9 loss 9"], records) == [

@@ -200,6 +200,8 @@ def test_a_script_for_sagemaker_finds_its_places_and_hyperparameters():
         "SM_OUTPUT_DATA_DIR": environment["OUTPUT_DIR"],
         "SM_HPS": context,
         "SM_CHANNEL_TRAIN": "/sandbox/input/train",
+        "SM_HOSTS": '["algo-1"]',
+        "SM_CURRENT_HOST": "algo-1",
     }
 
 

@@ -74,6 +74,29 @@ Arguments received by M.call():
   • x=tf.Tensor(shape=(None, 2), dtype=float32)
 """
 
+#: The same from within tf.function: it names the exception twice, and the message below them.
+IN_FUNCTION_OF_KERAS_3 = f"""\
+{BEGIN}
+  File "/sandbox/fit.py", line 14, in build
+    self.w = backend.Variable(w_value)
+             ^^^^^^^^^^^^^^^^
+AttributeError: in user code:
+
+    File "/sandbox/fit.py", line 12, in train_step  *
+        y_pred = model(x)
+    File "/v/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py", line 122, in e  **
+        raise e.with_traceback(filtered_tb) from None
+    File "/sandbox/fit.py", line 14, in build
+        self.w = backend.Variable(w_value)
+
+    AttributeError: Exception encountered when calling M.call().
+    
+    \x1b[1mmodule 'keras.api.backend' has no attribute 'Variable'\x1b[0m
+    
+    Arguments received by M.call():
+      • x=tf.Tensor(shape=(32, 128), dtype=float32)
+"""
+
 IN_GRAPH = f"""\
 {BEGIN}
   File "/sandbox/train.py", line 8, in <module>
@@ -104,6 +127,12 @@ assertion failed: [too large] [Condition x < y did not hold element-wise:]
             IN_CALL_OF_KERAS_2,
             "AttributeError: 'SymbolicTensor' object has no attribute 'nonsense' (fit.py, line 8)",
             id="in a model of Keras 2",
+        ),
+        pytest.param(
+            IN_FUNCTION_OF_KERAS_3,
+            "AttributeError: module 'keras.api.backend' has no attribute 'Variable' "
+            "(fit.py, line 14)",
+            id="in a model of Keras 3 within tf.function",
         ),
         pytest.param(
             IN_CALL_OF_KERAS_3,

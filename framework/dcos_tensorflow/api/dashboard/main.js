@@ -35,6 +35,9 @@ const VIEWS = [
   { name: "runs", title: "Runs", show: runs },
 ];
 
+/** The window serves this page, below those of other services (`services.js`). */
+const IS_IN_WINDOW = /\/services\/[^/]+\/$/.test(new URL(document.baseURI).pathname);
+
 /** What is known; replaced as a whole, never changed. */
 let known = {
   /** @type {"connecting" | "live" | "lost" | "locked"} */
@@ -158,9 +161,10 @@ function page() {
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <header>
+      ${IS_IN_WINDOW && html`<a class="up" href="../../">All services</a>`}
       <h1>${job.service}</h1>
       <p class="state"><span class=${`badge ${job.verdict?.outcome ?? job.phase}`}>${job.verdict?.outcome ?? job.phase}</span></p>
-      <p class=${`link ${known.connection}`} role="status">${known.connection === "live" ? "live" : `connection lost: ${known.problem}`}</p>
+      <p class=${`link ${known.connection}`} role="status">${link()}</p>
       <nav aria-label="Views"><ul>${views.map((one) => html`<li key=${one.name}>
         <a href=${`#/${one.name}`} aria-current=${one === view ? "page" : null}>${one.title}</a></li>`)}</ul></nav>
     </header>
@@ -170,6 +174,12 @@ function page() {
       ${view.show(known, act)}
     </main>
     ${confirmation(known.asked, act)}`;
+}
+
+/** Returns how the page is linked to the service. */
+function link() {
+  if (known.connection !== "live") return `connection lost: ${known.problem}`;
+  return known.watched.kept ? "as it ended" : "live";
 }
 
 /** @param {string} token */

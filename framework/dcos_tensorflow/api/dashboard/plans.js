@@ -11,14 +11,14 @@ const VERBS = [
 
 /** @param {any} known @param {any} act */
 export function plans(known, act) {
-  const { job } = known.watched;
+  const { job, kept } = known.watched;
   return html`${Object.entries(known.watched.plans).map(([name, plan]) => html`<section key=${name}>
     <h3>${name} <span class=${`badge ${plan.status}`}>${plan.status}</span></h3>
     ${plan.errors.map((error) => html`<p class="bad" key=${error}>${error}</p>`)}
-    ${buttons(act, `plan ${name}`, `v1/plans/${name}`, "")}
+    ${!kept && buttons(act, `plan ${name}`, `v1/plans/${name}`, "")}
     ${plan.phases.map((phase) => html`<details key=${phase.id} open=${phase.status !== "COMPLETE"}>
       <summary>${phase.name} <span class=${`badge ${phase.status}`}>${phase.status}</span></summary>
-      ${buttons(act, `phase ${phase.name}`, `v1/plans/${name}`, `?phase=${escaped(phase.id)}`)}
+      ${!kept && buttons(act, `phase ${phase.name}`, `v1/plans/${name}`, `?phase=${escaped(phase.id)}`)}
       <ul class="steps">${phase.steps.map((step) => html`<li key=${step.id}><strong>${step.name}</strong>
         <span class=${`badge ${step.status}`}>${step.status}</span> ${step.message}</li>`)}</ul>
     </details>`)}

@@ -80,8 +80,8 @@ function one(known, act, name) {
       <pre tabindex="0">${task.evidence.last_lines.join("\n")}</pre>`}
     ${incidents(known.watched.job.incidents.filter((incident) => incident.task === name))}
     <p><a href=${`#/logs/${escaped(name)}`}>Its logs</a></p>
-    <p class="buttons">${VERBS.filter(([verb]) => verb !== (is_paused ? "pause" : "resume")).map(([verb, title, text]) => html`
-      <button type="button" key=${verb} onClick=${() => act.order(`${title} ${name}`, text, `v1/pod/${escaped(name)}/${verb}`)}>${title}</button>`)}</p>`;
+    ${!known.watched.kept && html`<p class="buttons">${VERBS.filter(([verb]) => verb !== (is_paused ? "pause" : "resume")).map(([verb, title, text]) => html`
+      <button type="button" key=${verb} onClick=${() => act.order(`${title} ${name}`, text, `v1/pod/${escaped(name)}/${verb}`)}>${title}</button>`)}</p>`}`;
 }
 
 /** What the options give a task of its role. */

@@ -158,7 +158,8 @@ RULES: Tuple[Rule, ...] = (
         r"(?:ModuleNotFoundError|^\S*python[\d.]*): No module named '?(?P<module>[\w.]+)",
         ExitClass.USER_ERROR,
         f"There is no module {{module}} {_IN_THE_PYTHON}, nor in the job",
-        "install its package there, or bring it with the job (service.job_url, service.job_path)",
+        "name its package in service.requirements, install it there, or bring it with the job "
+        "(service.job_path)",
         permanent=True,
     ),
     Rule(

@@ -8,7 +8,7 @@ is about. Only text is looked at; nothing else is known of the job.
 from __future__ import annotations
 
 import re
-from typing import List, Optional
+from typing import Iterable, List, Optional
 
 _BEGINS = b"Traceback (most recent call last)"
 #: A block without any of these has no traceback, and no line of code below a warning.
@@ -41,6 +41,13 @@ _PLACE = re.compile(rb'\s*(?:File "[^"]*", line \d+|[\w./<>-]+:\d+: [\w.]*Warnin
 def is_of_an_error(line: str) -> bool:
     """Say whether a line is that of an error or a warning by its own beginning."""
     return _IS_OF_AN_ERROR.match(line) is not None
+
+
+def without_errors(lines: Iterable[str]) -> List[str]:
+    """Return the lines of a task's output, as they are read again, less those that tell errors."""
+    text = "".join(f"{line}\n" for line in lines)
+    kept = ErrorTexts().taken_out(text.encode(errors="surrogateescape"))
+    return kept.decode(errors="surrogateescape").split("\n")[:-1]
 
 
 class ErrorTexts:

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from dataclasses import field, replace
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional
+from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
@@ -35,10 +35,12 @@ _STEP = re.compile(
     rf"(?<![\w/.])(?:global[_ ])?steps?{_IS}#?\s*(\d+)(?![\d.]*\s*%)\b(?!\.\d|\s+cancel)",
     re.IGNORECASE,
 )
-_LOSS = re.compile(rf"(?<![\w/.])(?:train(?:ing)?[_ ])?loss{_IS}{_NUMBER}", re.IGNORECASE)
+#: Of which examples a number is, where that is said: "Test loss" is none of the training.
+_EXAMPLES = r"(?:(?P<of>test|val(?:id(?:ation)?)?|eval(?:uation)?|dev)[_ ]|train(?:ing)?[_ ])?"
+_LOSS = re.compile(rf"(?<![\w/.]){_EXAMPLES}loss{_IS}{_NUMBER}", re.IGNORECASE)
 _ACCURACY = re.compile(
-    rf"(?<![\w/.])(?:train(?:ing)?[_ ])?(?:sparse_)?(?:categorical_|binary_)?acc(?:uracy)?{_IS}"
-    rf"{_NUMBER}(\s*%)?",
+    rf"(?<![\w/.]){_EXAMPLES}(?:sparse_)?(?:categorical_|binary_)?acc(?:uracy)?{_IS}"
+    rf"{_NUMBER}(?P<percent>\s*%)?",
     re.IGNORECASE,
 )
 _EPOCH = re.compile(r"^\s*Epoch\s+(\d+)\s*/\s*(\d+)\b")
@@ -63,6 +65,8 @@ _PAIR = re.compile(
 #: A line of nothing but such pairs may have blanks alone between them: "step 3 loss 0.2 auc 0.9".
 _PLAIN_PAIR = re.compile(rf"([A-Za-z_][\w/.-]{{0,{MAX_NAME - 1}}})[:=]? {_NUMBER}(?:[,;] ?| |$)")
 _BLANKS = re.compile(r"\s+")
+#: How the numbers of a bar of ``evaluate`` begin.
+_EVALUATION = "eval"
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 
 
@@ -84,12 +88,16 @@ class Progress:
     start_step: Optional[int] = None
     start_steps: int = 0
     told: bool = False
+    #: How many batches the epoch has, by its bar; 0 before that.
+    batches: int = 0
     #: What else the job has told by name, in its progress file or in a line with other numbers.
     metrics: Mapping[str, float] = field(default_factory=dict)
     #: The metrics of the newest line that has told any, loss and accuracy among them.
     newest: Mapping[str, float] = field(default_factory=dict)
     #: Names of the metrics that the job itself has told: its event files' are passed over.
     named: FrozenSet[str] = frozenset()
+    #: The step at which each metric was told last, by name.
+    told_at: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> Mapping[str, Any]:
         """Return what ``GET /v1/status`` shows under ``progress``."""
@@ -101,6 +109,8 @@ class Progress:
             "epochs": self.epochs,
             "metrics": plain(self.metrics),
             "at": self.at,
+            # Of those that are not of the newest step, as an evaluation between epochs is not.
+            "told_at": {name: at for name, at in self.told_at.items() if at != self.step},
         }
 
 
@@ -160,13 +170,14 @@ def read_scalar(progress: Progress, name: str, value: float, now: float) -> Prog
     known = progress.metrics
     if name in progress.named or len(name) > MAX_NAME:
         return progress
-    if name == "loss":
-        return replace(progress, loss=value, at=now)
-    if name == "accuracy":
-        return replace(progress, accuracy=value, at=now)
-    if name not in known and len(known) >= MAX_METRICS:
+    if name not in (*known, "loss", "accuracy") and len(known) >= MAX_METRICS:
         return progress
-    return replace(progress, metrics={**known, name: value}, at=now)
+    progress = replace(progress, at=now, told_at=_told_now(progress, (name,)))
+    if name == "loss":
+        return replace(progress, loss=value)
+    if name == "accuracy":
+        return replace(progress, accuracy=value)
+    return replace(progress, metrics={**known, name: value})
 
 
 def telling_lines(block: bytes, most: int) -> List[str]:
@@ -208,13 +219,20 @@ def read_line(progress: Progress, line: str, now: float) -> Progress:
     epoch = _EPOCH.match(line)
     if epoch:
         counts = {"epoch": _whole(int(epoch.group(1))), "epochs": _whole(int(epoch.group(2)))}
-        return _with_numbers(progress, counts, now)
-    found = {
-        "step": _step(progress, line),
-        "loss": _number(_LOSS.search(line)),
-        "accuracy": _share(_ACCURACY.search(line)),
-    }
-    return _with_metrics(_with_numbers(progress, found, now), found, _pairs(line), now)
+        return replace(_with_numbers(progress, counts, now), batches=0)
+    batch = _BATCH.match(line)
+    if batch is None:
+        step = _STEP.search(line)
+        told = _numbers_in(line)
+        return _with_line(progress, _steps(int(step.group(1))) if step else None, told, now)
+    done, batches = int(batch.group(1)), int(batch.group(2))
+    if _is_evaluation(progress, batches):
+        told = {f"{_EVALUATION}_{name}": value for name, value in _numbers_in(line).items()}
+        return _with_line(progress, None, told, now)
+    # Keras counts batches within an epoch; the whole run's count is what can be compared.
+    whole = _steps((max(progress.epoch or 1, 1) - 1) * batches + done)
+    progress = replace(progress, batches=batches)
+    return _with_line(progress, whole, _numbers_in(line), now)
 
 
 def read_record(progress: Progress, line: str, now: float) -> Progress:
@@ -262,7 +280,45 @@ def _with_metrics(
         if name in known or len(known) < MAX_METRICS:
             known[name] = value
     named = progress.named.union(newest)
-    return replace(progress, metrics=known, newest=newest, named=named, at=now)
+    told_at = _told_now(progress, (name for name in newest if name in known or name not in told))
+    return replace(progress, metrics=known, newest=newest, named=named, told_at=told_at, at=now)
+
+
+def _told_now(progress: Progress, names: Iterable[str]) -> Mapping[str, int]:
+    """Return at which step each metric was told, once these are told at the present one."""
+    if progress.step is None:
+        return progress.told_at
+    return {**progress.told_at, **dict.fromkeys(names, progress.step)}
+
+
+def _with_line(
+    progress: Progress, step: Optional[int], told: Mapping[str, float], now: float
+) -> Progress:
+    """Return the progress after a line that has told these."""
+    found = {"step": step, "loss": told.get("loss"), "accuracy": told.get("accuracy")}
+    return _with_metrics(_with_numbers(progress, found, now), found, told, now)
+
+
+def _is_evaluation(progress: Progress, batches: int) -> bool:
+    """Say whether a bar of Keras is that of ``evaluate``: it has other batches than the epoch.
+
+    ``fit`` with one epoch alone prints no line for it: there the larger bar is that of a training.
+    """
+    of = progress.batches
+    return 0 < of != batches and (progress.epoch is not None or batches < of)
+
+
+def _numbers_in(line: str) -> Dict[str, float]:
+    """Return the numbers that a line names; those of the training by ``loss`` and ``accuracy``."""
+    found = {k: v for k, v in _pairs(line).items() if k.lower() not in ("loss", "accuracy")}
+    for name, pattern in (("loss", _LOSS), ("accuracy", _ACCURACY)):
+        for match in reversed(list(pattern.finditer(line))):
+            value = float(match.group(2))
+            if match.groupdict().get("percent"):
+                value /= 100
+            of = match.group("of")
+            found[f"{of.lower()}_{name}" if of else name] = value
+    return found
 
 
 def _pairs(line: str) -> Dict[str, float]:
@@ -294,30 +350,9 @@ def _is_shallow(value: object, depth: int) -> bool:
     return depth > 0 and all(_is_shallow(part, depth - 1) for part in parts)
 
 
-def _step(progress: Progress, line: str) -> Optional[int]:
-    batch = _BATCH.match(line)
-    if batch:
-        # Keras counts batches within an epoch; the whole run's count is what can be compared.
-        done, per_epoch = int(batch.group(1)), int(batch.group(2))
-        return _steps((max(progress.epoch or 1, 1) - 1) * per_epoch + done)
-    step = _STEP.search(line)
-    return _steps(int(step.group(1))) if step else None
-
-
 def _steps(value: object) -> Optional[int]:
     count = _whole(value)
     return None if count is None or abs(count) > contract.MOST_STEPS else count
-
-
-def _number(match: "Optional[re.Match[str]]") -> Optional[float]:
-    return float(match.group(1)) if match else None
-
-
-def _share(match: "Optional[re.Match[str]]") -> Optional[float]:
-    value = _number(match)
-    if value is None or match is None:
-        return None
-    return value / 100 if match.group(2) else value
 
 
 def _whole(value: object) -> Optional[int]:

@@ -137,13 +137,13 @@ def _real_error(head: str, below: List[str]) -> str:
         return f"{head} {next((x for x in more if not _LOCATION.match(x)), '')}"
     if not _WRAPPED.search(head):
         return head
-    indented = [x.strip() for x in below if x[:1] == " " and _EXCEPTION.match(x)]
-    telling = [x for x in indented if not _says_nothing(x)]
+    named = [n for n, x in enumerate(below) if x[:1] == " " and _EXCEPTION.match(x)]
+    telling = [n for n in named if not _says_nothing(below[n].strip())]
     if telling:
-        return telling[-1]
-    # Keras 3 names no exception again: its message stands alone.
-    name = _match(indented[-1] if indented else head)
-    said = (x.strip() for x in below)
+        return below[telling[-1]].strip()
+    # Keras 3 names no exception again: its message stands alone, below the last that is named.
+    name = _match(below[named[-1]].strip() if named else head)
+    said = (x.strip() for x in below[named[-1] + 1 if named else 0 :])
     message = next((x for x in said if x and not _LOCATION.match(x) and not _match(x)), "")
     return f"{name.group('name')}: {message}" if name and message else head
 

@@ -46,6 +46,8 @@ _KEPT_VARIABLES = frozenset(
         *(contract.PROGRESS_FILE, MARK_VARIABLE, "PATH", "PYTHONPATH", "MESOS_SANDBOX"),
     )
 )
+#: SageMaker has no larger cluster, and a list has room in a variable.
+_MOST_HOSTS = 1000
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ def user_environment(
             ]
         )
     )
-    for name, value in {**_defaults(spec), **_as_sagemaker(environment, where)}.items():
+    for name, value in {**_defaults(spec), **_as_sagemaker(environment, cluster, where)}.items():
         environment.setdefault(name, value)
     if spec.gpus == 0:
         environment["CUDA_VISIBLE_DEVICES"] = ""
@@ -257,12 +259,23 @@ def _defaults(spec: RunnerSpec) -> Dict[str, str]:
     }
 
 
-def _as_sagemaker(environment: Mapping[str, str], where: Directories) -> Dict[str, str]:
-    """Return what scripts find in SageMaker's container: the places and values of this job."""
+def _as_sagemaker(
+    environment: Mapping[str, str], cluster: Cluster, where: Directories
+) -> Dict[str, str]:
+    """Return what scripts find in SageMaker's container: the places and values of this job.
+
+    Its hosts are the tasks that share the input data, by SageMaker's names; the first of them is
+    the one whose model counts.
+    """
     output = environment[contract.OUTPUT_DIR]
     found = {contract.SM_MODEL_DIR: output, contract.SM_OUTPUT_DATA_DIR: output}
     if environment[contract.JOB_CONTEXT]:
         found[contract.SM_HPS] = environment[contract.JOB_CONTEXT]
+    index, count = cluster.data_shard or (0, 1)
+    if count <= _MOST_HOSTS:
+        hosts = [f"algo-{number + 1}" for number in range(count)]
+        found[contract.SM_HOSTS] = json.dumps(hosts)
+        found[contract.SM_CURRENT_HOST] = hosts[index]
     for name, path in environment.items():
         is_input = name.startswith(contract.INPUT_PREFIX)
         if is_input and path.startswith(f"{contract.INPUT_FOLDER}/"):

@@ -1,0 +1,103 @@
+"""The answers of a service that no scheduler serves, from what its folder keeps.
+
+Used by ``window.app``. They have the form of the API's own (docs/api.md), so that the dashboard
+shows a finished service as it shows one that runs. Nothing is changed here: each order is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.api.views import curves
+from dcos_tensorflow.client.last_page import last_page
+from dcos_tensorflow.client.work_directory import ServiceDirectory
+from dcos_tensorflow.history import folder
+
+#: Files of a sandbox that are shown, and how much of one at once.
+_FILES = frozenset({"stdout", "stderr"})
+_MOST_BYTES = 64 * 1024
+
+
+class NotKept(LookupError):
+    """Nothing of this is kept; the text says so to a person."""
+
+
+def watched(directory: ServiceDirectory) -> dict[str, Any]:
+    """Return what ``/v1/events`` told last, with ``kept``. Raises NotKept."""
+    page = last_page(directory)
+    if page is None:
+        raise NotKept(
+            "no scheduler serves it, and it left no last page; its runs:"
+            f" dcos-tensorflow runs {directory.path.name}"
+        )
+    return {**page["watched"], "kept": True}
+
+
+def answer(directory: ServiceDirectory, path: str, query: Mapping[str, str]) -> Any:
+    """Return the body of a GET of the API. Raises NotKept."""
+    match path.split("/"):
+        case ["v1", "job" | "why" as part]:
+            return watched(directory)[part]
+        case ["v1", "curves"]:
+            return curves.curves(_points(directory, query.get("run", "")))
+        case ["v1", "runs"]:
+            records = (run.record() for run in folder.runs_in(directory.history))
+            return curves.runs([record for record in records if record])
+        case ["v1", "pod", name, "files", file]:
+            return _part(directory, name, file, query)
+        case _:
+            page = last_page(directory) or {}
+            if path in page.get("answers", {}):
+                return page["answers"][path]
+    raise NotKept("this is not kept of a service that no scheduler serves")
+
+
+def _points(directory: ServiceDirectory, run: str) -> Any:
+    runs = folder.runs_in(directory.history)
+    found = folder.run_called(directory.history, run) if run else next(iter(runs), None)
+    if found is None:
+        raise NotKept(f"no run {run} is kept")
+    return found.points()
+
+
+def _part(
+    directory: ServiceDirectory, name: str, file: str, query: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return a part of what a task has printed, by whole lines."""
+    if file not in _FILES or name in ("", ".", "..") or "/" in name:
+        raise NotKept(f"{file} of {name} is not kept")
+    offset, length = _count(query, "offset", 0), _count(query, "length", _MOST_BYTES)
+    try:
+        data, size = _read(directory.task_logs / name / file, offset, min(length, _MOST_BYTES))
+    except OSError as error:
+        raise NotKept(f"{file} of {name} is not kept") from error
+    if offset + len(data) < size:
+        data = data[: data.rfind(b"\n") + 1] or data
+    return {
+        "task_id": "",
+        "file": file,
+        "offset": offset,
+        "data": data.decode("utf-8", "replace"),
+        "next_offset": offset + len(data),
+        "size": size,
+    }
+
+
+def _read(path: Path, offset: int, length: int) -> tuple[bytes, int]:
+    """Return bytes of a file, and its size. Raises OSError for what is none: a pipe would wait."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(handle, "rb") as opened:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise FileNotFoundError(path)
+        opened.seek(offset)
+        return opened.read(length), found.st_size
+
+
+def _count(query: Mapping[str, str], name: str, default: int) -> int:
+    given = query.get(name, "")
+    return min(int(given), 2**62) if given.isascii() and given.isdecimal() else default

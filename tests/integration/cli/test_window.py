@@ -1,0 +1,74 @@
+"""The window's process: ``open`` starts one, finds it again, and it ends when nothing needs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from command_line import CommandLine
+from untrusted_input.process_table import start_time
+from waiting import eventually
+
+#: Nothing takes so long; a busy machine needs a part of it.
+SECONDS = 60.0
+
+
+@pytest.fixture
+def window(command_line: CommandLine) -> Iterator[Path]:
+    """The file by which the window is found; none of it runs on after the test."""
+    found = command_line.home / "window.json"
+    yield found
+    if found.exists():
+        process = json.loads(found.read_text())
+        found.unlink()
+        eventually(lambda: start_time(process["pid"]) != process["started"], seconds=SECONDS)
+
+
+def opened(command_line: CommandLine) -> str:
+    """Return the link that the command prints."""
+    told = command_line("open", "--no-browser", "--json")
+    assert told.code == 0, told.out
+    return str(json.loads(told.out)["url"])
+
+
+def test_a_browser_sees_services_after_their_end(command_line, window, job) -> None:
+    assert command_line("run", str(job("echo 'step 3 loss 0.5'"))).code == 0
+
+    with httpx.Client(follow_redirects=True) as browser:
+        page = browser.get(opened(command_line))
+        (told,) = browser.get(page.url.join("/services")).json()
+        printed = browser.get(page.url.join("v1/pod/worker-0/files/stdout")).json()["data"]
+
+    assert page.url.path == "/services/job/"
+    assert (told["name"], told["outcome"], told["served"]) == ("job", "succeeded", False)
+    assert "step 3 loss 0.5" in printed
+
+
+def test_one_window_serves_all_that_open(command_line, window) -> None:
+    first, second = (httpx.URL(opened(command_line)) for _ in range(2))
+
+    assert first.port == second.port
+
+
+def test_a_window_that_was_killed_is_started_again(command_line, window) -> None:
+    opened(command_line)
+    killed = json.loads(window.read_text())
+    os.kill(killed["pid"], signal.SIGKILL)
+    eventually(lambda: start_time(killed["pid"]) != killed["started"], seconds=SECONDS)
+
+    assert httpx.get(opened(command_line)).status_code == 303
+
+
+def test_a_window_ends_when_its_file_is_gone(command_line, window) -> None:
+    opened(command_line)
+    process = json.loads(window.read_text())
+
+    window.unlink()
+
+    eventually(lambda: start_time(process["pid"]) != process["started"], seconds=SECONDS)
