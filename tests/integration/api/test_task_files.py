@@ -101,7 +101,6 @@ def test_files_are_given_as_they_are_and_secrets_are_not(service: Service) -> No
     assert (status, line, body["next_offset"]) == (200, "café \ufffd", body["size"])
     start = body["size"] - len("café ".encode()) - 2
     assert service.file("stdout", f"?offset={start}")[1]["data"] == "café \ufffd\n"
-
     eventually(lambda: service.file("logs/train.log")[0] == 200)
     assert service.file("logs/train.log")[1]["data"] == "deep\n"
     assert service.file("keys/password")[0] == 403

@@ -77,7 +77,6 @@ def test_a_command_that_asks_or_steers_works_from_elsewhere(
 def test_a_stop_waits_for_the_end_of_a_job_elsewhere(service: Service, capsys: Any) -> None:
     verdict = Verdict(Outcome.STOPPED, 130, "stopped from the command line")
     service.afterwards = a_state(JobPhase.DONE, gang(TaskState.KILLED), job={"verdict": verdict})
-
     assert run_command_line(["stop"]) == 0
     assert service.events == [StopRequested("stopped from the command line")]
     assert "tensorflow has ended: stopped" in capsys.readouterr().out
@@ -91,7 +90,6 @@ def test_an_uninstall_leaves_nothing_elsewhere(service: Service, capsys: Any) ->
         erased=True,
         framework_id="",
     )
-
     assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 0
     assert service.events == [UninstallRequested("from the command line")]
     assert capsys.readouterr().out == "tensorflow is uninstalled.\n"
@@ -99,7 +97,6 @@ def test_an_uninstall_leaves_nothing_elsewhere(service: Service, capsys: Any) ->
 
 def test_following_a_job_elsewhere_ends_with_its_code(service: Service, capsys: Any) -> None:
     service.current = failed()
-
     assert run_command_line(["status", "--follow"]) == 3
     assert "The job tensorflow has failed" in capsys.readouterr().out
 
@@ -109,7 +106,6 @@ def test_flags_win_over_variables(
 ) -> None:
     address = os.environ["DCOS_TENSORFLOW_API"]
     monkeypatch.setenv("DCOS_TENSORFLOW_API", "http://127.0.0.1:1")
-
     assert run_command_line(["plan", "list"]) == 1
     assert "does not answer at http://127.0.0.1:1" in capsys.readouterr().err
     assert run_command_line(["plan", "list", "--api", address]) == 0

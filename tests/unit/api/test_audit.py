@@ -39,7 +39,6 @@ def test_an_order_is_written_with_who_gave_it_from_where_and_what_was_answered(
     client: Any, path: Path
 ) -> None:
     client.post("/v1/job/stop?x=1", headers=OPERATOR)
-
     (entry,) = entries(path)
     at = entry.pop("at")
     assert at.endswith("+00:00")

@@ -180,5 +180,4 @@ def test_every_word_that_the_code_classes_by_is_listed():
     named = {
         getattr(causes, name) for name in re.findall(r"Cause\(\s*(?:causes\.)?([A-Z_]+)", text)
     }
-
     assert words | named <= set(causes.KINDS)

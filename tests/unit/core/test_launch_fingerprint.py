@@ -69,13 +69,11 @@ def test_what_only_decides_about_places_and_retries_is_not(changed: ServiceSpec)
 
 def test_another_role_changes_nothing() -> None:
     changed = a_spec(roles=(a_role(WORKER, 2), a_role(TaskRole.PS, 1, env={"A": "1"})))
-
     assert fingerprint(changed, WORKER) == fingerprint(with_worker(), WORKER)
 
 
 def test_it_is_the_same_for_a_spec_that_comes_from_the_store() -> None:
     spec = replace(with_worker(), kill_grace_seconds=10)
-
     stored = codec.decode(ServiceSpec, codec.encode(spec))
     assert fingerprint(stored, WORKER) == fingerprint(spec, WORKER)
 
