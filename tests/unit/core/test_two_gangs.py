@@ -12,13 +12,14 @@ import pytest
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.gang import MAIN, Gang
-from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import (
     GangSpec,
+    OutcomePolicy,
     RoleSpec,
     Strategy,
     TaskRole,
@@ -69,6 +70,24 @@ def starts(scheduler: Scheduler, gang: str) -> list[int]:
     return [record_of(scheduler, name).start for name in MEMBERS[gang]]
 
 
+def test_both_are_placed_each_with_a_cluster_of_its_own():
+    gangs = running().state.gangs
+    assert {name: tuple(sorted(gang.tasks)) for name, gang in gangs.items()} == {
+        name: tuple(sorted(members)) for name, members in MEMBERS.items()
+    }
+    assert {name: gang.epoch.names for name, gang in gangs.items() if gang.epoch} == {
+        name: frozenset(members) for name, members in MEMBERS.items()
+    }
+
+
+def test_one_waits_for_places_while_the_other_runs():
+    scheduler = two_gangs(room_for_one_each(agents=3))
+    recover(scheduler, seconds=10)
+    assert phases(scheduler) == {MAIN: JobPhase.RUNNING, OTHER: JobPhase.PLACING}
+    assert not scheduler.state.gangs[OTHER].tasks
+    assert "gpu-worker-" in scheduler.state.gangs[OTHER].why
+
+
 def test_an_update_of_a_task_changes_its_gang_alone():
     scheduler = two_gangs(Cluster())
     before = scheduler.state.gangs
@@ -95,6 +114,40 @@ def test_a_failure_restarts_its_gang_alone(task: str, hit: str, spared: str):
     after = scheduler.state.gangs[spared]
     assert dict(after.tasks) == dict(before.tasks)
     assert (after.job, after.epoch) == (before.job, before.epoch)
+
+
+def test_a_member_that_is_done_without_is_missing_in_its_gang_alone():
+    scheduler = two_gangs(room_for_one_each(agents=3), gang=GangSpec(wait_seconds=20.0))
+    recover(scheduler, seconds=60)
+    recover(scheduler, seconds=10)
+    assert phases(scheduler) == {MAIN: JobPhase.RUNNING, OTHER: JobPhase.RUNNING}
+    names = {name: gang.tasks.roster.names for name, gang in scheduler.state.gangs.items()}
+    assert names == {MAIN: MEMBERS[MAIN], OTHER: ("slot-0-gpu-worker-0",)}
+
+
+@pytest.mark.parametrize("policy", OutcomePolicy)
+def test_each_succeeds_by_its_own_members(policy: OutcomePolicy):
+    scheduler = running(outcome=policy)
+    for name in MEMBERS[OTHER]:
+        scheduler.cluster.report(scheduler.cluster.id_of(name), TaskState.FINISHED)
+    scheduler.run(40)
+    verdict = scheduler.state.gangs[OTHER].job.verdict
+    assert verdict is not None
+    assert verdict.outcome is Outcome.SUCCEEDED
+    assert "slot-0-gpu-worker-0" in verdict.summary
+    assert phases(scheduler) == {MAIN: JobPhase.RUNNING, OTHER: JobPhase.DONE}
+
+
+@pytest.mark.parametrize("wish", [
+    events.StopRequested("asked to"),
+    events.UninstallRequested("asked to"),
+])  # fmt: skip
+def test_a_stop_or_an_uninstall_ends_both(wish: events.Event):
+    scheduler = running()
+    scheduler.handle(wish)
+    scheduler.run(90)
+    assert phases(scheduler) == {MAIN: JobPhase.DONE, OTHER: JobPhase.DONE}
+    assert scheduler.state.live_tasks == ()
 
 
 def lose_container(scheduler: Scheduler, name: str) -> None:
