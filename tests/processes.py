@@ -1,7 +1,5 @@
 """The processes of this machine, as ``/proc`` shows them; those that end meanwhile are left out."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

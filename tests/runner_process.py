@@ -1,7 +1,5 @@
 """A task runner as Mesos would start it: a sandbox, an environment, files for its output."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What the scheduler's integration tests share: a job of shell commands, and how to wait for it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 

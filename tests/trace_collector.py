@@ -1,7 +1,5 @@
 """A collector of traces: takes OTLP over HTTP, as OpenTelemetry's exporters send it."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager

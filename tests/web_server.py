@@ -1,7 +1,5 @@
 """A web server of a test's own, on a free loopback port: it says nothing and ends with the test."""
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A service with units of work, its scheduler to be killed, and what became of the units."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Bad options, bad jobs, impossible wishes: each gets its sentence, and nothing hangs."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

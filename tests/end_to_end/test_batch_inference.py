@@ -4,8 +4,6 @@ The model is one that a job has trained before. ``BATCH_KILLS`` says how often s
 a seed in ``BATCH_KILLS_SEED`` plays the same kills again, at other moments.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json

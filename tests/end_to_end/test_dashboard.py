@@ -3,8 +3,6 @@
 With ``DASHBOARD_PICTURES=docs/pictures`` the pictures of the documents are taken.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A job that is fetched with a sum, on a real cluster: the right file runs, another one never."""
 
-from __future__ import annotations
-
 import hashlib
 import zipfile
 from collections.abc import Iterator

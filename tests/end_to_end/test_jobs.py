@@ -5,8 +5,6 @@ the digits in ``test_shared_filesystem_in_s3``, Keras, under two strategies, in 
 rest, each with all of its workers, and with every version, only ``make soak`` trains.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

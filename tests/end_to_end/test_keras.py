@@ -4,8 +4,6 @@ Each is killed in the middle of an epoch, and goes on from the end of the one be
 has one row of each strategy of several tasks, with one TensorFlow each.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

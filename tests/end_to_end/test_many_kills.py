@@ -4,8 +4,6 @@ Each way to kill comes once, then they come as often as they do in a long life. 
 the long version (about a quarter of an hour); a seed in ``KILLS_SEED`` plays the same kills again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

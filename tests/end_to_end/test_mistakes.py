@@ -5,8 +5,6 @@ the last table of docs/troubleshooting.md; those that are refused at once are in
 ``unit/cli/test_preparation`` and ``test_bad_jobs``.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable

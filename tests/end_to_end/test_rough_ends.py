@@ -1,7 +1,5 @@
 """What a job needs is killed or closed while ``run`` follows it: it says so, and leaves nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """SIGKILL of the scheduler at random moments: the job succeeds all the same."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Sweeps with real TensorFlow: what is killed changes nothing, and a trial may be distributed."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

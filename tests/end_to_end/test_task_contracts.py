@@ -5,8 +5,6 @@ scheduler would write. What a scheduler starts is trained to its end by ``test_j
 examples, ``make test`` trains here only what goes on in a new epoch.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

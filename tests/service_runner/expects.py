@@ -3,8 +3,6 @@
 Launches and kills that no ``Expect`` names fail the run. Tasks go by name, agents are S0, S1, ...
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

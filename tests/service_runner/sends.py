@@ -3,8 +3,6 @@
 Tasks go by name, agents are S0, S1, ...; times are seconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from dcos_tensorflow.api import verbs

@@ -1,7 +1,5 @@
 """What is deployed of a package's options, and what is not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The API over real sockets: started, asked, stopped, and started where it can not be."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import logging

@@ -1,7 +1,5 @@
 """Files of real tasks over the API: on the embedded cluster, with agents that fail."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import threading

@@ -1,7 +1,5 @@
 """``capacity up`` and ``down``: machines of a rack that are agents of a cluster, for anybody."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator

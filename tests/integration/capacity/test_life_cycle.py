@@ -3,8 +3,6 @@
 The command of ``machine_rack`` starts agents of an embedded cluster, as an operator's would.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import replace

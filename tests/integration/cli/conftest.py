@@ -1,7 +1,5 @@
 """The command line as a person uses it, with a work directory of its own for each test."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

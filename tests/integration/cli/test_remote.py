@@ -1,7 +1,5 @@
 """Commands for a scheduler elsewhere, by its API's address: nothing of it is on this machine."""
 
-from __future__ import annotations
-
 import os
 import ssl
 from collections.abc import Iterator

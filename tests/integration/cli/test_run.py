@@ -1,7 +1,5 @@
 """``run`` on the embedded cluster: to the end, to a failure, and interrupted."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

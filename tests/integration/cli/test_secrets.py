@@ -1,7 +1,5 @@
 """Secrets of a job: its tasks have them, and they are seen nowhere else."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Plans, pods, updates and uninstalls from the command line, against a real API over a state."""
 
-from __future__ import annotations
-
 import json
 import os
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Commands that wait for a job's end, while its scheduler goes and another one comes."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator

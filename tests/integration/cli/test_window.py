@@ -1,7 +1,5 @@
 """The window's process: ``open`` starts one, finds it again, and it ends when nothing needs it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Agents and their machines fail; the tasks on them are real processes."""
 
-from __future__ import annotations
-
 import signal
 import urllib.error
 import urllib.request

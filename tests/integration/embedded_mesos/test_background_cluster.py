@@ -1,7 +1,5 @@
 """The cluster in the background: up, status, down."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

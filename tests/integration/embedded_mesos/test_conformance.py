@@ -4,8 +4,6 @@ Each test plays one: same calls, same answers, same events. What a ``note`` line
 the real agents and masters is ordered from ``Faults`` here.
 """
 
-from __future__ import annotations
-
 import ast
 import http.client
 import io

@@ -1,7 +1,5 @@
 """Faults do what they say; of the others ``mesos/test_embedded_cluster`` fails without them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

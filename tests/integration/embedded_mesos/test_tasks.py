@@ -1,7 +1,5 @@
 """Tasks are real processes: how they start, what they see, how they end."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

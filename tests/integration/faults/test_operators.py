@@ -1,7 +1,5 @@
 """What people do to a running job: its pods, its options, the machines under it."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import time

@@ -7,8 +7,6 @@ what its user sees: the HTTP API, the processes, the steps, the result. Two serv
 can be killed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

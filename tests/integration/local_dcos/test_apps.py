@@ -1,7 +1,5 @@
 """Apps run for real: fetched, started, checked, restarted, replaced and ended."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 The scheduler's artifact is replaced by a script that starts the scheduler of this checkout.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -5,8 +5,6 @@ is asked as the SDK's test asks it: by the commands of ``dcos tensorflow``, by M
 Mesos' API. ``docs/package.md`` has the table; a row that is missing there, or here, fails.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ Both commands are asked in turn as long as an update goes on. ``docs/package.md`
 what they say.
 """
 
-from __future__ import annotations
-
 import itertools
 import threading
 import zipfile

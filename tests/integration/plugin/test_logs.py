@@ -1,7 +1,5 @@
 """``logs``, ``options`` and ``tensorboard`` against a small cluster that serves just them."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The plugin against the recorded conversations of the service command of DC/OS, and packed."""
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import json

@@ -1,7 +1,5 @@
 """``update start`` asks the scheduler whether it can take the options, before anybody gets them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,7 +40,7 @@ class Cluster:
         self.answers: Answers = {DESCRIBE: (200, DESCRIBED), CHECK: (200, {}), UPDATE: (200, {})}
         cluster = self
 
-        class Answers(Handler):
+        class Answering(Handler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 cluster.asked.append((self.path, body))
@@ -54,7 +52,7 @@ class Cluster:
             def give(self, status: int, answer: Any) -> None:
                 self.answer(status, json.dumps(answer).encode())
 
-        self.handler, self.url = Answers, ""
+        self.handler, self.url = Answering, ""
 
     @property
     def paths(self) -> list[str]:

@@ -1,7 +1,5 @@
 """A scheduler in this process, on an embedded cluster with real tasks."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

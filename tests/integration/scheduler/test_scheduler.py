@@ -3,8 +3,6 @@
 What goes wrong around it is in ``tests/integration/faults``.
 """
 
-from __future__ import annotations
-
 from dcos_tensorflow.core.model.job import Outcome
 from scheduled_jobs import command_job, done, wait_until
 

@@ -1,7 +1,5 @@
 """A running job goes over to other options; a service is uninstalled and leaves nothing behind."""
 
-from __future__ import annotations
-
 import json
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """A secret by every way in, and each of them looked for in everything that goes out."""
 
-from __future__ import annotations
-
 import base64
 import json
 import stat

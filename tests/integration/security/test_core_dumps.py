@@ -1,7 +1,5 @@
 """Who knows secrets leaves no core dump; the user's process may leave its own."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

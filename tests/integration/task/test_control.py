@@ -1,7 +1,5 @@
 """What the scheduler can ask and order, over HTTP; and how a task waits for its peers."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

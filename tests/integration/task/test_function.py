@@ -3,8 +3,6 @@
 A module ``tensorflow`` of the job's own stands in for the real one: what counts here is the order.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Starts that are ordered, held and failed; and what comes at the wrong time."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

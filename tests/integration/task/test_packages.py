@@ -4,8 +4,6 @@ Wheels that are made here stand for the packages of an index; uv and pip are rea
 says otherwise.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The user's process: how it is started, stopped, and cleaned up after."""
 
-from __future__ import annotations
-
 import glob
 import json
 import os

@@ -1,7 +1,5 @@
 """What a user's process, a full machine or a stranger at the port may do to the runner."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Units of work in a slot: one start after the other in the same container."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The watchdog on real processes: frozen, stalled, no longer listening; and steps out of events."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal

@@ -1,7 +1,5 @@
 """Rights of callers, and the answers to callers without a right or with nonsense."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

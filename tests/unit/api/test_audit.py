@@ -1,7 +1,5 @@
 """The audit log: every order, who gave it and from where, and what it changed."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """The health numbers are the SDK's, and the HTTP status is the number."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

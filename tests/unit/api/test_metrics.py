@@ -1,7 +1,5 @@
 """Metrics carry the SDK's names, are all documented, and count what really happened."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

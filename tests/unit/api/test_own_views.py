@@ -1,7 +1,5 @@
 """What is beside the SDK's paths: the cluster, the job, and why it waits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

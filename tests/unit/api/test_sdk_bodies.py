@@ -1,7 +1,5 @@
 """The SDK's paths answer with the SDK's bodies and codes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

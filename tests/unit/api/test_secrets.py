@@ -1,7 +1,5 @@
 """No secret is ever shown, from any place."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is asked of the service over HTTP becomes an event, with the SDK's bodies and codes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The simulator of spot markets, and what holds of the deadline's rule on any market."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """What each task is said to do."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

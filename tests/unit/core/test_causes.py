@@ -1,7 +1,5 @@
 """What a task's end means: one row of the tables a test."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The plans tell where a job stands, in the words of the DC/OS SDK."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Tasks go over to a changed configuration in the order that the options name."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whether a background process answers."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Files come into the sandbox as Mesos brings them."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

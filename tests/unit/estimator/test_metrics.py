@@ -1,7 +1,5 @@
 """What a task has told of its training, as rows."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

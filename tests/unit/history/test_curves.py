@@ -1,7 +1,5 @@
 """Curves are bounded, whatever is told."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

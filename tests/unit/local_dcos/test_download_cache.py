@@ -1,7 +1,5 @@
 """What was downloaded whole is kept, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar

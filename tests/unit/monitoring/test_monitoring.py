@@ -1,7 +1,5 @@
 """The alert rules and the dashboard ask for what is served, and Prometheus' own tool takes them."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

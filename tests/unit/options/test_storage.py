@@ -1,7 +1,5 @@
 """Checkpoints, data, logs and S3 in the options: what they become, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from typing import Any

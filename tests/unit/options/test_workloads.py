@@ -1,7 +1,5 @@
 """What a sweep or a batch is in options, and every way to get it wrong."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

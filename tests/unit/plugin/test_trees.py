@@ -1,7 +1,5 @@
 """Plans and pods are drawn as the DC/OS SDK's command line draws them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

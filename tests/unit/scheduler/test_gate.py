@@ -1,7 +1,5 @@
 """What options may ask of the scheduler is the operator's to say, and asked in one place."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A restart is followed from its cause to the first step after it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A recovery becomes one trace: cause, decision, write, orders, first step, with no value in it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A turn tells what it was about by names, a bounded number of them, and by no values."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Decline, LaunchTask, Reconcile

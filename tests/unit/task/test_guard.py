@@ -1,7 +1,5 @@
 """The guard: a process beside the runner that outlives it just long enough."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

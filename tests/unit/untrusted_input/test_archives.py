@@ -1,7 +1,5 @@
 """An archive brings files, directories and links into its folder; what attacks is refused whole."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

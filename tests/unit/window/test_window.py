@@ -1,7 +1,5 @@
 """The window: who is let in, what it shows of a finished service, and what it passes on."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator
