@@ -270,6 +270,11 @@ def script_flags(function: F) -> F:
             metavar="N",
             help="Parameter servers of a script; default none.",
         ),
+        click.option(
+            "--strategy",
+            type=click.Choice(["mirrored"]),
+            help="Train a Keras script of one task on all workers together, unedited.",
+        ),
         click.option("--tensorflow", metavar="VERSION", help="TensorFlow version, such as 2.21.0."),
         click.option("--name", metavar="NAME", help="Name of the service; default the script's."),
     )

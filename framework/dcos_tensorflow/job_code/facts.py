@@ -15,6 +15,7 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.command_line import read_command
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.libraries import is_plain
+from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import (
     BETWEEN_GRAPH,
     ESTIMATOR,
@@ -106,6 +107,27 @@ def read_facts(found: Found, sandbox: str) -> Facts:
     if sources.is_too_much:
         return replace(facts, strategy="", named=None, hidden="there is too much of it")
     return facts
+
+
+def put_under_strategy(facts: Facts) -> Facts:
+    """Return what is true of code of one task that trains under a strategy of all workers.
+
+    Raises JobUnusable for code that makes a strategy or a cluster itself, or trains without Keras.
+    """
+    hint = "set service.under_strategy to false"
+    if facts.cluster is not None:
+        raise JobUnusable(
+            f"{facts.cluster.name} ({facts.cluster.place}) is of code that knows of a cluster, and"
+            " service.under_strategy is for code of one task",
+            hint,
+        )
+    if facts.keras_fit is None and not facts.hidden:
+        raise JobUnusable(
+            f"{facts.code} calls no fit of Keras, and service.under_strategy can distribute no"
+            " other training",
+            hint,
+        )
+    return replace(facts, strategy=MULTI_WORKER, strategies=frozenset({MULTI_WORKER}))
 
 
 def job_strategy(found: Found, facts: Facts, *, has_servers: bool = False) -> str:

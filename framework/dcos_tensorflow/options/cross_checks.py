@@ -207,6 +207,7 @@ def _job(options: Options) -> Iterator[Finding]:
             ("service.job_args", name, command),
         )
     yield from _unread_variables(options)
+    yield from _under_strategy(options)
     if service.tf1_compat and service.job_cmd and not service.job_name:
         yield Finding(
             "service.tf1_compat",
@@ -214,6 +215,22 @@ def _job(options: Options) -> Iterator[Finding]:
             "false",
             ("service.tf1_compat", name, command),
         )
+
+
+def _under_strategy(options: Options) -> Iterator[Finding]:
+    """Yield what cannot be put under the strategy."""
+    service, option = options.service, "service.under_strategy"
+    if not service.under_strategy:
+        return
+    if service.job_cmd or service.job_contract == "function":
+        what = "service.job_cmd" if service.job_cmd else "service.job_contract"
+        told = f"is for a script, and {what} says otherwise"
+        yield Finding(option, told, "false", (option, what))
+    if service.tf1_compat:
+        yield Finding(option, "is for TensorFlow 2", "false", (option, "service.tf1_compat"))
+    if options.parameter_server.count:
+        told = "trains on workers together, without parameter servers"
+        yield Finding(option, told, "false", (option, "parameter_server.count"))
 
 
 def _unread_variables(options: Options) -> Iterator[Finding]:

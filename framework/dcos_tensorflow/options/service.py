@@ -351,6 +351,7 @@ def _job_spec(options: Options) -> JobSpec:
         context=service.job_context if service.job_context.strip() else "{}",
         tf1_compat=service.tf1_compat,
         legacy_keras=service.legacy_keras,
+        under_strategy=service.under_strategy,
         shared_filesystem=service.shared_filesystem,
         checkpoint_dir=shared_directory(options),
         extra_uris=tuple(_extra_uris(options)),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code import agreement
-from dcos_tensorflow.job_code.facts import Facts, job_strategy, read_facts
+from dcos_tensorflow.job_code.facts import Facts, job_strategy, put_under_strategy, read_facts
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.names import PARAMETER_SERVER
 from dcos_tensorflow.task.exits import exit_file
@@ -202,6 +202,8 @@ class Runner:
     def _read_code(self) -> None:
         """See in the code how it trains. Raises JobUnusable where it cannot do so in its tasks."""
         kind, facts = self._found.contract, read_facts(self._found, self._sandbox)
+        if self._spec.job.under_strategy:
+            facts = put_under_strategy(facts)
         tasks = tasks_of(self._spec, self._inherited)
         agreement.check(kind, facts, tasks)
         guess = [self._found.guess] if self._found.guess else []

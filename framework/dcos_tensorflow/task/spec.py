@@ -104,6 +104,7 @@ class Job:
     parameters_as_arguments: str = "auto"
     tf1_compat: bool = False
     legacy_keras: bool = False
+    under_strategy: bool = False
 
 
 @dataclass(frozen=True)

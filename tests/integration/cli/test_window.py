@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from browser_page import DESKTOP, PHONE, Page
 from command_line import CommandLine
 from untrusted_input.process_table import start_time
 from waiting import eventually
@@ -44,6 +45,27 @@ def test_a_browser_sees_services_after_their_end(command_line, window, job) -> N
     assert page.url.path == "/services/job/"
     assert (told["name"], told["outcome"], told["served"]) == ("job", "succeeded", False)
     assert "step 3 loss 0.5" in printed
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_person_finds_a_finished_service_in_a_browser(command_line, window, job, size) -> None:
+    assert command_line("run", str(job("echo 'step 3 loss 0.5'; exit 3"))).code != 0
+    link = opened(command_line)
+    with Page() as page:
+        page.order(
+            "open", url=str(httpx.URL(link).copy_remove_param("service")), scheme="dark", **size
+        )
+        page.order("click", where='a[href="services/job/"]')
+        page.see("header .link", "as it ended")
+        page.see(".failure", "failed")
+        page.order("evaluate", script="location.reload()")
+        page.see("header .link", "as it ended")
+        overflow, unseen = page.order("overflow"), page.order("violations")
+        complaints = page.order("complaints")
+        page.order("open", url=link, scheme="light", **size)
+        page.see("body", "its link works once")
+
+    assert (overflow, unseen, complaints) == (0, [], [])
 
 
 def test_one_window_serves_all_that_open(command_line, window) -> None:

@@ -470,7 +470,8 @@ def test_the_keras_of_the_tensorflow_that_is_found_here_counts(
     asked = with_servers(tmp_path, {**script(tmp_path, FITS), "python": ""}, chief={"count": 1})
     prepared = prepare(asked, directory, {}, local=True)
     assert set(prepared.tensorflow.values()) == {"2.21.0"}
-    assert any("tf_keras==2.21.*" in note for note in prepared.notes)
+    # Its Keras 2 is used where it is there, and installed where it is not.
+    assert {role.packages.tensorflow for role in prepared.spec.roles} == {"2.21.0"}
 
 
 PARSES = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--lr')\np.parse_args()\n"

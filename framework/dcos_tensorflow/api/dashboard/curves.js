@@ -49,8 +49,9 @@ export function withNewest(known, job) {
 /** @param {any} progress @returns {Point | null} */
 function pointOf(progress) {
   if (typeof progress?.at !== "number") return null;
-  const { at, step, loss, accuracy, metrics } = progress;
-  const told = Object.entries({ loss, accuracy, ...metrics }).filter(([, v]) => typeof v === "number");
+  const { at, step, loss, accuracy, metrics, told_at = {} } = progress;
+  // What was told at an earlier step is a point of that step, and was shown there.
+  const told = Object.entries({ loss, accuracy, ...metrics }).filter(([name, v]) => typeof v === "number" && !(name in told_at));
   return step == null && !told.length ? null : { at, step: step ?? null, metrics: Object.fromEntries(told) };
 }
 

@@ -164,6 +164,8 @@ function page() {
       ${IS_IN_WINDOW && html`<a class="up" href="../../">All services</a>`}
       <h1>${job.service}</h1>
       <p class="state"><span class=${`badge ${job.verdict?.outcome ?? job.phase}`}>${job.verdict?.outcome ?? job.phase}</span></p>
+      ${!job.verdict && !known.watched.kept && html`<button type="button" onClick=${() => act.order("Stop the job",
+        "Its tasks end, and it does not go on by itself.", "v1/job/stop")}>Stop the job</button>`}
       <p class=${`link ${known.connection}`} role="status">${link()}</p>
       <nav aria-label="Views"><ul>${views.map((one) => html`<li key=${one.name}>
         <a href=${`#/${one.name}`} aria-current=${one === view ? "page" : null}>${one.title}</a></li>`)}</ul></nav>

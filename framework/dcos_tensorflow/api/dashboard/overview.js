@@ -1,56 +1,123 @@
 // The job at a glance: where it stands and why, how far the training is, its curves, its incidents.
+import { escaped } from "./address.js";
 import { Chart } from "./chart.js";
 import { has, metricsOf, speedNow } from "./curves.js";
 import { html } from "./html.js";
 import { clock, counted, duration, number } from "./words.js";
 
+/** Metrics that a training is judged by; of each line the first that it tells. */
+const OBJECTIVES = [["val_loss", "loss"], ["val_accuracy", "accuracy"]];
+
 /** @param {any} known @param {any} act */
 export function overview(known, act) {
   const { job, why } = known.watched;
   return html`
-    <p class="lead">${job.verdict?.summary ?? why.why ?? job.why}</p>
+    ${job.verdict?.outcome === "failed" ? failure(job) : html`<p class="lead">${job.verdict?.summary ?? why.why ?? job.why}</p>`}
     ${why.not_updated && html`<p class="bad">${why.not_updated}</p>`}
-    ${facts(known)}
+    ${progressed(known)}
+    ${figures(known)}
+    ${incidents(job.incidents.slice(-MOST_INCIDENTS, job.verdict?.outcome === "failed" ? -1 : undefined))}
     ${charts(known, act, known.curves, "Curves")}
-    ${incidents(job.incidents)}
     ${job.result && html`<section><h3>Result</h3>${definitions(Object.entries(job.result).map(([name, value]) =>
-      [name, typeof value === "object" ? JSON.stringify(value) : number(value)]))}</section>`}`;
+      [name, typeof value === "object" ? JSON.stringify(value) : number(value)]))}</section>`}
+    ${job.incidents.length > MOST_INCIDENTS && html`<details><summary>All ${number(job.incidents.length)} incidents</summary>${incidents(job.incidents)}</details>`}
+    ${details(known)}`;
 }
 
-/** @param {any} known */
-function facts(known) {
+/** So many incidents stand above the curves. */
+const MOST_INCIDENTS = 2;
+
+/** Why the job failed: the error, what can be done, and what the task that caused it printed last. @param {any} job */
+function failure(job) {
+  const incident = job.incidents.at(-1);
+  const task = incident && job.tasks[incident.task];
+  const lines = task?.task_id === incident?.task_id ? task?.evidence?.last_lines ?? [] : [];
+  const hint = task?.report?.hint;
+  return html`<section class="failure"><p class="lead bad">${job.verdict.summary}</p>
+    ${hint && !job.verdict.summary.includes(hint) && html`<p>${hint}</p>`}
+    ${lines.length > 0 && html`<h3>The last lines of ${incident.task}</h3><pre tabindex="0" ref=${toItsEnd}>${lines.join("\n")}</pre>
+      <p><a href=${`#/logs/${escaped(incident.task)}`}>All of its output</a></p>`}
+  </section>`;
+}
+
+/** Shows the end of a text first: the error is there. @param {HTMLElement | null} element */
+function toItsEnd(element) {
+  if (element) element.scrollTop = element.scrollHeight;
+}
+
+/** How much is done, as a bar, with the time that is left. @param {any} known */
+function progressed(known) {
   const { job } = known.watched;
-  const decider = job.deciding_tasks.find((name) => job.tasks[name]?.report?.progress) ?? job.deciding_tasks[0];
-  const progress = job.tasks[decider]?.report?.progress ?? {};
-  const end = job.finished_at ?? known.now;
-  const elapsed = job.started_at ? end - job.started_at : null;
-  const speed = job.finished_at ? null : speedNow(known.curves[decider] ?? []);
+  const { done, all, noun } = amount(known);
+  const elapsed = job.started_at ? (job.finished_at ?? known.now) - job.started_at : null;
+  const ends = job.finished_at ? `ended ${clock(job.finished_at)}` : left(known, elapsed, done, all);
+  return html`<p class="progressed">
+    ${all ? html`<progress max=${all} value=${Math.min(done, all)} aria-label=${noun}></progress> <span>${number(done)} of ${counted(all, noun)}</span>` : null}
+    ${elapsed != null && html`<span>${duration(elapsed)}</span>`} ${ends && html`<span class="muted">${ends}</span>`}</p>`;
+}
+
+/** What the job is measured by: its units of work, or the epochs of the task that decides. */
+function amount(known) {
+  const { units } = known.watched.job;
+  if (units?.total) {
+    const { succeeded, failed, pruned } = units.counts;
+    return { done: succeeded + failed + pruned, all: units.total, noun: units.kind };
+  }
+  const { epoch, epochs } = told(known);
+  return { done: epoch ?? 0, all: epochs, noun: "epoch" };
+}
+
+/** When it ends, by what is done; empty where that is not known. */
+function left(known, elapsed, done, all) {
+  if (!all || !done || !elapsed || done > all) return "";
+  const seconds = (elapsed / done) * (all - done);
+  return `about ${duration(seconds)} left, until ${clock(known.now + seconds)}`;
+}
+
+/** What the task that decides about the job has told last. */
+function told(known) {
+  return known.watched.job.tasks[decider(known)]?.report?.progress ?? {};
+}
+
+function decider(known) {
+  const { job } = known.watched;
+  return job.deciding_tasks.find((name) => job.tasks[name]?.report?.progress) ?? job.deciding_tasks[0];
+}
+
+/** The two to four numbers that matter. @param {any} known */
+function figures(known) {
+  const speed = known.watched.job.finished_at ? null : speedNow(known.curves[decider(known)] ?? []);
+  const progress = told(known);
+  const metrics = metricsTold(progress);
+  const chosen = OBJECTIVES.map((names) => names.find((name) => name in metrics)).filter(Boolean);
+  const shown = chosen.length ? chosen : Object.keys(metrics).slice(0, 2);
+  const rows = [
+    progress.step != null && ["step", number(progress.step)],
+    speed != null && ["steps per second", number(speed)],
+    ...shown.map((name) => [name, number(metrics[name])]),
+  ].filter(Boolean);
+  const rest = Object.keys(metrics).filter((name) => !shown.includes(name));
+  return html`${rows.length > 0 && html`<dl class="figures">${rows.map(([name, value]) => html`<div key=${name}><dd>${value}</dd><dt>${name}</dt></div>`)}</dl>`}
+    ${rest.length > 0 && definitions(rest.map((name) => [name, number(metrics[name])]))}`;
+}
+
+/** @param {any} progress */
+function metricsTold({ loss, accuracy, metrics }) {
+  return Object.fromEntries(Object.entries({ loss, accuracy, ...metrics }).filter(([, value]) => value != null));
+}
+
+/** What is looked for seldom: paths, counts. @param {any} known */
+function details(known) {
+  const { job } = known.watched;
   const running = Object.values(job.tasks).filter((task) => task.state === "running").length;
-  const epochs = progress.epochs ? `${progress.epoch ?? 0} of ${progress.epochs}` : progress.epoch;
-  return definitions([
+  return html`<details><summary>Details</summary>${definitions([
     ["Phase", job.phase],
-    ["Elapsed", duration(elapsed)],
-    ["Step", number(progress.step)],
-    ["Steps per second", number(speed)],
-    epochs != null && ["Epoch", epochs],
-    ["Estimated end", job.finished_at ? `ended ${clock(job.finished_at)}` : ending(known, elapsed, progress)],
-    ...Object.entries({ loss: progress.loss, accuracy: progress.accuracy, ...progress.metrics })
-      .filter(([, value]) => value != null).map(([name, value]) => [name, number(value)]),
     ["Tasks", `${running} of ${Object.keys(job.tasks).length} running`],
     ["Restarts", number(job.restarts)],
     ["Run", job.run],
+    ["Started", clock(job.started_at)],
     job.output && ["Output", job.output],
-  ].filter(Boolean));
-}
-
-/** How long it goes on, by the epochs or the units that are done; unknown without them. */
-function ending(known, elapsed, progress) {
-  const { units } = known.watched.job;
-  const done = units?.total ? units.counts.succeeded + units.counts.failed + units.counts.pruned : progress.epoch;
-  const all = units?.total ?? progress.epochs;
-  if (!all || !done || !elapsed || done > all) return "not known";
-  const left = (elapsed / done) * (all - done);
-  return `in about ${duration(left)}, ${clock(known.now + left)}`;
+  ].filter(Boolean))}</details>`;
 }
 
 /** @param {[string, any][]} rows */
@@ -63,7 +130,9 @@ export function definitions(rows) {
  * @param {any} known @param {any} act @param {import("./curves.js").Curves} found @param {string} title
  */
 export function charts(known, act, found, title) {
-  const metrics = metricsOf(found);
+  // One point is no curve: it stands among the numbers.
+  const metrics = metricsOf(found).filter((name) =>
+    Object.values(found).some((points) => points.filter((point) => name in point.metrics).length > 1));
   const heading = html`<h3 id="curves">${title}</h3>`;
   if (!metrics.length) {
     return html`<section>${heading}<p class="muted">The training has reported no metric yet.</p></section>`;

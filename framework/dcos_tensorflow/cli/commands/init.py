@@ -40,6 +40,7 @@ def init(
     force: bool,
     workers: int | None,
     ps: int | None,
+    strategy: str | None,
     gpus: int | None,
     tensorflow: str | None,
     name: str | None,
@@ -60,7 +61,7 @@ def init(
     path = script or only_script(Path())
     check_is_script(path)
     read = read_script(path)
-    said = ScriptFlags(workers, ps, gpus, tensorflow, name, script_arguments())
+    said = ScriptFlags(workers, ps, gpus, tensorflow, name, strategy, script_arguments())
     text = first_options(read, said, output)
     try:
         with output.open("w" if force else "x", encoding="utf-8") as file:

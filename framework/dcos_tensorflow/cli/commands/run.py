@@ -43,7 +43,7 @@ def run_flags(settings: Collection[str] = RUN_SETTINGS) -> Callable[[F], F]:
     ``settings`` are those of its scheduler that have a flag.
     """
     flags: tuple[Callable[[F], F], ...] = (
-        click.option("--local", is_flag=True, help="Run on the embedded cluster, the default."),
+        click.option("--local", is_flag=True, hidden=True, help="Run on the embedded cluster."),
         click.option(
             "--follow/--detach",
             default=True,
@@ -85,6 +85,7 @@ def run(
     *,
     workers: int | None,
     ps: int | None,
+    strategy: str | None,
     tensorflow: str | None,
     name: str | None,
     overrides: tuple[str, ...],
@@ -102,7 +103,7 @@ def run(
     """
     from dcos_tensorflow.deploy.job.script_job import ScriptFlags, given_options
 
-    said = ScriptFlags(workers, ps, None, tensorflow, name, script_arguments())
+    said = ScriptFlags(workers, ps, None, tensorflow, name, strategy, script_arguments())
     if job.suffix == ".py":
         # Of a script's job they are the workers', not the embedded cluster's.
         if resume:

@@ -40,6 +40,7 @@ def validate(
     *,
     workers: int | None,
     ps: int | None,
+    strategy: str | None,
     gpus: int | None,
     tensorflow: str | None,
     name: str | None,
@@ -66,7 +67,7 @@ def validate(
     flags = {"master": master, "published_defaults": published_defaults}
     settings = collect(None, environ, flags)
     here = not settings["master"]
-    said = ScriptFlags(workers, ps, gpus, tensorflow, name, script_arguments())
+    said = ScriptFlags(workers, ps, gpus, tensorflow, name, strategy, script_arguments())
     published = settings["published_defaults"]
     given = given_options(job, said, overrides, published_defaults=published)
     options = given.load()

@@ -106,6 +106,7 @@ def runner_spec(
                 "legacy_keras": job.legacy_keras,
                 # Only then: what others are launched with stays as it is.
                 **_parameters_as_arguments(job),
+                **({"under_strategy": True} if job.under_strategy else {}),
             },
             **_brought(spec, role),
             **storage_sections.directories(spec, record.role),

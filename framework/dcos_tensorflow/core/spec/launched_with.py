@@ -56,7 +56,7 @@ DECLARED: Mapping[str, Fields] = {
     "JobSpec": Fields(
         launch="uri path name command contract context tf1_compat legacy_keras shared_filesystem"
         " checkpoint_dir extra_uris",
-        launch_if_set="arguments parameters_as_arguments links sha256",
+        launch_if_set="arguments parameters_as_arguments links sha256 under_strategy",
     ),
     # Where it is kept makes no other packages.
     "PackagesSpec": Fields(launch="requirements tensorflow", never="directory"),

@@ -307,6 +307,8 @@ class JobSpec:
     context: str = "{}"
     tf1_compat: bool = False
     legacy_keras: bool = False
+    #: The code is of one task, and trains on all workers together.
+    under_strategy: bool = False
     shared_filesystem: str = ""
     checkpoint_dir: str = ""
     extra_uris: tuple[Uri, ...] = ()

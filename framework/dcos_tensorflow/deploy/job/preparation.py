@@ -41,8 +41,9 @@ from dcos_tensorflow.deploy.job.deployment import PreparedJob, SeenCode
 from dcos_tensorflow.deploy.job.job_archive import check_sum, pack
 from dcos_tensorflow.deploy.job.local_data import pack_data, with_local_data
 from dcos_tensorflow.deploy.job.requirements import environments_are_there
-from dcos_tensorflow.deploy.job.seen_code import keras_notes, look
+from dcos_tensorflow.deploy.job.seen_code import keras_notes, look, tasks_of
 from dcos_tensorflow.deploy.job.unseen_paths import unseen_paths
+from dcos_tensorflow.job_code.agreement import keras_doubt
 from dcos_tensorflow.options import (
     OptionProblem,
     Options,
@@ -319,6 +320,8 @@ def _for_this_machine(
     tensorflow = options.service.tensorflow_version or code.tensorflow
     if not tensorflow and _needs_tensorflow(spec, options, code):
         tensorflow = DEFAULT_TENSORFLOW
+    if not tensorflow:
+        tensorflow = _needs_keras_2(spec, options, code)
     if spec.addressing is Addressing.DNS:
         raise UsageError(
             "cluster_spec.addressing: dns needs the names that DC/OS gives to tasks, and the"
@@ -418,6 +421,16 @@ def _needs_tensorflow(spec: ServiceSpec, options: Options, code: SeenCode) -> bo
     if all(role.python for role in spec.roles) or code.contract == contract.CONTRACT_COMMAND:
         return False
     return find_tensorflow(_places(options)) is None
+
+
+def _needs_keras_2(spec: ServiceSpec, options: Options, code: SeenCode) -> str:
+    """Return the version of the TensorFlow here that the code needs the Keras 2 of; else none.
+
+    Where a version is asked for, its Keras 2 is installed beside it, unless it is there.
+    """
+    python = find_tensorflow(_places(options))
+    version = tensorflow_version(str(python)) if python else ""
+    return version if keras_doubt(code.facts, tasks_of(spec), version) else ""
 
 
 def _places(options: Options) -> list[Path]:

@@ -42,6 +42,8 @@ class ScriptFlags:
     gpus: int | None = None
     tensorflow: str | None = None
     name: str | None = None
+    #: "mirrored" puts code of one task under a strategy of all workers.
+    strategy: str | None = None
     #: What stood behind ``--``.
     arguments: tuple[str, ...] | None = None
 
@@ -153,6 +155,8 @@ def options_of(script: Script, flags: ScriptFlags) -> tuple[dict[str, Any], tupl
         service["job_args"] = list(flags.arguments)
     if flags.tensorflow:
         service["tensorflow_version"] = flags.tensorflow
+    if flags.strategy:
+        service["under_strategy"] = True
     roles, more = roles_of(script, flags)
     return {"service": service, **roles}, (*notes, *more)
 

@@ -26,7 +26,7 @@ from dcos_tensorflow.deploy.job.requirements import named_tensorflow
 from dcos_tensorflow.job_code import agreement
 from dcos_tensorflow.job_code.agreement import Tasks
 from dcos_tensorflow.job_code.arguments import ALWAYS, NEVER, option_of
-from dcos_tensorflow.job_code.facts import Facts, job_strategy, read_facts
+from dcos_tensorflow.job_code.facts import Facts, job_strategy, put_under_strategy, read_facts
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE
 from dcos_tensorflow.task.python.contracts import find_contract
@@ -51,6 +51,8 @@ def look(spec: ServiceSpec, source: Path | None) -> SeenCode:
         try:
             found = find_contract(job, str(root))
             facts = read_facts(found, str(root))
+            if spec.job.under_strategy:
+                facts = put_under_strategy(facts)
             agreement.check(found.contract, facts, tasks)
             named = named_tensorflow(spec, found, str(root))
         except JobUnusable as error:

@@ -246,6 +246,13 @@ class Service(Section):
         "strategy with TensorFlow 2.16 and later. Needs tf_keras of TensorFlow's own version "
         "installed beside it.",
     )
+    under_strategy: bool = Field(
+        False,
+        title="Under a strategy",
+        description="Train a Keras script that was written for one task on all workers together, "
+        "unedited: its models are built and compiled under MultiWorkerMirroredStrategy. Uses "
+        "Keras 2 (tf_keras from TensorFlow 2.16 on).",
+    )
     strategy: Literal[
         "auto", "parameter_server", "multi_worker", "between_graph", "independent"
     ] = Field(

@@ -1,10 +1,10 @@
 """Runs inside the user's process: builds the Server, calls ``main(server, log_dir, context)``.
 
-``runner`` starts it for the function contract, and for a script that needs ``tf1_compat``. For the
-former it imports TensorFlow, which takes seconds, while the runner still waits for the peers; then
-it waits for the runner's word on standard input. It is the only module here that imports
-TensorFlow, by its public interface alone, and only of names that every version from 1.15 on has
-under ``tensorflow.compat.v1``.
+``runner`` starts it for the function contract, and for a script that needs ``tf1_compat`` or
+``under_strategy``. For the first it imports TensorFlow, which takes seconds, while the runner still
+waits for the peers; then it waits for the runner's word on standard input. It and
+``under_strategy`` are the only modules here that import TensorFlow, by its public interface alone;
+it uses only names that every version from 1.15 on has under ``tensorflow.compat.v1``.
 
 For ``main(shard, context)`` it imports the job's module once, and calls that for each shard that
 comes on standard input, one after the other; what goes wrong in one ends the process.
@@ -28,7 +28,7 @@ from typing import Any, Dict, List, Optional
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.python import tf1_compat
+from dcos_tensorflow.task.python import tf1_compat, under_strategy
 from dcos_tensorflow.task.wrapper_protocol import GO, WORDS_VARIABLE
 
 #: How the runner hands over; taken out of the environment before user code runs.
@@ -57,6 +57,7 @@ class Call:
     task_index: int = 0
     gpus: int = 0
     tf1_compat: bool = False
+    under_strategy: bool = False
     pin_checkpoints: bool = True
     takes_shards: bool = False
 
@@ -76,7 +77,10 @@ def main() -> int:
     _tell_crashes()
     _take_the_place_of_a_script(call)
     if call.as_script:
-        tf1_compat.install()
+        if call.tf1_compat:
+            tf1_compat.install()
+        if call.under_strategy and not _entered():
+            return contract.EXIT_JOB_UNUSABLE
         if _is_package(call):
             runpy.run_module(call.module, run_name="__main__", alter_sys=True)
         else:
@@ -92,6 +96,15 @@ def _tell_crashes() -> None:
     # A job whose stderr is closed has nowhere to print it.
     with contextlib.suppress(OSError, ValueError, RuntimeError):
         faulthandler.enable()
+
+
+def _entered() -> bool:
+    try:
+        under_strategy.enter()
+    except under_strategy.CannotEnter as error:
+        print(f"task-runner: {error}", file=sys.stderr, flush=True)
+        return False
+    return True
 
 
 def _is_package(call: Call) -> bool:

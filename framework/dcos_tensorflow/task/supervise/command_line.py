@@ -34,7 +34,7 @@ def user_command(
     if found.contract == contract.CONTRACT_TENSORBOARD or found.module is None:
         return [*unbuffered, "-m", "tensorboard.main", *_tensorboard(spec, where)], {}
     as_script = found.contract == contract.CONTRACT_SCRIPT
-    if as_script and not spec.job.tf1_compat:
+    if as_script and not (spec.job.tf1_compat or spec.job.under_strategy):
         package = found.module.is_package
         started = ["-m", found.module.name] if package else [found.module.file]
         return [*unbuffered, *started, *arguments], {}
@@ -54,6 +54,7 @@ def user_command(
         task_index=server.task_index if server else 0,
         gpus=spec.gpus,
         tf1_compat=spec.job.tf1_compat,
+        under_strategy=spec.job.under_strategy,
         pin_checkpoints=not spec.shared_filesystem,
         takes_shards=found.contract == contract.CONTRACT_SHARDS,
     )
