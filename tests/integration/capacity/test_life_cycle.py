@@ -17,12 +17,10 @@ from dcos_tensorflow.core.model.events import StopRequested
 from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
-from dcos_tensorflow.scheduler.configuration import SchedulerConfig
-from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from embedded_mesos import AgentConfig, Timing
 from machine_rack import PORTS, Rack
-from scheduled_jobs import command_job, done, running, wait_until
+from scheduled_jobs import command_job, done, here, running, wait_until
 
 #: Ports of a place of this process' own.
 FIRST_PORT = 22000 + os.getpid() % 16 * 500
@@ -56,16 +54,7 @@ def scheduler_of(
     spec = CapacitySpec(CommandSpec(tuple(rack[1].command), 30.0), **capacity)  # type: ignore[arg-type]
     scheduler = Scheduler(
         replace(command_job(command), capacity=spec),
-        SchedulerConfig(
-            master=rack[0].master,
-            state=f"sqlite:///{folder}/state.db",
-            artifacts_dir=folder / "artifacts",
-            artifacts="file",
-            leadership_timeout_seconds=0.0,
-            allowed=Allowed(everything=True),
-            tick_seconds=0.05,
-            capacity_look_seconds=0.2,
-        ),
+        here(folder, rack[0].master, capacity_look_seconds=0.2),
     )
     scheduler.start()
     return scheduler
