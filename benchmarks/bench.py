@@ -4,7 +4,6 @@ Called by ``make bench``; at most 20 minutes on two cores. Each script runs by i
 figures with ``--json``, of which the plain numbers count; here it gets the arguments that keep it
 short, and with ``--full`` none of them. The measured recovery (``benchmarks/recovery``) is not
 among the scripts: it takes 48 minutes.
-Nor are the strategies' own costs (``benchmarks/strategies``), which say nothing of us.
 
     python benchmarks/bench.py [--only NAME ...] [--full] [--json build/bench.json]
 

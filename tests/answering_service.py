@@ -3,8 +3,6 @@
 Used by the tests of commands that ask and steer; nothing of a cluster runs.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

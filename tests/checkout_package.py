@@ -4,8 +4,6 @@ For tests on a local DC/OS: the files of ``universe/`` as they are, and in the p
 scheduler's artifact a script that starts the scheduler of this checkout.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import stat

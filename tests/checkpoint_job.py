@@ -4,8 +4,6 @@ For the tests of ``task.storage``: every byte of a checkpoint says which step it
 of two cannot be taken for one.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command line as a person uses it, for the end-to-end tests."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

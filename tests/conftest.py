@@ -1,7 +1,5 @@
 """Fixtures for every test folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Universe's schemas, the published package and MNIST are not this project's to pa
 ``shared`` beside the checkout, or the tests that read them are skipped.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

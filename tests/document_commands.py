@@ -1,7 +1,5 @@
 """What a document tells its reader to type: the blocks of its sections, command by command."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Each instance that carries our tags is an agent with the attributes that ``start
 give it; when EC2 has terminated the instance, the agent has lost its power.
 """
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

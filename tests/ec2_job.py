@@ -1,7 +1,5 @@
 """A job on machines of a test's EC2: the server, a cluster that its instances join, schedulers."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

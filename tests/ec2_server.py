@@ -5,8 +5,6 @@ What the door adds is EC2's: a fleet's token makes it the same fleet each time (
 missing from descriptions for a while.
 """
 
-from __future__ import annotations
-
 import io
 import logging
 import threading

@@ -1,7 +1,5 @@
 """Ports that no process listens on, for servers that a test starts a moment later."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import socket

@@ -6,8 +6,6 @@ the other half with the rest, and a process that has nothing of its own left tak
 A file trains if its tests have the mark ``tensorflow``. For ``conftest``.
 """
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import Any

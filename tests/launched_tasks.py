@@ -1,7 +1,5 @@
 """Launches, resources as offers name them, and the TaskInfos that become of both in one ACCEPT."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ as an operator would write it (``list``, ``up``, ``down``; docs/machines.md). A 
 is an agent which a ``FaultyCluster`` was told to start; one that goes down loses its power.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import sys

@@ -1,7 +1,5 @@
 """The files of tasks as who knows a master's address alone reads them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from dcos_tensorflow.mesos.address import Address, parse_address

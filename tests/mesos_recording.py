@@ -6,8 +6,6 @@ must be equal, every number must be of the recorded type, every object must have
 keys. Updates of one task must come in the recorded order. Durations are scaled down.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import itertools

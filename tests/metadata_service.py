@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
+
+from web_server import Handler, served
 
 _TOKEN = "a-token"
 _TTL = "X-aws-ec2-metadata-token-ttl-seconds"
@@ -22,7 +22,7 @@ class MetadataService:
         self.requests: list[tuple[str, str]] = []
         service = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Answers(Handler):
             def do_PUT(self) -> None:
                 service.requests.append(("PUT", self.path))
                 known = self.path == "/latest/api/token" and 1 <= int(self.headers[_TTL]) <= 21600
@@ -42,19 +42,10 @@ class MetadataService:
                 if text is None:
                     self.send_error(404)
                     return
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text.encode())
+                self.answer(200, text.encode())
 
-            def log_message(self, *_: object) -> None:
-                """Say nothing: a test shows its own requests."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.02,), daemon=True
-        )
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._serving = served(Answers)
+        self.url = ""
 
     def interrupt(self, seconds: float = 120.0) -> float:
         """Say that the machine is taken back in so many seconds; return when, in unix seconds."""
@@ -64,7 +55,7 @@ class MetadataService:
         return float(at)
 
     def __enter__(self) -> MetadataService:
-        self._thread.start()
+        self.url = f"http://{self._serving.__enter__()}"
         return self
 
     def __exit__(
@@ -73,6 +64,4 @@ class MetadataService:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._serving.__exit__(kind, error, at)

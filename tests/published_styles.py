@@ -1,7 +1,5 @@
 """Options as users of the published beta-tensorflow package write them, in each of its styles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 ROLE = {"cpus": 1, "mem": 4096, "disk": 4096, "disk_type": "ROOT"}

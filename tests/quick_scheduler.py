@@ -3,8 +3,6 @@
 What takes minutes by the clock of a market takes seconds so; nothing else differs.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from typing import Any

@@ -4,8 +4,6 @@ Used by ``mesos_recording`` and by the conformance tests. Ids, uuids and ports a
 sight; every other text must be equal, every object must have the recorded keys.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """A task runner as Mesos would start it: a sandbox, an environment, files for its output."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -21,15 +19,6 @@ from waiting import eventually
 #: Generous: an unhurried machine needs a twentieth of it.
 DEADLINE_SECONDS = 60.0
 TOKEN = "the token of this task"
-
-
-def alive(pid: int) -> bool:
-    """Say whether ``pid`` runs; a zombie does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 class Task:

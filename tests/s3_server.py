@@ -5,8 +5,6 @@
 moto checks and writes in two steps and S3 does both at once.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

@@ -3,8 +3,6 @@
 Hand-built values; where a history matters, ``played`` makes it with the real ``core.step.step``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any

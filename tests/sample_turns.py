@@ -1,7 +1,5 @@
 """Turns of the event loop in the making, for tests of whatever measures or tells them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

@@ -1,9 +1,9 @@
 """What the scheduler's integration tests share: a job of shell commands, and how to wait for it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +18,8 @@ from dcos_tensorflow.core.spec.service_spec import (
     ServiceSpec,
     TaskRole,
 )
+from dcos_tensorflow.scheduler.configuration import SchedulerConfig
+from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 
 #: Seconds; an unhurried machine needs a tenth of it.
@@ -40,6 +42,19 @@ def command_job(command: str, workers: int = 2, **changes: object) -> ServiceSpe
         job=JobSpec(command=command, contract="command"),
         **settings,  # type: ignore[arg-type]
     )
+
+
+def here(folder: Path, master: str, **more: Any) -> SchedulerConfig:
+    """Return the settings of a scheduler in this process, whose files are in ``folder``."""
+    usual = {
+        "state": f"sqlite:///{folder}/state.db",
+        "artifacts_dir": folder / "artifacts",
+        "artifacts": "file",
+        "leadership_timeout_seconds": 0.0,
+        "allowed": Allowed(everything=True),
+        "tick_seconds": 0.05,
+    }
+    return SchedulerConfig(master, **{**usual, **more})
 
 
 def wait_until(scheduler: Scheduler, condition: Callable[[ServiceState], bool]) -> ServiceState:

@@ -1,7 +1,5 @@
 """The scheduler as a process of its own: to be killed, frozen, and asked from outside."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

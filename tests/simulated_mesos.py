@@ -5,8 +5,6 @@ acknowledged, reconciliation, kills. ``simulated_scheduler`` plays against it; u
 (no faults) and by the simulation (faults from a seed).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field

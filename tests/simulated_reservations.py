@@ -1,7 +1,5 @@
 """Reservations and persistent volumes of the simulated agents (``simulated_mesos``)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 

@@ -4,8 +4,6 @@
 them. ``started`` returns one whose gang runs. Used by unit tests and by the simulation.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dcos_tensorflow.core.cluster.orders import order

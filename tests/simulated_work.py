@@ -1,7 +1,5 @@
 """A service with units of work on a simulated cluster, for tests of slots."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from dcos_tensorflow.core.model import events

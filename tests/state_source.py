@@ -1,7 +1,5 @@
 """A scheduler as its API sees it (``api.source.StateSource``): a test says what it answers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ For tests where there is no systemd: what the unit says of the command, its envi
 starts again is read from the file that is shipped, so that the two cannot come to differ.
 """
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import subprocess

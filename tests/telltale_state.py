@@ -1,7 +1,5 @@
 """A state with a secret in every place that a user or a log can put one."""
 
-from __future__ import annotations
-
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import Evidence, LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.task import TaskState

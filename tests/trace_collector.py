@@ -1,16 +1,14 @@
 """A collector of traces: takes OTLP over HTTP, as OpenTelemetry's exporters send it."""
 
-from __future__ import annotations
-
 import gzip
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from web_server import Handler, served
 
 
 @dataclass
@@ -33,7 +31,7 @@ class Collector:
 def collector() -> Iterator[Collector]:
     """Collect until the end of the block."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Taking(Handler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if self.headers.get("Content-Encoding") == "gzip":
@@ -44,22 +42,11 @@ def collector() -> Iterator[Collector]:
                 said = part.resource.attributes
                 collected.resources.append({each.key: each.value.string_value for each in said})
                 collected.spans += [span for scope in part.scope_spans for span in scope.spans]
-            self.send_response(200)
-            self.end_headers()
+            self.answer(200)
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    collected = Collector(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with served(Taking) as address:
+        collected = Collector(f"http://{address}")
         yield collected
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def said(span: Any) -> dict[str, Any]:

@@ -4,8 +4,6 @@ Used instead of sleeping for as long as something should take: a test is as fast
 for, and on a slow machine it is slow rather than wrong.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Wheels made on the spot: packages to install where no index can be asked."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A sweep that is worked on in any order; what a trial shows follows from its parameters."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

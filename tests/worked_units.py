@@ -1,16 +1,13 @@
 """A service with units of work, its scheduler to be killed, and what became of the units."""
 
-from __future__ import annotations
-
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 from dcos_tensorflow.client.work_directory import WorkDirectory
+from scheduler_process import SchedulerProcess
 from waiting import eventually
 
 #: Generous: an unhurried machine needs a tenth of it.
@@ -43,18 +40,10 @@ class Work:
         self.log = folder / "scheduler.log"
 
     def scheduler(self, master: str) -> subprocess.Popen[bytes]:
-        with self.log.open("ab") as log:
-            return subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "dcos_tensorflow", "scheduler", str(self.options)),
-                    *("--master", master, "--state", self.state, "--artifacts", "file"),
-                    *("--artifacts-dir", str(self.folder / "artifacts"), "--exit-when-done"),
-                    *("--task-secrets-dir", str(self.folder), *self._allowed),
-                ],
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "DCOS_TENSORFLOW_HOME": str(self.home)},
-            )
+        flags = ("--exit-when-done", "--task-secrets-dir", str(self.folder), *self._allowed)
+        where = self.folder, self.options, master, self.state
+        home = {"DCOS_TENSORFLOW_HOME": str(self.home)}
+        return SchedulerProcess("scheduler", *where, *flags, environment=home).process
 
     def ends_well(self, scheduler: subprocess.Popen[bytes], seconds: float = DEADLINE) -> None:
         """Wait until all units are decided."""

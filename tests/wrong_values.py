@@ -1,7 +1,5 @@
 """Values that a package's ``config.json`` forbids, one for each of its rules."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

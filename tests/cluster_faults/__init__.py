@@ -58,8 +58,6 @@ Messages: ``drop_updates``, ``delay_updates``, ``duplicate_updates``, ``drop_acc
 ``close_streams_mid_record``, ``half_open_streams``.
 """
 
-from __future__ import annotations
-
 from cluster_faults.agents import FaultError
 from cluster_faults.faults import Faults, FaultyCluster
 

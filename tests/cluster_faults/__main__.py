@@ -1,7 +1,5 @@
 """The process behind ``background``: ``python -m cluster_faults serve STATE_DIR``."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

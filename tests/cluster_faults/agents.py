@@ -1,7 +1,5 @@
 """Faults of agents, of their machines and of the processes on them. Part of ``Faults``."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@
 ``embedded_mesos.down`` serve both.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ The embedded cluster asks it wherever something can go wrong (``local.interferen
 sets it. Bookkeeping only: what becomes of agents, processes and masters is ordered elsewhere.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import select

@@ -8,8 +8,6 @@ the master. ``order`` is the other side::
                    200 {"result": ...}   400 {"message": "why not"}
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import urllib.request

@@ -1,7 +1,5 @@
 """The cluster whose faults are to order, and all that is to order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ An agent keeps its containers and unacknowledged updates when it crashes (Mesos:
 its work directory), a master what is in Mesos' registry.
 """
 
-from __future__ import annotations
-
 from embedded_mesos import messages
 from embedded_mesos.agent.agent import Agent
 from embedded_mesos.agent.containers import Container

@@ -1,7 +1,5 @@
 """Faults of the master, of its connections, and of what it sends. Part of ``Faults``."""
 
-from __future__ import annotations
-
 import time
 
 from cluster_faults import losses

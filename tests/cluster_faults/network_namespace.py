@@ -4,8 +4,6 @@ Agents in namespaces have addresses of their own, and a cut of the link of one l
 vanish without closing a connection. Namespaces are entered here; others make them (``ip netns``).
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Callable

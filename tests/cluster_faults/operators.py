@@ -4,8 +4,6 @@ Each is the operator's call of Mesos' API with an agent's place filled in: the s
 ``POST /api/v1`` on the master.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

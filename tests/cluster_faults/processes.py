@@ -1,7 +1,5 @@
 """Signals to a process and all below it, for faults."""
 
-from __future__ import annotations
-
 import signal
 
 from embedded_mesos.machine.process_tree import signal_process

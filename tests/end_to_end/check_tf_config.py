@@ -8,8 +8,6 @@ Prints one JSON object: the TensorFlow version, how many configs were checked, a
 Needs nothing but TensorFlow; no server is started and no port opened.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

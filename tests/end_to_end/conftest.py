@@ -1,7 +1,5 @@
 """One embedded cluster for all end-to-end tests, used as a person would: by command line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

@@ -1,8 +1,5 @@
 """Bad options, bad jobs, impossible wishes: each gets its sentence, and nothing hangs."""
 
-from __future__ import annotations
-
-import http.server
 import json
 import re
 import signal
@@ -17,6 +14,7 @@ import pytest
 
 from command_line import CommandLine, Ended, write_options
 from waiting import eventually
+from web_server import served_folder
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -140,53 +138,13 @@ def nothing_is_left(local_cluster: CommandLine, service: str) -> None:
 # Options.
 
 
-@pytest.mark.parametrize(
-    ("sections", "sentences"),
-    [
-        pytest.param(
-            {"worker": {"cuont": 2}},
-            ["worker.cuont: unknown option; did you mean worker.count?"],
-            id="an unknown option",
-        ),
-        pytest.param(
-            {"worker": {"count": "two"}},
-            ['worker.count: must be a whole number, not text (given: "two"'],
-            id="a wrong type",
-        ),
-        pytest.param(
-            {"worker": {"count": -1}},
-            ["worker.count: is too small (given: -1; allowed: a whole number from 0"],
-            id="a negative count",
-        ),
-        pytest.param(
-            {"gpu_worker": {"count": 1, "gpus": 0.5}},
-            ["gpu_worker.gpus: Mesos only has whole GPUs (given: 0.5"],
-            id="half a GPU",
-        ),
-        pytest.param(
-            {"service": {"job_cmd": "true", "job_name": "train"}},
-            ["service.job_cmd: both service.job_name", "allowed: either"],
-            id="two ways to bring code",
-        ),
-        pytest.param(
-            {"service": {"job_name": ""}},
-            ["service.job_name: there is nothing to run", "a command line in service.job_cmd"],
-            id="no code at all",
-        ),
-        pytest.param(
-            {"service": {"job_cmd": "true", "job_context": "{steps: 3}"}},
-            ["service.job_context: the text is not JSON", "line 1 column 2", "given: "],
-            id="a context that is no JSON",
-        ),
-        pytest.param(
-            {"worker": {"placement_constraint": "rack:NEAR:r1"}},
-            ["worker.placement_constraint: rack:NEAR:r1: unknown operator 'NEAR'", "LIKE, UNLIKE"],
-            id="an unknown placement operator",
-        ),
-    ],
-)
-def test_an_option_that_makes_no_sense_is_named(command_line, job, sections, sentences):
-    says(command_line.ask("run", job(**sections)), 2, "1 problem in", *sentences)
+# The other mistakes are those of ``unit/options``.
+def test_options_that_make_no_sense_are_named_and_no_job_begins(command_line, job):
+    says(
+        command_line.ask("run", job(worker={"cuont": 2}, gpu_worker={"gpus": 0.5})),
+        *(2, "2 problems in", "worker.cuont: unknown option; did you mean worker.count?"),
+        "gpu_worker.gpus: Mesos only has whole GPUs (given: 0.5",
+    )
 
 
 def test_a_syntax_error_is_told_with_its_place(command_line, tmp_path):
@@ -229,29 +187,11 @@ def test_a_job_that_does_not_exist_here_is_refused_at_once(command_line, job, ur
     )
 
 
-class _NotFound(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_error(404)
-
-    def log_message(self, *_: object) -> None:
-        """Stay silent."""
-
-
-@pytest.fixture
-def empty_server() -> Iterator[str]:
-    """A web server that has nothing."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _NotFound) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-def test_a_job_that_the_web_server_does_not_have_is_named(local_cluster, job, empty_server):
-    url = f"{empty_server}/job.zip"
-    file = job(service={"job_name": "train", "job_url": url})
-    says(local_cluster.ask("run", file), 1, f"Failed to fetch '{url}'", "404", "has failed")
+def test_a_job_that_the_web_server_does_not_have_is_named(local_cluster, job, tmp_path):
+    with served_folder(tmp_path) as server:
+        url = f"{server}/job.zip"
+        file = job(service={"job_name": "train", "job_url": url})
+        says(local_cluster.ask("run", file), 1, f"Failed to fetch '{url}'", "404", "has failed")
 
 
 @pytest.mark.parametrize("archive", ["job.zip", "job.tar.gz", "job.tar"])
@@ -361,42 +301,17 @@ def test_a_task_that_ignores_sigterm_ends_all_the_same(start, job, local_cluster
 
 # Wishes.
 
-WISHES = {
-    "more cpus than an agent has": (
-        {"worker": {"count": 2, "cpus": 6, "mem": 64, "disk": 10}},
-        "needs 6 cpus, best agent",
-    ),
-    "more tasks than there is room": (
-        {"worker": {"count": 14, "cpus": 1, "mem": 64, "disk": 10}},
-        "needs 1 cpu, best agent",
-    ),
-    "gpus where there are none": (
-        {"gpu_worker": {"count": 1, "gpus": 1, **SMALL}},
-        "gpu-worker-0: needs 1 gpu, best agent",
-    ),
-    "a rule that no agent fulfils": (
-        {"worker": {"count": 1, "placement_constraint": "rack:IS:r1", **SMALL}},
-        "3 offers rejected by placement rule rack:IS:r1",
-    ),
-}
 
-
-@pytest.mark.parametrize(
-    "wish",
-    # A detached job below has another, and the reasons themselves are those of ``core.placement``.
-    [pytest.param(wish, marks=() if "rule" in wish else pytest.mark.soak) for wish in WISHES],
-)
-def test_a_wish_that_cannot_be_fulfilled_waits_and_says_why(start, job, local_cluster, name, wish):
-    sections, reason = WISHES[wish]
-    running = start("run", job(**sections))
-    running.until(reason)
+def test_a_wish_that_cannot_be_fulfilled_waits_and_says_why(start, job, local_cluster, name):
+    running = start("run", job(worker={"count": 1, "placement_constraint": "rack:IS:r1", **SMALL}))
+    running.until("3 offers rejected by placement rule rack:IS:r1")
     says(running.end(signal.SIGINT), 130, "placing", f"The job {name} was stopped: Ctrl-C")
     nothing_is_left(local_cluster, name)
 
 
 def test_a_detached_job_that_waits_says_why(local_cluster, job, name):
-    sections, reason = WISHES["more cpus than an agent has"]
-    says(local_cluster("run", job(**sections), "--detach"), 0, f"{name} runs in the background")
+    file, reason = job(worker={"count": 2, **SMALL, "cpus": 6}), "needs 6 cpus, best agent"
+    says(local_cluster("run", file, "--detach"), 0, f"{name} runs in the background")
     eventually(lambda: reason in local_cluster.ask("why", name).out, seconds=PATIENCE)
     says(local_cluster.ask("status", name), 0, "placing", reason)
     says(local_cluster.ask("why", name), 0, "worker-0", "worker-1", reason, "too little cpus")
@@ -447,21 +362,3 @@ def test_a_work_directory_that_cannot_be_made_is_refused(command_line, job, tmp_
     (tmp_path / "blocked").touch()
     ended = command_line.ask("run", job(), "--work-dir", tmp_path / "blocked" / "home")
     says(ended, 1, f"{tmp_path}/blocked")
-
-
-# ``cli/test_services`` has a second daemon, ``cli/test_run`` the other options.
-@pytest.mark.soak
-def test_a_second_scheduler_of_a_service_names_the_first(local_cluster, job, name):
-    file = job(service={"job_cmd": "sleep 100"})
-    detached = local_cluster("run", file, "--detach", "--json")
-    assert detached.code == 0, detached.out
-    pid = json.loads(detached.out[detached.out.index("{") :])["pid"]
-    second = local_cluster(
-        *("scheduler", file, "--local", "--no-wait-for-leadership"),
-    )
-    says(second, 8, f"Service '{name}' is already led by", f"pid {pid}")
-    others = local_cluster.ask("run", file, "--set", "worker.cpus=0.2")
-    says(others, 2, "has other options", f"dcos-tensorflow stop {name}")
-    says(local_cluster.ask("status", name), 0, "running")
-    says(local_cluster.ask("stop", name), 0)
-    nothing_is_left(local_cluster, name)

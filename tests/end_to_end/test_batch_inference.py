@@ -4,8 +4,6 @@ The model is one that a job has trained before. ``BATCH_KILLS`` says how often s
 a seed in ``BATCH_KILLS_SEED`` plays the same kills again, at other moments.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json
@@ -13,8 +11,6 @@ import os
 import random
 import re
 import signal
-import subprocess
-import sys
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
@@ -29,6 +25,7 @@ from data_files import OTHERS
 from dcos_tensorflow.task.wrapper_protocol import WRAPPER_FLAG
 from embedded_mesos import AgentConfig, Timing
 from s3_server import S3Server
+from scheduler_process import SchedulerProcess
 from waiting import eventually
 
 KILLS = int(os.environ.get("BATCH_KILLS", "50"))
@@ -84,23 +81,14 @@ class Inference:
         file.write_text(json.dumps(options))
         return file
 
-    def start_scheduler(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [
-                *(sys.executable, "-m", "dcos_tensorflow", "scheduler", str(self.options)),
-                *("--master", self.cluster.master, "--state", f"sqlite:///{self.folder}/state.db"),
-                *("--artifacts", "file", "--artifacts-dir", str(self.folder / "artifacts")),
-                *("--wait-for-leadership", "--exit-when-done"),
-                *("--task-secrets-dir", str(self.folder), "--s3-places", self.s3.url),
-            ],
-            stdout=self.log,
-            stderr=self.log,
-            env={**os.environ, "DCOS_TENSORFLOW_HOME": str(self.folder / "home")},
-        )
+    def start_scheduler(self) -> SchedulerProcess:
+        flags = ("--wait-for-leadership", "--exit-when-done", "--task-secrets-dir", self.folder)
+        where = self.options, self.cluster.master, f"sqlite:///{self.folder}/state.db"
+        more = (*map(str, flags), "--s3-places", self.s3.url)
+        return SchedulerProcess("scheduler", self.folder, *where, *more, environment={})
 
     def close(self) -> None:
-        self.scheduler.kill()
-        self.scheduler.wait()
+        self.scheduler.close()
         self.log.close()
 
     # What can be killed. Each says whether there was anything.
@@ -144,7 +132,6 @@ class Inference:
 
     def kill_scheduler(self) -> bool:
         self.scheduler.kill()
-        self.scheduler.wait()
         self.scheduler = self.start_scheduler()
         return True
 
@@ -220,7 +207,7 @@ def test_every_image_is_classified_once_whatever_is_killed(
                 more = f"{wanted} outputs after {dict(work.killed)}"
                 eventually(lambda n=wanted: work.outputs() >= n, seconds=DEADLINE, what=more)
                 work.kill_something()
-            code = work.scheduler.wait(timeout=DEADLINE)
+            code = work.scheduler.process.wait(timeout=DEADLINE)
         finally:
             work.close()
     assert code == 0, (tmp_path / "scheduler.log").read_text()[-4000:]

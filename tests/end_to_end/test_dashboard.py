@@ -3,8 +3,6 @@
 With ``DASHBOARD_PICTURES=docs/pictures`` the pictures of the documents are taken.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -25,6 +23,7 @@ from command_line import EXAMPLES, NEWEST
 from embedded_mesos import AgentConfig, EmbeddedCluster
 from free_ports import free_port
 from local_dcos.upstream import forward
+from processes import processes
 from scheduler_process import SchedulerProcess
 from untrusted_input.asgi_server import AsgiServer
 from waiting import eventually
@@ -94,17 +93,9 @@ class Training:
 
     def process_of(self, task: str) -> int:
         """Return the process of a task's own code; 0 where there is none."""
-        for path in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                variables = (path / "environ").read_bytes()
-                line = (path / "cmdline").read_bytes()
-                if (
-                    f"TASK_NAME={task}\0".encode() in variables
-                    and str(self.folder).encode() in line + variables
-                    and b"digits" in line
-                ):
-                    return int(path.name)
-        return 0
+        found = processes("digits", TASK_NAME=task)
+        folder = str(self.folder)
+        return next((p.pid for p in found if folder in f"{p.command} {p.variables}"), 0)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """A task that ends with 0 too early is named with a remedy, and no other task waits for it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An evaluator on a machine of its own sees each checkpoint of a training that is kept in S3."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

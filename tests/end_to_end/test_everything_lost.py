@@ -4,8 +4,6 @@ The gate trains without TensorFlow; with it, only what one version has saved is 
 ``LOSSES=20`` plays the long version; a seed in ``LOSSES_SEED`` plays the same moments again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,11 +1,6 @@
 """A job that is fetched with a sum, on a real cluster: the right file runs, another one never."""
 
-from __future__ import annotations
-
-import functools
 import hashlib
-import http.server
-import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +8,9 @@ from pathlib import Path
 import pytest
 
 from command_line import CommandLine, Ended, write_options
+from web_server import served_folder
 
 pytestmark = pytest.mark.timeout(120)
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Stay silent."""
 
 
 @pytest.fixture
@@ -29,13 +20,8 @@ def served(tmp_path: Path) -> Iterator[str]:
     folder.mkdir()
     with zipfile.ZipFile(folder / "job.zip", "w") as archive:
         archive.writestr("train.py", f"open({str(tmp_path / 'has-run')!r}, 'w').write('yes')\n")
-    handler = functools.partial(_Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/job.zip"
-        server.shutdown()
-        thread.join()
+    with served_folder(folder) as url:
+        yield f"{url}/job.zip"
 
 
 def run(cluster: CommandLine, folder: Path, name: str, url: str, checksum: str) -> Ended:

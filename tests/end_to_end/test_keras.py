@@ -4,9 +4,6 @@ Each is killed in the middle of an epoch, and goes on from the end of the one be
 has one row of each strategy of several tasks, with one TensorFlow each.
 """
 
-from __future__ import annotations
-
-import contextlib
 import json
 import os
 import re
@@ -17,6 +14,7 @@ from typing import Any
 import pytest
 
 from command_line import EXAMPLES, NEWEST, OLD, CommandLine, accuracy_in
+from processes import processes
 from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(700)]
@@ -231,10 +229,4 @@ def result_of(cluster: CommandLine, name: str, task: str) -> dict[str, Any]:
 
 def process_of(name: str, task: str) -> int:
     """Return the process of a task's own code."""
-    of_task = {f"SERVICE_NAME={name}".encode(), f"TASK_NAME={task}".encode()}
-    for path in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            runs_it = b"/train.py" in (path / "cmdline").read_bytes()
-            if runs_it and of_task <= set((path / "environ").read_bytes().split(b"\0")):
-                return int(path.name)
-    raise AssertionError(f"{task} of {name} has no process")
+    return next(processes("/train.py", SERVICE_NAME=name, TASK_NAME=task)).pid

@@ -1,7 +1,5 @@
 """A data set of Keras in a cluster without the Internet: brought by ``data``, found by Keras."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import struct

@@ -4,15 +4,12 @@ Each way to kill comes once, then they come as often as they do in a long life. 
 the long version (about a quarter of an hour); a seed in ``KILLS_SEED`` plays the same kills again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
 import random
 import signal
 import socket
-import subprocess
 import sys
 import time
 import urllib.request
@@ -25,6 +22,8 @@ from kazoo.client import KazooClient
 from cluster_faults import FaultError, FaultyCluster
 from dcos_tensorflow.client.errors import EXIT_LOCKED
 from embedded_mesos import AgentConfig, Timing
+from processes import processes
+from scheduler_process import SchedulerProcess
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 
@@ -83,31 +82,22 @@ class Shop:
         )
         return file
 
-    def start_scheduler(self, *more: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [
-                *(sys.executable, "-m", "dcos_tensorflow", "scheduler", str(self.options)),
-                *("--master", self.cluster.master, "--state", self.zookeeper.url()),
-                *("--artifacts", "file", "--artifacts-dir", str(self.folder / "artifacts")),
-                *("--wait-for-leadership", "--session-seconds", "4", "--api-port", "0", *more),
-            ],
-            stdout=self.log,
-            stderr=self.log,
-            env={**os.environ, "DCOS_TENSORFLOW_HOME": str(self.folder / "home")},
-        )
+    def start_scheduler(self, *more: str) -> SchedulerProcess:
+        where = self.options, self.cluster.master, self.zookeeper.url()
+        flags = ("--wait-for-leadership", "--session-seconds", "4", "--api-port", "0", *more)
+        return SchedulerProcess("scheduler", self.folder, *where, *flags, environment={})
 
     def keep_scheduler(self) -> None:
         """Start a scheduler that ended by itself again, as systemd and Marathon do.
 
         It ends when ZooKeeper was away for longer than its session lasts.
         """
-        if self.scheduler.poll() is not None:
-            assert self.scheduler.returncode == EXIT_LOCKED
+        if self.scheduler.process.poll() is not None:
+            assert self.scheduler.process.returncode == EXIT_LOCKED
             self.scheduler = self.start_scheduler()
 
     def close(self) -> None:
-        self.scheduler.kill()
-        self.scheduler.wait()
+        self.scheduler.close()
         self.log.close()
 
     # What can be killed.
@@ -163,7 +153,6 @@ class Shop:
 
     def kill_scheduler(self) -> str:
         self.scheduler.kill()
-        self.scheduler.wait()
         self.scheduler = self.start_scheduler()
         return "the scheduler"
 
@@ -228,13 +217,7 @@ def master_state(master: str) -> dict:
 
 def marked_processes(marks: Path) -> list[int]:
     """Return the processes that this job started and that still run."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            with contextlib.suppress(OSError):
-                if str(marks).encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
-    return found
+    return [one.pid for one in processes(str(marks)) if one.pid != os.getpid()]
 
 
 def listening(ports: set[int]) -> list[int]:
@@ -291,7 +274,6 @@ def check_nothing_is_left(shop: Shop) -> None:
         for port in task_ports(task)
     }
     shop.scheduler.kill()
-    shop.scheduler.wait()
     shop.scheduler = shop.start_scheduler("--uninstall")
     eventually(
         lambda: not master_state(shop.cluster.master)["frameworks"],
@@ -300,7 +282,6 @@ def check_nothing_is_left(shop: Shop) -> None:
     )
     eventually(lambda: not nodes(shop.zookeeper), seconds=DEADLINE, what="an empty ZooKeeper")
     shop.scheduler.kill()
-    shop.scheduler.wait()
     eventually(lambda: not marked_processes(shop.marks), seconds=DEADLINE, what="no process")
     assert listening(ports) == []
 

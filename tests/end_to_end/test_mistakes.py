@@ -1,10 +1,9 @@
 """The mistakes that people make: how soon each is told, and what a person reads of it.
 
-Each has one sentence that names the place and what to do, so that no log need be read. They are the
-last table of docs/troubleshooting.md; the cases of ``test_bad_jobs`` are here for the soak.
+Each has one sentence that names the place and what to do, so that no log need be read. They are in
+the last table of docs/troubleshooting.md; those that are refused at once are in ``unit/options``,
+``unit/cli/test_preparation`` and ``test_bad_jobs``.
 """
-
-from __future__ import annotations
 
 import re
 import time
@@ -37,9 +36,6 @@ class Mistake:
     text: str = "print('trains')\n"
     service: dict[str, Any] = field(default_factory=dict)
     sections: dict[str, Any] = field(default_factory=dict)
-    flags: tuple[str, ...] = ()
-    #: Whether it is refused before anything is started.
-    at_once: bool = False
     tensorflow: bool = False
 
 
@@ -60,94 +56,11 @@ model.fit(numpy.zeros([8, 4]), numpy.zeros([8, 1]), verbose=0)
 NO_TRACE = "(train.py, line "
 
 MISTAKES = (
-    # Options.
-    Mistake(
-        "an option that does not exist",
-        ("worker.cuont: unknown option; did you mean worker.count?",),
-        2,
-        sections={"worker": {"cuont": 2}},
-        at_once=True,
-    ),
-    Mistake(
-        "a number as words",
-        ("worker.count: must be a whole number, not text",),
-        2,
-        sections={"worker": {"count": "two"}},
-        at_once=True,
-    ),
-    Mistake(
-        "a folder that does not exist",
-        ("service.job_url: there is no file or folder ", "/nowhere."),
-        2,
-        service={"job_url": "nowhere"},
-        at_once=True,
-    ),
-    Mistake(
-        "local data that does not exist",
-        ("data.0.uri: there is no file or folder ", "/nowhere."),
-        2,
-        sections={"data": [{"uri": "nowhere", "path": "data"}]},
-        at_once=True,
-    ),
-    Mistake(
-        "requirements that do not exist",
-        ("service.requirements names nowhere.txt, and the job has no such file", "put it into"),
-        2,
-        service={"requirements": "nowhere.txt"},
-        at_once=True,
-    ),
-    Mistake(
-        "a module that does not exist",
-        ("no module 'trian' (service.job_name is 'trian'); did you mean train?",),
-        2,
-        service={"job_name": "trian"},
-        at_once=True,
-    ),
-    Mistake(
-        "no Python",
-        ("train.py, line 2 is not Python",),
-        2,
-        text="x = 1\ndef f(:\n",
-        at_once=True,
-    ),
     Mistake(
         "a TensorFlow that there is not",
         ("TensorFlow 2.20.9 cannot be installed: No matching distribution", "name a version in"),
         78,
         service={"python": "", "tensorflow_version": "2.20.9"},
-    ),
-    Mistake(
-        "a GPU where there is none",
-        ("does not fit on this machine", "1 gpu (0 available)", "--gpus"),
-        2,
-        sections={"gpu_worker": {"count": 1, "gpus": 1, **SMALL}},
-        flags=("--gpus", "0"),
-        at_once=True,
-    ),
-    Mistake(
-        "more workers than the machine has room for, with --strict",
-        ("does not fit on this machine: its 400 tasks need", "Ask for less in the options"),
-        2,
-        sections={"worker": {"count": 400, "cpus": 1, "mem": 64, "disk": 10}},
-        flags=("--strict",),
-        at_once=True,
-    ),
-    Mistake(
-        "no chief for ParameterServerStrategy",
-        ("ParameterServerStrategy (train.py:3) needs a chief", '"chief": {"count": 1}'),
-        2,
-        text="import tensorflow as tf\n\nstrategy = tf.distribute.ParameterServerStrategy(None)\n",
-        service={"strategy": "auto"},
-        sections={"parameter_server": {"count": 1, **SMALL}},
-        at_once=True,
-    ),
-    Mistake(
-        "parameter servers for a script that uses none",
-        ("train.py names no cluster, strategy or Server", 'set "parameter_server": {"count": 0}'),
-        2,
-        service={"strategy": "auto"},
-        sections={"parameter_server": {"count": 1, **SMALL}},
-        at_once=True,
     ),
     # What the code needs.
     Mistake(
@@ -272,16 +185,12 @@ def test_a_mistake_is_told_in_a_sentence_that_says_what_to_do(
     }
     sections = {"worker": {"count": 1, **SMALL}, **mistake.sections}
     options = write_options(tmp_path, service=service, **sections)
-    # What is refused for its size is refused of a cluster of the run's own.
-    commands = CommandLine(tmp_path / "home") if mistake.flags else local_cluster
     began = time.monotonic()
-    ended = commands.ask("run", options, "--yes", *mistake.flags)
+    ended = local_cluster.ask("run", options, "--yes")
     seconds = time.monotonic() - began
-    verdict = ended.out if mistake.at_once else ended.out[ended.out.index("The job ") :]
-    sentence = verdict.split("\n\nThe last lines of")[0].strip()
+    sentence = ended.out[ended.out.index("The job ") :].split("\n\nThe last lines of")[0].strip()
     print(f"\n{mistake.what} | {seconds:.1f} s | {ended.code} | {sentence}")
     record_property("seconds", round(seconds, 1))
     assert ended.code == mistake.code, ended.out
     assert [each for each in mistake.says if each not in sentence] == [], ended.out
     assert ended.out.count("Traceback (most recent call last)") <= 1
-    assert not mistake.at_once or "starting" not in ended.out

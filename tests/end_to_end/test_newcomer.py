@@ -4,8 +4,6 @@ Each section with commands is one test; what a section tells in words rather tha
 its ``Play``. Commands that one machine cannot carry out are named there, with what they need.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

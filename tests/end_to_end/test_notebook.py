@@ -1,7 +1,5 @@
 """``examples/notebook``, executed cell by cell in a kernel of its own, with real TensorFlow."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

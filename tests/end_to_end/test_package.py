@@ -1,7 +1,5 @@
 """The package as its users have it: two services of two TensorFlow versions on a local DC/OS."""
 
-from __future__ import annotations
-
 import json
 import os
 import urllib.request

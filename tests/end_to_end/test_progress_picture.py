@@ -3,8 +3,6 @@
 With ``PROGRESS_PICTURE=FILE.svg`` the picture of README is taken.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

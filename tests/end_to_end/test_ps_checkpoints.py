@@ -3,8 +3,6 @@
 Each job does first what works, and, when that has been published, what does not.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable, Iterator

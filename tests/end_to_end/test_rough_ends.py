@@ -1,7 +1,5 @@
 """What a job needs is killed or closed while ``run`` follows it: it says so, and leaves nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -14,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from command_line import CommandLine, write_options
+from processes import processes
 from waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
@@ -26,15 +25,7 @@ class Home(CommandLine):
 
     def processes(self, pattern: str = "") -> list[int]:
         """Return the processes that name this home, and the pattern, on their command line."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                line = path.read_bytes().decode(errors="replace").replace("\0", " ")
-            except OSError:
-                continue  # It has ended in the meantime.
-            if str(self.home) in line and re.search(pattern, line):
-                found.append(int(path.parent.name))
-        return found
+        return [p.pid for p in processes(str(self.home)) if re.search(pattern, p.command)]
 
     def shells(self) -> list[int]:
         """Return the shells of the job.
@@ -130,14 +121,3 @@ def test_a_run_whose_reader_has_gone_ends_quietly(home, job):
     process.stderr.close()
     assert process.wait(timeout=30) == 128 + signal.SIGPIPE
     assert said == ""
-
-
-# ``cli/test_run`` has a second run while the first is under way.
-@pytest.mark.soak
-def test_of_two_runs_at_once_one_goes_on(home, job):
-    both = [home.start("run", job, *ROOMY) for _ in range(2)]
-    eventually(lambda: any(process.poll() is not None for process in both))
-    (home.home / "finish").touch()
-    outs = [process.communicate(timeout=30)[0] for process in both]
-    assert sorted(process.returncode for process in both) == [0, 8], outs
-    assert sum("Another run of job is under way" in out for out in outs) == 1

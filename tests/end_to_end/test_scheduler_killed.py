@@ -1,19 +1,18 @@
 """SIGKILL of the scheduler at random moments: the job succeeds all the same."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from embedded_mesos import AgentConfig, EmbeddedCluster
+from scheduler_process import SchedulerProcess
 from waiting import eventually
 
 #: ``make soak`` plays 20.
@@ -45,27 +44,6 @@ def options(tmp_path: Path, marks: Path) -> Path:
     return file
 
 
-class SchedulerProcess:
-    """The daemon, started again and again."""
-
-    def __init__(self, tmp_path: Path, options: Path, master: str, state: str) -> None:
-        self.log = (tmp_path / "scheduler.log").open("ab")
-        self.command = [
-            *(sys.executable, "-m", "dcos_tensorflow", "scheduler", str(options)),
-            *("--master", master, "--state", state, "--artifacts", "file"),
-            *("--artifacts-dir", str(tmp_path / "artifacts"), "--exit-when-done"),
-        ]
-        self.environment = {**os.environ, "DCOS_TENSORFLOW_HOME": str(tmp_path / "home")}
-
-    def start(self) -> subprocess.Popen:
-        return subprocess.Popen(
-            self.command, stdout=self.log, stderr=self.log, env=self.environment
-        )
-
-    def close(self) -> None:
-        self.log.close()
-
-
 def master_state(master: str) -> dict:
     with urllib.request.urlopen(f"http://{master}/state", timeout=10) as answer:
         return json.load(answer)
@@ -87,28 +65,25 @@ def play(tmp_path: Path, state: str, seed: int) -> tuple[Path, dict, int, int]:
     marks.mkdir()
     agents = [AgentConfig(address=f"127.0.0.{n}", cpus=2, mem=2048) for n in (1, 2)]
     with EmbeddedCluster(agents, tmp_path / "mesos") as cluster:
-        scheduler = SchedulerProcess(tmp_path, options(tmp_path, marks), cluster.master, state)
+        daemon = ("scheduler", tmp_path, options(tmp_path, marks), cluster.master, state)
+        start = partial(SchedulerProcess, *daemon, "--exit-when-done", environment={})
         kills = 0
-        try:
-            for number in range(KILLS):
-                if number == KILLS // 3:
-                    (marks / "fail").touch()
-                if number == KILLS - 2:
-                    (marks / "finish").touch()
-                process = scheduler.start()
-                if number in (KILLS // 3 - 1, KILLS - 3):
-                    # Sure to have got so far, however slow the machine is.
-                    wanted = "worker-1.starts" if number < KILLS // 2 else "failed"
-                    eventually((marks / wanted).exists, seconds=DEADLINE, what=wanted)
-                if lives_for(process, dice.uniform(0.3, 2.5)):
-                    kills += 1
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-            code = scheduler.start().wait(timeout=DEADLINE)
-            eventually(lambda: not alive(cluster.master), what="the end of every task")
-            return marks, master_state(cluster.master), code, kills
-        finally:
-            scheduler.close()
+        for number in range(KILLS):
+            if number == KILLS // 3:
+                (marks / "fail").touch()
+            if number == KILLS - 2:
+                (marks / "finish").touch()
+            scheduler = start()
+            if number in (KILLS // 3 - 1, KILLS - 3):
+                # Sure to have got so far, however slow the machine is.
+                wanted = "worker-1.starts" if number < KILLS // 2 else "failed"
+                eventually((marks / wanted).exists, seconds=DEADLINE, what=wanted)
+            if lives_for(scheduler.process, dice.uniform(0.3, 2.5)):
+                kills += 1
+            scheduler.kill()
+        code = start().process.wait(timeout=DEADLINE)
+        eventually(lambda: not alive(cluster.master), what="the end of every task")
+        return marks, master_state(cluster.master), code, kills
 
 
 def alive(master: str) -> list[str]:

@@ -1,7 +1,5 @@
 """``service.shared_filesystem`` in S3: log directory and final model of a job that knows no S3."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

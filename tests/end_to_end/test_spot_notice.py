@@ -4,8 +4,6 @@ The gate trains without TensorFlow. Checkpoints are published to S3 every few se
 saves is what was trained since the last one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

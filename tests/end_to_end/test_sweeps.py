@@ -1,7 +1,5 @@
 """Sweeps with real TensorFlow: what is killed changes nothing, and a trial may be distributed."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io
@@ -20,6 +18,7 @@ import pytest
 from cluster_faults import FaultError, FaultyCluster
 from command_line import EXAMPLES, NEWEST, CommandLine
 from embedded_mesos import AgentConfig, Timing
+from processes import processes
 from waiting import eventually
 from worked_units import Work
 
@@ -110,15 +109,8 @@ class Sweep(Work):
 
     def _processes(self) -> list[tuple[str, int]]:
         """Return the processes of the user's code, each with the name of its task."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if b"/train.py" in (path / "cmdline").read_bytes():
-                    told = (path / "environ").read_bytes().decode(errors="replace").split("\0")
-                    known = dict(line.split("=", 1) for line in told if "=" in line)
-                    if known.get("SERVICE_NAME") == self.name:
-                        found.append((known["TASK_NAME"], int(path.name)))
-        return found
+        found = processes("/train.py", SERVICE_NAME=self.name)
+        return [(one.variables["TASK_NAME"], one.pid) for one in found]
 
     def _kill_task(self, dice: random.Random, kill: Callable[[str], None], what: str) -> str:
         with self.cluster.lock:

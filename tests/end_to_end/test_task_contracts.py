@@ -5,8 +5,6 @@ scheduler would write. What a scheduler starts is trained to its end by ``test_j
 examples, ``make test`` trains here only what goes on in a new epoch.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -239,22 +237,6 @@ def worker(deploy: Callable[..., Gang], tmp_path_factory: pytest.TempPathFactory
     return run
 
 
-@pytest.mark.soak
-def test_a_tensorflow_1_script_trains_unedited(example):
-    gang = example(OLD, "tf1_script")
-    gang.end("worker-0", "worker-1")
-    assert gang.tasks["worker-0"].result()["test_accuracy"] > 0.9
-
-
-@pytest.mark.soak
-def test_digits_are_learned_with_parameter_server_strategy(example):
-    gang = example(NEWEST, "parameter_server")
-    gang.end("chief-0")
-    assert gang.tasks["chief-0"].result()["test_accuracy"] > 0.9
-    for name, task in gang.tasks.items():
-        assert task.process.poll() is None or name == "chief-0", task.tail()
-
-
 @pytest.mark.parametrize(
     ("version", "name", "workers", "ending"),
     [
@@ -309,17 +291,6 @@ def replace_once(file: Path, old: str, new: str) -> None:
     text = file.read_text()
     assert text.count(old) == 1
     file.write_text(text.replace(old, new))
-
-
-@pytest.mark.soak
-def test_a_command_trains_and_a_second_run_goes_on(example):
-    gang = example(OLD, "command")
-    gang.end("worker-0")
-    assert gang.tasks["worker-0"].result()["test_accuracy"] > 0.9
-    again = example(OLD, "command", job_cmd="python3 train.py --epochs 16 --directory checkpoints")
-    again.end("worker-0")
-    assert "Epoch 15/16" not in again.tasks["worker-0"].text()
-    assert "Epoch 16/16" in again.tasks["worker-0"].text()
 
 
 @pytest.mark.parametrize("version", both(first=NEWEST))
@@ -391,41 +362,3 @@ def test_model_fit_under_a_strategy_with_keras_3_is_told_of_legacy_keras(worker)
     task = worker(NEWEST, source, workers=2)
     assert task.wait() == 78, task.tail()
     assert "service.legacy_keras" in task.report()["hint"], task.tail()
-
-
-#: A relative directory is another one in every task's sandbox: what separate machines have.
-SAVES = """
-import tensorflow.compat.v1 as tf
-tf.disable_v2_behavior()
-
-def main(server, log_dir, context):
-    setter = tf.train.replica_device_setter(cluster=server.server_def.cluster)
-    with tf.device(setter):
-        value = tf.get_variable("value", [4])
-        step = tf.train.get_or_create_global_step()
-        train = tf.group(value.assign_add([1.0] * 4), step.assign_add(1))
-    scaffold = SCAFFOLD
-    with tf.train.MonitoredTrainingSession(
-        master=server.target, scaffold=scaffold, checkpoint_dir="own", save_checkpoint_steps=5
-    ) as session:
-        for _ in range(10):
-            session.run(train)
-"""
-
-
-# ``test_ps_checkpoints`` has the next two with a scheduler.
-@pytest.mark.soak
-@pytest.mark.parametrize("version", [OLD, NEWEST])
-def test_the_default_saver_saves_whole_checkpoints_on_the_chiefs_disk(worker, version):
-    task = worker(version, SAVES.replace("SCAFFOLD", "tf.train.Scaffold()"), ps=2)
-    assert task.wait() == 0, task.tail()
-    assert (task.sandbox / "own" / "model.ckpt-10.data-00000-of-00001").exists()
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("version", [OLD, NEWEST])
-def test_a_sharded_checkpoint_on_private_disks_is_told_of_the_chief(worker, version):
-    saver = "tf.train.Scaffold(saver=tf.train.Saver(sharded=True))"
-    task = worker(version, SAVES.replace("SCAFFOLD", saver), ps=2)
-    assert task.wait() == 1, task.tail()
-    assert "private disks" in task.report()["summary"], task.tail()

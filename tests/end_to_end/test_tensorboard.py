@@ -1,7 +1,5 @@
 """A real TensorBoard beside a real training whose logs are in S3, asked as a browser asks it."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

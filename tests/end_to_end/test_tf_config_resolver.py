@@ -1,7 +1,5 @@
 """Every golden TF_CONFIG as TensorFlow itself reads it, in the oldest and the newest version."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@ Plain programs take the place of TensorFlow: what is looked at is which units ru
 is kept.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -4,8 +4,6 @@ Tries each door for so long and says how many inputs, how long, and what crashed
 something did. With ``--corpus`` atheris tries one door, and needs to be installed.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import logging

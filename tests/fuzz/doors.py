@@ -5,8 +5,6 @@ crash. What is accepted is carried on to its reader: an offer that converts and 
 ``step``, ends the scheduler.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

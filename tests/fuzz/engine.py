@@ -5,8 +5,6 @@ process ends with the first crash. Without it each input is made of the door's o
 ``__main__`` and by the gate, which tries a few.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 import traceback

@@ -4,8 +4,6 @@ Used by ``engine``, beside what atheris changes by itself. A change of bytes alo
 by the parser at most doors, and reach nothing behind it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from random import Random

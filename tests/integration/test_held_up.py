@@ -1,7 +1,5 @@
 """Connections that ask for nothing, or too slowly, or for too much: no client waits for them."""
 
-from __future__ import annotations
-
 import http.client
 import socket
 import time

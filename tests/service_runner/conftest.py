@@ -1,7 +1,5 @@
 """The runner that the tests of this folder play their ticks with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

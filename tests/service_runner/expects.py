@@ -3,8 +3,6 @@
 Launches and kills that no ``Expect`` names fail the run. Tasks go by name, agents are S0, S1, ...
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +14,7 @@ from dcos_tensorflow.api.views.plans import plan_and_status
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.actions import Decline, Reconcile, Revive, Suppress
 from service_runner.service import Service, name_of
-from service_runner.ticks import Tick, Unmet, listed, live, quoted
+from service_runner.ticks import Tick, Unmet, listed, quoted
 
 
 def _expect(text: str, check: Callable[[Service], str | None]) -> Tick:
@@ -193,17 +191,6 @@ class Expect:
         return _expect(f"fetches({task!r}, {quoted(files)})", check)
 
     @staticmethod
-    def on_agents(count: int, role: str) -> Tick:
-        """The live tasks of a role are on this many agents."""
-
-        def check(service: Service) -> str | None:
-            records = service.scheduler.state.live_tasks
-            found = {record.agent_id for record in records if record.role == role}
-            return f"they are on {listed(found)}" if len(found) != count else None
-
-        return _expect(f"on_agents({count}, {role!r})", check)
-
-    @staticmethod
     def same_containers(*tasks: str) -> Tick:
         """These tasks have the containers that the scheduler has begun with."""
         return _expect(
@@ -216,16 +203,6 @@ class Expect:
         return _expect(
             f"new_containers({quoted(tasks)})", lambda service: _containers(service, tasks, False)
         )
-
-    @staticmethod
-    def starts(task: str, count: int) -> Tick:
-        """The user's process of a task was started this often in its container."""
-
-        def check(service: Service) -> str | None:
-            found = len(service.cluster.tasks[live(service, task)].runner.starts)
-            return f"{task} was started {found} times" if found != count else None
-
-        return _expect(f"starts({task!r}, {count})", check)
 
     @staticmethod
     def tasks(*names: str) -> Tick:
@@ -249,19 +226,6 @@ class Expect:
             return f"the epoch is {found}, launches have {listed(given)}" if wrong else None
 
         return _expect(f"epoch({number})", check)
-
-    @staticmethod
-    def verdict(outcome: str, because: str = "") -> Tick:
-        """The job has ended so: ``succeeded``, ``failed`` or ``stopped``."""
-
-        def check(service: Service) -> str | None:
-            verdict = service.scheduler.state.job.verdict
-            if verdict is None:
-                return f"there is no verdict: the job is {service.scheduler.state.job.phase}"
-            wrong = verdict.outcome != outcome or because not in verdict.summary
-            return f"{verdict.outcome}: {verdict.summary}" if wrong else None
-
-        return _expect(f"verdict({outcome!r})", check)
 
     @staticmethod
     def refused_update(because: str, **in_force: Any) -> Tick:

@@ -5,8 +5,6 @@ the variables that Marathon adds, the flags of the ``scheduler`` command, its se
 and the service that it makes of them. Only the scheduler itself is not started.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Mapping

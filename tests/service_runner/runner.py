@@ -5,8 +5,6 @@ first = runner.run(OPTIONS, Send.register(), Send.offers(), Expect.launched("wor
 runner.run(OTHER, Send.register(), Expect.plan("update", "PENDING"), carry_over=first)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

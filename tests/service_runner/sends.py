@@ -3,8 +3,6 @@
 Tasks go by name, agents are S0, S1, ...; times are seconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from dcos_tensorflow.api import verbs
@@ -52,15 +50,6 @@ class Send:
         return Tick(f"Send.time({seconds:g})", True, lambda service: service.settle(seconds))
 
     @staticmethod
-    def status(task: str, state: TaskState, message: str = "", reason: str = "") -> Tick:
-        """The live attempt of a task changes its state."""
-
-        def act(service: Service) -> None:
-            service.cluster.report(live(service, task), state, message, reason)
-
-        return _send(f"status({task!r}, {state.name})", act)
-
-    @staticmethod
     def running(*tasks: str) -> Tick:
         """Tasks reach RUNNING: those that are named, or all that were launched."""
 
@@ -73,21 +62,6 @@ class Send:
             service.settle(2)
 
         return _send(f"running({quoted(tasks)})", act)
-
-    @staticmethod
-    def process_failed(task: str, kind: str = "user_error", code: int = 1) -> Tick:
-        """The user's process fails in a container that goes on; ``kind`` is the exit's class."""
-
-        def act(service: Service) -> None:
-            live(service, task)
-            service.cluster.runner(task).fail(kind, code, f"{task} ended as {kind}")
-
-        return _send(f"process_failed({task!r}, {kind!r})", act)
-
-    @staticmethod
-    def agent_lost(agent: str) -> Tick:
-        """An agent stops answering the master; what runs on it may go on."""
-        return _send(f"agent_lost({agent!r})", lambda service: service.cluster.lose(agent))
 
     @staticmethod
     def agent_back(agent: str) -> Tick:
@@ -103,15 +77,6 @@ class Send:
             service.cluster.outbox.append(events.TaskUpdate(task_id, TaskState.RUNNING, agent))
 
         return _send(f"stray({task!r})", act)
-
-    @staticmethod
-    def pod(verb: str, task: str) -> Tick:
-        """The operator asks for ``restart``, ``replace``, ``pause``, ``resume`` by the HTTP API."""
-
-        def act(service: Service) -> None:
-            _order(service, verbs.pod_verb(service.scheduler.state, task, verb, b""))
-
-        return _send(f"pod({verb!r}, {task!r})", act)
 
     @staticmethod
     def plan(verb: str, plan: str) -> Tick:

@@ -7,7 +7,7 @@ outlives it, the stored values and the cluster, is carried over to the next.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,15 +33,11 @@ LARGE = Resources(cpus=16, mem=65536, disk=100_000)
 _STEP_SECONDS = 0.25
 
 
-def agents(
-    count: int = 4, size: Resources = LARGE, racks: Sequence[str] = (), **more: Any
-) -> Cluster:
+def agents(count: int = 4, size: Resources = LARGE, **more: Any) -> Cluster:
     """Return a cluster of equal agents S0, S1, ...; ``more`` changes their size, ``gpus=4``."""
     cluster = Cluster(count, dataclasses.replace(size, **more))
-    for index, agent in enumerate(cluster.agents.values()):
+    for agent in cluster.agents.values():
         agent.ports = DCOS_PORTS
-        if racks:
-            agent.attributes["rack"] = racks[index % len(racks)]
     return cluster
 
 

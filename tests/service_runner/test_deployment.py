@@ -1,7 +1,5 @@
 """What is deployed of a package's options, and what is not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +7,6 @@ import pytest
 
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.elements import Status
-from dcos_tensorflow.options import OptionsError
 from service_runner.expects import Expect
 from service_runner.runner import ServiceRunner, TicksFailed
 from service_runner.sends import Send
@@ -118,40 +115,6 @@ def test_a_launch_that_no_tick_names_fails_the_run(runner: ServiceRunner) -> Non
         runner.run(JOB, Send.register(), Send.offers(), Expect.plan("deploy", IN_PROGRESS))
 
 
-def test_a_placement_rule_spreads_a_role(runner: ServiceRunner) -> None:
-    runner.run(
-        {**JOB, "worker": {"count": 3, "placement_constraint": "hostname:UNIQUE"}},
-        Send.register(),
-        Send.offers(),
-        Expect.launched(*GANG),
-        Expect.on_agents(3, "worker"),
-    )
-
-
-def test_a_placement_rule_that_no_agent_fits_is_named_by_the_task_that_waits(
-    runner: ServiceRunner,
-) -> None:
-    runner.run(
-        {**JOB, "worker": {"count": 3, "placement_constraint": "rack:CLUSTER:r9"}},
-        Send.register(),
-        Send.offers(),
-        Expect.launched(),
-        Expect.step("deploy", "worker-0", PENDING, "rack"),
-        cluster=agents(racks=["r1", "r2"]),
-    )
-
-
-@pytest.mark.parametrize("rule", ["[[", "hostname:NEAR", '[["rack","GROUP_BY","many"]]'])
-def test_a_placement_rule_that_is_none_starts_no_service(runner: ServiceRunner, rule: str) -> None:
-    with pytest.raises(OptionsError, match=r"worker\.placement_constraint"):
-        runner.run({**JOB, "worker": {"placement_constraint": rule}})
-
-
-def test_a_package_option_that_is_wrong_starts_no_service(runner: ServiceRunner) -> None:
-    with pytest.raises(OptionsError, match=r"worker\.count"):
-        runner.run({**JOB, "worker": {"count": -1}})
-
-
 def test_an_edited_variable_is_the_services_option(runner: ServiceRunner) -> None:
     runner.run(
         JOB,
@@ -171,42 +134,6 @@ def test_variables_of_the_app_for_tasks_reach_them(runner: ServiceRunner) -> Non
         Expect.variables("worker-0", SEED="7", ONLY_PS=None),
         Expect.variables("ps-0", SEED="7", ONLY_PS="yes"),
         variables={"TASKCFG_ALL_SEED": "7", "TASKCFG_PS_ONLY_PS": "yes"},
-    )
-
-
-def test_a_gang_member_that_fails_while_it_is_deployed_is_deployed_again(
-    runner: ServiceRunner,
-) -> None:
-    runner.run(
-        JOB,
-        Send.register(),
-        Send.offers(),
-        Expect.launched(*GANG),
-        Send.running("ps-0", "ps-1", "worker-0", "worker-1"),
-        Expect.plan("deploy", IN_PROGRESS),
-        Send.status("worker-2", FAILED, "the image cannot be pulled"),
-        Expect.plan("deploy", Status.DELAYED),
-        Send.time(60),
-        Send.offers(),
-        Expect.launched("worker-2"),
-        Send.running(),
-        Expect.plan("deploy", COMPLETE),
-    )
-
-
-def test_a_job_whose_chief_has_finished_ends_the_others(runner: ServiceRunner) -> None:
-    runner.run(
-        JOB,
-        Send.register(),
-        Send.offers(),
-        Expect.launched(*GANG),
-        Send.running(),
-        Send.status("worker-0", FINISHED),
-        Send.time(60),
-        Expect.killed("ps-0", "ps-1", "worker-1", "worker-2"),
-        Expect.verdict("succeeded"),
-        Expect.tasks(),
-        Expect.plan("deploy", COMPLETE),
     )
 
 
@@ -231,25 +158,3 @@ def test_the_example_of_the_manual_runs(runner: ServiceRunner) -> None:
     source, _, _ = after.partition("```")
     names = {"runner": runner, "Send": Send, "Expect": Expect, "COMPLETE": COMPLETE}
     exec(f"deployed = {source}", names)
-
-
-def test_tasks_on_a_virtual_network_start_when_their_addresses_are_known(
-    runner: ServiceRunner,
-) -> None:
-    runner.run(
-        {
-            "service": {
-                "job_name": "train",
-                "virtual_network_enabled": True,
-                "virtual_network_plugin_labels": "team:vision",
-            },
-            "worker": {"count": 2},
-            "parameter_server": {"count": 1},
-        },
-        Send.register(),
-        Send.offers(),
-        Expect.launched("ps-0", "worker-0", "worker-1"),
-        Expect.plan("deploy", Status.IN_PROGRESS),
-        Send.running(),
-        Expect.plan("deploy", Status.COMPLETE),
-    )

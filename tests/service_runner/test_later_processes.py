@@ -1,7 +1,5 @@
 """A second scheduler process of the service: a restart, other options, an uninstall."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

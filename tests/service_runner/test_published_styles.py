@@ -1,7 +1,5 @@
 """The published package's users find their options deployed: all styles of its documentation."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.plans.elements import Status

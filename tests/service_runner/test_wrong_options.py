@@ -6,8 +6,6 @@ Every option is tried in ``tests/unit/package``; here, where a whole service wou
 each kind.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 ``sends`` and ``expects`` make them, ``runner`` plays them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ end: the job ends with that, or all are there again when a task starts again. ``
 tests/simulation/ending_history.py SEED`` prints one of them.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

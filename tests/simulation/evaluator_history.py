@@ -6,8 +6,6 @@ of an agent that is back come before what it says of its tasks. ``python
 tests/simulation/evaluator_history.py SEED`` prints one of them.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

@@ -5,8 +5,6 @@
 ``history_rules`` what must hold all the same, ``history_jobs`` what is run.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Random jobs, and machines with room for them."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, replace
 

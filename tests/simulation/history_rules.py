@@ -1,7 +1,5 @@
 """What must hold after every event of a history (docs/architecture.md, "Rules")."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 

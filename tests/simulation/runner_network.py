@@ -4,8 +4,6 @@ One request is under way to each runner at a time, as in ``scheduler.runners.run
 orders to one runner never overtake each other. What a killed scheduler has sent may still arrive.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

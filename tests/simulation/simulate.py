@@ -8,8 +8,6 @@ Those that break a rule are named; ``history.py SEED``, or ``single_incident.py 
 tells their story.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -7,8 +7,6 @@ Who must restart is written out here from what was measured, not taken from
 ``python tests/simulation/single_incident.py SEED`` prints one of them.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

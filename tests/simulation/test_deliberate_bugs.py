@@ -5,8 +5,6 @@ does not find it any more, because the histories are others now, all seeds are s
 first one of them is the new place to begin.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from itertools import chain

@@ -1,7 +1,5 @@
 """Random histories: whatever goes wrong in whatever order, the rules hold and the job ends well."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each pass of a step changes and asks for what the table of passes says, and nothing else."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from dataclasses import fields, replace

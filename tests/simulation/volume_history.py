@@ -4,8 +4,6 @@ Everything goes wrong that goes wrong in any history. ``python tests/simulation/
 SEED`` prints one of them.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

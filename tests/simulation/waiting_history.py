@@ -6,8 +6,6 @@ something: what is expected is written out here, not taken from ``core.failures`
 ``core.restarts``. ``python tests/simulation/waiting_history.py SEED`` prints one of them.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

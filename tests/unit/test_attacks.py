@@ -1,7 +1,5 @@
 """The table of attacks in docs/security.md names tests that are there, and leaves none out."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

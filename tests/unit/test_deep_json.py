@@ -3,8 +3,6 @@
 500 levels are what Python's parser gets through and what walks over the value would not.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable
 from pathlib import Path

@@ -3,8 +3,6 @@
 A name is looked for without importing anything: in the files' trees alone.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import json

@@ -1,7 +1,5 @@
 """What the examples take for granted of TensorFlow; that they train is shown end to end."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

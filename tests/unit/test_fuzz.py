@@ -3,8 +3,6 @@
 ``python -m tests.fuzz`` tries for as long as one likes, and with atheris.
 """
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """What tests share lies in modules of their own: no test imports another test."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each package gives other programs what it names."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 import pytest

@@ -1,7 +1,5 @@
 """Records are dataclasses to every user of one."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import dataclasses

@@ -1,7 +1,5 @@
 """The product names who acts: a task, an operator, the scheduler, the author of a job."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An address of ZooKeeper is the same to every reader, and never shows its password."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.mesos.address import AddressError, parse_masters

@@ -4,8 +4,6 @@ The router has an address of its own, as Admin Router has those of the masters; 
 the network have theirs.
 """
 
-from __future__ import annotations
-
 import http.client
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The API over real sockets: started, asked, stopped, and started where it can not be."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import logging
@@ -57,7 +55,6 @@ def raw(address: str, text: bytes) -> bytes:
 
 def test_it_answers_at_the_address_that_start_returns(address: str) -> None:
     status, headers, body = ask(address, "/v1/plans/deploy")
-
     assert (status, headers["content-type"]) == (200, "application/json")
     assert json.loads(body)["status"] == "COMPLETE"
 
@@ -82,7 +79,6 @@ def test_after_every_health_number_the_connection_serves_on(
             connection.request("GET", path)
             answer = connection.getresponse()
             found.append((answer.status, answer.read()))
-
     assert found[0][0] == number
     assert found[1] == (200, b'["deploy", "recovery"]')
 
@@ -90,7 +86,6 @@ def test_after_every_health_number_the_connection_serves_on(
 def test_a_health_number_without_a_body_sends_none(address: str, source: Source) -> None:
     source.current = a_state(JobPhase.STARTING, gang(), job={"deployed": True})
     sent = raw(address, b"GET /v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-
     head, _, body = sent.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 205 ")
     assert b"content-length: 0" in head.lower()
@@ -100,7 +95,6 @@ def test_a_health_number_without_a_body_sends_none(address: str, source: Source)
 def test_an_artifact_comes_over_whole(address: str, source: Source) -> None:
     content = bytes(range(256)) * 8192
     (source.directory / "job-1f.tar.gz").write_bytes(content)
-
     status, headers, body = ask(address, "/v1/artifacts/job-1f.tar.gz")
     assert (status, body) == (200, content)
     assert "content-encoding" not in headers
@@ -120,7 +114,6 @@ def test_no_path_leads_out_of_the_artifacts(tmp_path: Path, path: str) -> None:
         )
     finally:
         server.stop()
-
     assert sent.startswith(b"HTTP/1.1 404 ")
     assert b"not for you" not in sent
 
@@ -140,14 +133,12 @@ def test_many_clients_at_once_all_get_their_answer(address: str) -> None:
         thread.start()
     for thread in threads:
         thread.join(DEADLINE_SECONDS)
-
     assert statuses == [200] * 30
 
 
 def test_a_taken_port_is_named(address: str, source: Source) -> None:
     port = int(address.rsplit(":", 1)[1])
     second = ApiServer(create_app(source), port=port)
-
     with pytest.raises(ServerNotStarted, match=f"127.0.0.1:{port}: Address already in use"):
         second.start()
     second.stop()
@@ -156,7 +147,6 @@ def test_a_taken_port_is_named(address: str, source: Source) -> None:
 def test_an_address_that_is_none_is_named(source: Source) -> None:
     # Longer than a DNS label may be: found wrong without asking any name server.
     host = "x" * 64
-
     with pytest.raises(ServerNotStarted, match=f"can not listen on {host}"):
         ApiServer(create_app(source), host=host).start()
 
@@ -165,7 +155,6 @@ def test_a_stopped_server_gives_its_port_back(source: Source) -> None:
     first = ApiServer(create_app(source))
     port = int(first.start().rsplit(":", 1)[1])
     first.stop()
-
     second = ApiServer(create_app(source), port=port)
     try:
         assert ask(second.start(), "/v1/plans")[0] == 200
@@ -194,7 +183,6 @@ def test_signal_handlers_are_left_alone(source: Source) -> None:
     server.start()
     during = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     server.stop()
-
     assert during == before
 
 
@@ -207,5 +195,4 @@ def test_nothing_is_logged_in_ordinary_use(
         ask(address, "/v1/plans")
         ask(address, "/v1/nosuch")
         server.stop()
-
     assert caplog.records == []

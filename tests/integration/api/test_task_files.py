@@ -1,7 +1,5 @@
 """Files of real tasks over the API: on the embedded cluster, with agents that fail."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import threading
@@ -19,11 +17,10 @@ from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.container_spec import TaskSecret
 from dcos_tensorflow.deploy.served_job import SchedulerSource
-from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from embedded_mesos import AgentConfig
-from scheduled_jobs import command_job, running, wait_until
+from scheduled_jobs import command_job, here, running, wait_until
 from waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
@@ -45,14 +42,7 @@ class Service:
         spec = command_job(COMMAND, workers=1)
         secret = TaskSecret(f"file:{folder}/password", file="keys/password", option="secrets[0]")
         spec = replace(spec, roles=tuple(replace(r, secrets=(secret,)) for r in spec.roles))
-        config = SchedulerConfig(
-            master=self.cluster.master,
-            state=f"sqlite:///{folder}/state.db",
-            artifacts_dir=folder / "artifacts",
-            artifacts="file",
-            leadership_timeout_seconds=0.0,
-            allowed=Allowed(directory=folder),
-        )
+        config = here(folder, self.cluster.master, allowed=Allowed(directory=folder))
         self.scheduler = Scheduler(
             spec,
             config,
@@ -101,7 +91,6 @@ def test_files_are_given_as_they_are_and_secrets_are_not(service: Service) -> No
     assert (status, line, body["next_offset"]) == (200, "café \ufffd", body["size"])
     start = body["size"] - len("café ".encode()) - 2
     assert service.file("stdout", f"?offset={start}")[1]["data"] == "café \ufffd\n"
-
     eventually(lambda: service.file("logs/train.log")[0] == 200)
     assert service.file("logs/train.log")[1]["data"] == "deep\n"
     assert service.file("keys/password")[0] == 403

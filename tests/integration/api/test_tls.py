@@ -1,7 +1,5 @@
 """The API over TLS: what it shows, when it shows another, and who is not let hold it up."""
 
-from __future__ import annotations
-
 import http.client
 import logging
 import os

@@ -1,7 +1,5 @@
 """``capacity up`` and ``down``: machines of a rack that are agents of a cluster, for anybody."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -13,8 +11,6 @@ import pytest
 from cluster_faults import FaultyCluster
 from cluster_faults.door import make_server
 from dcos_tensorflow.cli.main import run_command_line
-from ec2_job import Ec2Job
-from ec2_server import KEY_ID, SECRET_KEY
 from embedded_mesos import AgentConfig, Timing
 from machine_rack import PORTS, Rack
 
@@ -70,27 +66,6 @@ def asked(
         return code, json.loads(out) if out else {}
 
     return ask
-
-
-@pytest.mark.soak
-def test_they_come_from_ec2_as_well(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY_ID)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
-    monkeypatch.setattr("dcos_tensorflow.deploy.cluster_machines.LOOK_SECONDS", 0.2)
-    job = Ec2Job(tmp_path, {"job_cmd": "true"}, {})
-    try:
-        where = (str(tmp_path / "options.json"), "--master", job.cluster.master)
-        assert run_command_line(["capacity", "up", *where, "--machines", "2"]) == 0
-        assert [each.state for each in job.alive] == ["running"] * 2
-        assert {each.lifecycle for each in job.alive} == {"spot"}
-        assert run_command_line(["capacity", "down", *where]) == 0
-        assert job.alive == []
-        assert "0 machines" in capsys.readouterr().out
-    finally:
-        job.close()
 
 
 def on(rack: Rack) -> list[str]:

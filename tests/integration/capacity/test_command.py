@@ -1,7 +1,5 @@
 """Machines by an operator's command: what it is told, what it may answer, how it may fail."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``capacity plan`` and ``capacity release --all``: machines of options, without a scheduler."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

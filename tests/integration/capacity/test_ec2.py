@@ -4,8 +4,6 @@ What moto's fleets lack is added by ``ec2_server``; that EC2 chooses among pools
 is EC2's, and nothing here shows it.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

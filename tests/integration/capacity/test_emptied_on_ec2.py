@@ -1,7 +1,5 @@
 """Before EC2 ends a machine, the master offers it to no framework any more."""
 
-from __future__ import annotations
-
 import json
 import urllib.request
 from pathlib import Path

@@ -4,8 +4,6 @@ The steps are those that EC2 sees: a call that does not arrive, one whose answer
 it is killed at random moments, while machines go with and without a notice.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import threading

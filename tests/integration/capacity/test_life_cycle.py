@@ -3,8 +3,6 @@
 The command of ``machine_rack`` starts agents of an embedded cluster, as an operator's would.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,16 +13,14 @@ import pytest
 
 from cluster_faults import FaultyCluster
 from cluster_faults.door import make_server
-from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
+from dcos_tensorflow.core.model.events import StopRequested
 from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
-from dcos_tensorflow.scheduler.configuration import SchedulerConfig
-from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from embedded_mesos import AgentConfig, Timing
 from machine_rack import PORTS, Rack
-from scheduled_jobs import command_job, done, running, wait_until
+from scheduled_jobs import command_job, done, here, running, wait_until
 
 #: Ports of a place of this process' own.
 FIRST_PORT = 22000 + os.getpid() % 16 * 500
@@ -58,16 +54,7 @@ def scheduler_of(
     spec = CapacitySpec(CommandSpec(tuple(rack[1].command), 30.0), **capacity)  # type: ignore[arg-type]
     scheduler = Scheduler(
         replace(command_job(command), capacity=spec),
-        SchedulerConfig(
-            master=rack[0].master,
-            state=f"sqlite:///{folder}/state.db",
-            artifacts_dir=folder / "artifacts",
-            artifacts="file",
-            leadership_timeout_seconds=0.0,
-            allowed=Allowed(everything=True),
-            tick_seconds=0.05,
-            capacity_look_seconds=0.2,
-        ),
+        here(folder, rack[0].master, capacity_look_seconds=0.2),
     )
     scheduler.start()
     return scheduler
@@ -111,28 +98,3 @@ def test_the_next_scheduler_goes_on_with_the_machines_of_the_one_before(
     finally:
         second.stop()
     assert alive(rack[1]) == []
-
-
-@pytest.mark.soak
-def test_an_uninstall_leaves_no_machine(rack: tuple[FaultyCluster, Rack], tmp_path: Path) -> None:
-    scheduler = scheduler_of(rack, tmp_path, "sleep 600")
-    try:
-        wait_until(scheduler, running)
-        scheduler.submit(UninstallRequested("the test is over"))
-        wait_until(scheduler, lambda state: state.removal.erased)
-    finally:
-        scheduler.stop()
-    assert alive(rack[1]) == []
-
-
-@pytest.mark.soak
-def test_why_a_job_waits_says_what_the_limits_forbid(
-    rack: tuple[FaultyCluster, Rack], tmp_path: Path
-) -> None:
-    scheduler = scheduler_of(rack, tmp_path, "true", max_instances=1)
-    try:
-        state = wait_until(scheduler, lambda state: bool(state.told.capacity))
-    finally:
-        scheduler.stop()
-    assert "max_instances is 1" in state.told.capacity["main"]
-    assert rack[1].machines == []

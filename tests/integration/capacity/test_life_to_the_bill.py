@@ -3,8 +3,6 @@
 The gate trains without TensorFlow. Prices are high: a second costs about a cent.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta

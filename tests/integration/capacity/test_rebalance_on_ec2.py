@@ -1,7 +1,5 @@
 """EC2 calls machines more likely than others to be taken back, long before it takes any."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

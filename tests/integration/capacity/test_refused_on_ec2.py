@@ -3,8 +3,6 @@
 The sentences alone are the gate's elsewhere (``test_ec2``); here it is that they arrive.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """SIGKILL of the scheduler at random moments of a life with bought machines."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """What a new machine runs first: it starts a Mesos agent that says which machine it is."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

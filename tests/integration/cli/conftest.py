@@ -1,7 +1,5 @@
 """The command line as a person uses it, with a work directory of its own for each test."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -12,7 +10,11 @@ from typing import NamedTuple
 
 import pytest
 
+from answering_service import TOKEN, Service
 from command_line import CommandLine, write_options
+from dcos_tensorflow.client import registry
+from dcos_tensorflow.client.registry import Registration
+from dcos_tensorflow.client.work_directory import WorkDirectory
 
 
 class LastingCluster(NamedTuple):
@@ -64,3 +66,16 @@ def job(tmp_path: Path) -> Callable[..., Path]:
         return write_options(folder, service=service, **sections)
 
     return write
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """A service in whose place a state answers, as commands of this machine find it."""
+    found = Service()
+    monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path))
+    directory = WorkDirectory(tmp_path).service("tensorflow")
+    directory.prepare()
+    api, state = found.server.start(), f"sqlite:///{tmp_path}/state.db"
+    registry.register(directory, Registration("tensorflow", os.getpid(), api, TOKEN, state))
+    yield found
+    found.end()

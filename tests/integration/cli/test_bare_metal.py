@@ -4,8 +4,6 @@ The supervisor does what systemd would do by the unit that is shipped (``supervi
 what stands in ``docs/bare-metal.md`` is what is typed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A batch whose command was killed, and all below it: ``--resume`` works on what is missing."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from pathlib import Path

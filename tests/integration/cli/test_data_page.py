@@ -1,7 +1,5 @@
 """What docs/data.md tells its reader to write works as it stands there."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

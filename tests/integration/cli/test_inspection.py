@@ -1,7 +1,5 @@
 """What a service tells of itself, against a real API over a state."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

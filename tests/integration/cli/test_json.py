@@ -1,7 +1,5 @@
 """Every command that prints something prints one JSON document with --json."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ systemd itself would be needed for its filter of system calls and its name space
 no capability, no new privileges, no memory that is both written and run, and no user's rights.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -1,7 +1,5 @@
 """All services at a glance: of this machine, under any scheduler, and of a ZooKeeper."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A scheduler that logs in to DC/OS as a service account, against a scripted IAM and master."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

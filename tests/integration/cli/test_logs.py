@@ -1,7 +1,5 @@
 """What the tasks of real jobs print, followed through whatever happens to them."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

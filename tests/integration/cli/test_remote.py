@@ -1,13 +1,9 @@
 """Commands for a scheduler elsewhere, by its API's address: nothing of it is on this machine."""
 
-from __future__ import annotations
-
 import os
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +16,7 @@ from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.task import TaskState
 from sample_states import a_state, changed, failed, gang
+from web_server import Handler, served
 
 ASKED = (
     "list",
@@ -78,7 +75,6 @@ def test_a_command_that_asks_or_steers_works_from_elsewhere(
 def test_a_stop_waits_for_the_end_of_a_job_elsewhere(service: Service, capsys: Any) -> None:
     verdict = Verdict(Outcome.STOPPED, 130, "stopped from the command line")
     service.afterwards = a_state(JobPhase.DONE, gang(TaskState.KILLED), job={"verdict": verdict})
-
     assert run_command_line(["stop"]) == 0
     assert service.events == [StopRequested("stopped from the command line")]
     assert "tensorflow has ended: stopped" in capsys.readouterr().out
@@ -92,7 +88,6 @@ def test_an_uninstall_leaves_nothing_elsewhere(service: Service, capsys: Any) ->
         erased=True,
         framework_id="",
     )
-
     assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 0
     assert service.events == [UninstallRequested("from the command line")]
     assert capsys.readouterr().out == "tensorflow is uninstalled.\n"
@@ -100,7 +95,6 @@ def test_an_uninstall_leaves_nothing_elsewhere(service: Service, capsys: Any) ->
 
 def test_following_a_job_elsewhere_ends_with_its_code(service: Service, capsys: Any) -> None:
     service.current = failed()
-
     assert run_command_line(["status", "--follow"]) == 3
     assert "The job tensorflow has failed" in capsys.readouterr().out
 
@@ -110,7 +104,6 @@ def test_flags_win_over_variables(
 ) -> None:
     address = os.environ["DCOS_TENSORFLOW_API"]
     monkeypatch.setenv("DCOS_TENSORFLOW_API", "http://127.0.0.1:1")
-
     assert run_command_line(["plan", "list"]) == 1
     assert "does not answer at http://127.0.0.1:1" in capsys.readouterr().err
     assert run_command_line(["plan", "list", "--api", address]) == 0
@@ -144,7 +137,7 @@ def test_a_token_file_without_an_address_is_no_command_for_this_machine(
     assert "--api-token-file is for an API" in capsys.readouterr().err
 
 
-class _Strange(BaseHTTPRequestHandler):
+class _Strange(Handler):
     """Answers every request in the same way, and keeps what it was asked."""
 
     status = 200
@@ -154,31 +147,15 @@ class _Strange(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.asked.append(str(self.headers))
-        self.send_response(self.status)
-        for name, value in {"Content-Length": str(len(self.body)), **self.headers_of}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(self.body)
-
-    def log_message(self, *_: object) -> None:
-        pass
+        self.answer(self.status, self.body, **self.headers_of)
 
 
 @contextmanager
 def strange(tls: ssl.SSLContext | None = None, **answer: Any) -> Iterator[tuple[str, list[str]]]:
     """Serve a constant answer; return the address and what was asked."""
     handler = type("Handler", (_Strange,), {"asked": [], **answer})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_address[1]}", handler.asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with served(handler, tls) as address:
+        yield address, handler.asked
 
 
 def test_a_token_does_not_follow_a_redirect(service: Service, capsys: Any) -> None:

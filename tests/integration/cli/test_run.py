@@ -1,7 +1,5 @@
 """``run`` on the embedded cluster: to the end, to a failure, and interrupted."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -16,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from command_line import UNTIL_FINISH, CommandLine, Ended, write_options
+from processes import processes
 from waiting import eventually
 
 ROOMY = ("--cpus", "4", "--mem", "2000", "--disk", "1000", "--gpus", "0")
@@ -30,15 +29,8 @@ pytestmark = pytest.mark.timeout(120)
 
 def clusters_of(command_line: CommandLine) -> list[int]:
     """Return the process ids of embedded clusters that work below this home."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            arguments = path.read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if "embedded_mesos" in arguments and str(command_line.home) in arguments:
-            found.append(int(path.parent.name))
-    return found
+    home = str(command_line.home)
+    return [one.pid for one in processes("embedded_mesos") if home in one.command]
 
 
 def read_until(process: subprocess.Popen[str], text: str) -> str:

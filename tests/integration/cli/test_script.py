@@ -1,7 +1,5 @@
 """``run train.py``: a script and a command line, and what is asked of the service then."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A cluster that lives on, jobs in the background, and the daemon alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

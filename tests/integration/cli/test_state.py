@@ -1,7 +1,5 @@
 """``state``: what is kept of a service is told of, saved and put back; nothing is written over."""
 
-from __future__ import annotations
-
 import json
 import stat
 from collections.abc import Callable

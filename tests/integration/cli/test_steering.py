@@ -1,10 +1,7 @@
 """Plans, pods, updates and uninstalls from the command line, against a real API over a state."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -39,19 +36,6 @@ from sample_states import a_state, failed, gang, with_records
 
 
 @pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    found = Service()
-    api = found.server.start()
-    monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path))
-    directory = work_directory(tmp_path, os.environ).service("tensorflow")
-    directory.prepare()
-    state = f"sqlite:///{tmp_path}/state.db"
-    registry.register(directory, Registration("tensorflow", os.getpid(), api, "a-token", state))
-    yield found
-    found.end()
-
-
-@pytest.fixture
 def options_file(tmp_path: Path) -> Path:
     file = tmp_path / "options.json"
     file.write_text(json.dumps({**OPTIONS, "worker": {"count": 2, "mem": 8192}}))
@@ -78,7 +62,6 @@ class TestPlans:
 
     def test_one_with_errors_is_shown_with_them(self, service: Service, capsys: Any) -> None:
         service.current = failed()
-
         assert run_command_line(["plan", "status", "deploy"]) == 0
         assert "Errors:\n- worker-1 failed" in capsys.readouterr().out
 
@@ -118,7 +101,6 @@ class TestPlans:
         self, service: Service, capsys: Any, arguments: list[str], command: Event, told: str
     ) -> None:
         service.current = a_state()
-
         assert run_command_line(["plan", *arguments]) == 0
         assert (service.events, capsys.readouterr().out) == ([command], told)
 
@@ -126,14 +108,12 @@ class TestPlans:
         self, service: Service, capsys: Any
     ) -> None:
         service.current = replace(a_state(), controls=Controls(paused=("deploy",)))
-
         assert run_command_line(["plan", "pause", "deploy"]) == 1
         assert "Command has already been issued" in capsys.readouterr().err
 
     def test_what_cannot_be_done_says_why(self, service: Service, capsys: Any) -> None:
         service.current = a_state()
         arguments = ["plan", "force-complete", "deploy", "worker", "worker-0:[node]"]
-
         assert run_command_line(arguments) == 1
         assert "decides about the job's end" in capsys.readouterr().err
 
@@ -146,7 +126,6 @@ class TestPlans:
         self, service: Service, capsys: Any, tmp_path: Path
     ) -> None:
         work_directory(tmp_path, os.environ).service("other").prepare()
-
         assert run_command_line(["plan", "list", "--name", "other"]) == 1
         assert "No scheduler of other runs" in capsys.readouterr().err
 
@@ -193,7 +172,6 @@ class TestUpdate:
         self, service: Service, capsys: Any, options_file: Path
     ) -> None:
         arguments = ["update", "start", "--options", str(options_file), "--set", "worker.count=3"]
-
         assert run_command_line(arguments) == 0
         (event,) = service.events
         assert isinstance(event, ConfigurationChanged)
@@ -207,7 +185,6 @@ class TestUpdate:
     ) -> None:
         part = tmp_path / "part.json"
         part.write_text(json.dumps({"worker": {"mem": 8192}}))
-
         assert run_command_line(["update", "start", "--options", str(part)]) == 0
         (event,) = service.events
         assert event == ConfigurationChanged(
@@ -226,7 +203,6 @@ class TestUpdate:
     ) -> None:
         whole = tmp_path / "whole.json"
         whole.write_text(json.dumps({**OPTIONS, "worker": {"mem": 8192}}))
-
         assert run_command_line(["update", "start", "--replace", "--options", str(whole)]) == 0
         (event,) = service.events
         assert event == ConfigurationChanged(service_spec(load(json.loads(whole.read_text()))))
@@ -235,7 +211,6 @@ class TestUpdate:
         self, service: Service, capsys: Any
     ) -> None:
         service.options = {}
-
         assert run_command_line(["update", "start", "--set", "worker.count=3"]) == 1
         assert "give all of them, with --replace." in capsys.readouterr().err
         assert service.events == []
@@ -248,7 +223,6 @@ class TestUpdate:
         self, service: Service, capsys: Any, options_file: Path
     ) -> None:
         arguments = ["update", "start", f"--options={options_file}", "--set", "worker.memm=3"]
-
         assert run_command_line(arguments) == 2
         assert "worker.memm" in capsys.readouterr().err
         assert service.events == []
@@ -257,7 +231,6 @@ class TestUpdate:
         self, service: Service, capsys: Any, options_file: Path
     ) -> None:
         arguments = ["update", "start", f"--options={options_file}", "--set", "service.name=x"]
-
         assert run_command_line(arguments) == 1
         assert "The configuration is not changed" in capsys.readouterr().err
 
@@ -266,14 +239,12 @@ class TestUpdate:
     ) -> None:
         file = tmp_path / "same.json"
         file.write_text(json.dumps(OPTIONS))
-
         assert run_command_line(["update", "start", "--options", str(file)]) == 0
         assert "nothing changes" in capsys.readouterr().out
 
     def test_it_goes_back_to_the_configuration_before(self, service: Service, capsys: Any) -> None:
         before = replace(SPEC, retry=replace(SPEC.retry, limit=9))
         service.stored = {configuration_id(before): before}
-
         assert run_command_line(["update", "rollback", configuration_id(before)]) == 0
         assert service.events == [ConfigurationChanged(before)]
 
@@ -281,7 +252,6 @@ class TestUpdate:
         for record in service.current.tasks.values():
             outdated = replace(record, fingerprint="of-before")
             service.current = with_records(service.current, outdated)
-
         assert run_command_line(["update", "pause"]) == 0
         assert service.events == [PlanCommand("deploy", PlanVerb.PAUSE)]
 
@@ -302,14 +272,12 @@ class TestUninstall:
 
     def test_it_waits_until_nothing_is_left(self, service: Service, capsys: Any) -> None:
         service.afterwards = self.gone()
-
         assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 0
         assert service.events == [UninstallRequested("from the command line")]
         assert capsys.readouterr().out == "tensorflow is uninstalled.\n"
 
     def test_it_names_what_was_given_up(self, service: Service, capsys: Any) -> None:
         service.afterwards = self.gone("ps-0 on node1")
-
         assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 0
         given_up = "Given up, because its agent did not answer: ps-0 on node1"
         assert given_up in capsys.readouterr().out
@@ -318,7 +286,6 @@ class TestUninstall:
         self, service: Service, capsys: Any
     ) -> None:
         service.on_event = service.leave
-
         assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 0
         assert capsys.readouterr().out == "tensorflow is uninstalled.\n"
 
@@ -329,7 +296,6 @@ class TestUninstall:
         store = open_store(f"sqlite:///{tmp_path}/state.db", "tensorflow")
         with closing(store), store.lead("a scheduler", 0.0, lambda _: None):
             store.commit(first_writes(service.current))
-
         assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 1
         assert "scheduler OPTIONS.json --uninstall" in capsys.readouterr().err
 
@@ -355,7 +321,6 @@ class TestUninstall:
     ) -> None:
         self.keep(left, a_state(JobPhase.DONE, framework_id=""))
         (left.checkpoints / "step-1").touch()
-
         assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 0
         assert capsys.readouterr().out == "tensorflow is uninstalled.\n"
         assert stored_state(left.state_url, "tensorflow") is None
@@ -366,7 +331,6 @@ class TestUninstall:
         self, left: ServiceDirectory, capsys: Any
     ) -> None:
         self.keep(left, a_state(JobPhase.RUNNING))
-
         assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 1
         assert "dcos-tensorflow stop tensorflow ends it" in capsys.readouterr().err
         assert stored_state(left.state_url, "tensorflow") is not None
@@ -376,7 +340,6 @@ class TestUninstall:
     ) -> None:
         # A framework that stays known to Mesos is also how reservations are given back.
         self.keep(left, a_state(JobPhase.DONE))
-
         assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 1
         assert stored_state(left.state_url, "tensorflow") is not None
 
@@ -387,7 +350,6 @@ class TestUninstall:
 
     def test_it_says_when_it_takes_too_long(self, service: Service, capsys: Any) -> None:
         arguments = ["uninstall", "tensorflow", "--yes", "--timeout", "0"]
-
         assert run_command_line(arguments) == 1
         assert "plan status deploy --name=tensorflow" in capsys.readouterr().err
 

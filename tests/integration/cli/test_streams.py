@@ -1,7 +1,5 @@
 """Standard streams that are closed, full, or cannot say what is to be said."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

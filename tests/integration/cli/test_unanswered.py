@@ -1,7 +1,5 @@
 """Commands that wait for a job's end, while its scheduler goes and another one comes."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -80,7 +78,6 @@ def test_a_stop_is_asked_for_again_of_the_next_scheduler_and_waits_for_the_tasks
     service: Service, capsys: Any
 ) -> None:
     service.on_event = leaves_at_first(service, becomes(service, STOPPED))
-
     assert run_command_line(["stop", "tensorflow"]) == 0
     stop = StopRequested("stopped from the command line")
     assert service.events == [stop, stop]
@@ -92,7 +89,6 @@ def test_a_stop_says_who_does_not_answer_and_never_that_the_job_has_ended(
 ) -> None:
     service.on_event = leaves_at_first(service, lambda: None)
     service.once_gone = lambda: None
-
     assert run_command_line(["stop", "tensorflow", "--timeout", "1"]) == 1
     told = capsys.readouterr()
     assert "has ended" not in told.out
@@ -105,7 +101,6 @@ def test_a_job_that_failed_before_it_was_stopped_ends_the_stop_with_its_code(
     service: Service, capsys: Any
 ) -> None:
     service.current = failed()
-
     assert run_command_line(["stop", "tensorflow"]) == 3
     assert "tensorflow has ended: failed" in capsys.readouterr().out
 
@@ -152,7 +147,6 @@ def test_an_uninstall_waits_for_the_next_answer(service: Service, capsys: Any) -
     # Of a state that cannot be shown yet there is an answer, too: 503.
     service.on_event = becomes(service, None)
     service.on_look = lambda looks: becomes(service, GONE)() if looks == 4 else None
-
     assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 0
     events: list[Event] = service.events
     assert events == [UninstallRequested("from the command line")]

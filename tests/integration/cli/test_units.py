@@ -1,7 +1,5 @@
 """A sweep and a batch as a person plays them: their end, their board, the best trial in full."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import NamedTuple, Protocol

@@ -4,8 +4,6 @@ The examples that the pages name train with TensorFlow (tests/end_to_end); here 
 their places.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

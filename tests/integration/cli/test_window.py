@@ -1,7 +1,5 @@
 """The window's process: ``open`` starts one, finds it again, and it ends when nothing needs it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -40,12 +38,10 @@ def opened(command_line: CommandLine) -> str:
 
 def test_a_browser_sees_services_after_their_end(command_line, window, job) -> None:
     assert command_line("run", str(job("echo 'step 3 loss 0.5'"))).code == 0
-
     with httpx.Client(follow_redirects=True) as browser:
         page = browser.get(opened(command_line))
         (told,) = browser.get(page.url.join("/services")).json()
         printed = browser.get(page.url.join("v1/pod/worker-0/files/stdout")).json()["data"]
-
     assert page.url.path == "/services/job/"
     assert (told["name"], told["outcome"], told["served"]) == ("job", "succeeded", False)
     assert "step 3 loss 0.5" in printed
@@ -74,7 +70,6 @@ def test_a_person_finds_a_finished_service_in_a_browser(command_line, window, jo
 
 def test_one_window_serves_all_that_open(command_line, window) -> None:
     first, second = (httpx.URL(opened(command_line)) for _ in range(2))
-
     assert first.port == second.port
 
 
@@ -83,14 +78,11 @@ def test_a_window_that_was_killed_is_started_again(command_line, window) -> None
     killed = json.loads(window.read_text())
     os.kill(killed["pid"], signal.SIGKILL)
     eventually(lambda: start_time(killed["pid"]) != killed["started"], seconds=SECONDS)
-
     assert httpx.get(opened(command_line)).status_code == 303
 
 
 def test_a_window_ends_when_its_file_is_gone(command_line, window) -> None:
     opened(command_line)
     process = json.loads(window.read_text())
-
     window.unlink()
-
     eventually(lambda: start_time(process["pid"]) != process["started"], seconds=SECONDS)

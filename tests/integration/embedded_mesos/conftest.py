@@ -1,7 +1,5 @@
 """Clusters like the one that the recordings come from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path

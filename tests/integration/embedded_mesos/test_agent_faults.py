@@ -1,7 +1,5 @@
 """Agents and their machines fail; the tasks on them are real processes."""
 
-from __future__ import annotations
-
 import signal
 import urllib.error
 import urllib.request
@@ -128,7 +126,10 @@ def test_lost_machine_kills_everything_that_its_tasks_started(
         cluster.faults.lose_machine(0)
         eventually(lambda: not any(map(alive, pids)), what="the end of every process")
         assert stands_still(file)
-        assert scheduler.update("t")["state"] == "TASK_UNREACHABLE"
+        status = scheduler.update("t")
+        assert status["state"] == "TASK_UNREACHABLE"
+        cluster.faults.replace_machine(0)
+        assert scheduler.offer("127.0.0.1", least_cpus=4)["agent_id"] != status["agent_id"]
 
 
 # -- standing still and partitions -------------------------------------------------------------

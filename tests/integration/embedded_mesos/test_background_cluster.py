@@ -1,7 +1,5 @@
 """The cluster in the background: up, status, down."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -20,16 +18,10 @@ from cluster_faults import FaultyCluster, background, door
 from dcos_tensorflow.deploy.embedded.machine import AgentWishes, agents
 from embedded_mesos import AgentConfig, BackgroundProcessError, Credential
 from mesos_scheduler import Scheduler, task
+from processes import alive
 from waiting import eventually
 
 MakeCluster = Callable[..., FaultyCluster]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 @pytest.fixture

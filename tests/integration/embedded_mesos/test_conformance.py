@@ -4,8 +4,6 @@ Each test plays one: same calls, same answers, same events. What a ``note`` line
 the real agents and masters is ordered from ``Faults`` here.
 """
 
-from __future__ import annotations
-
 import ast
 import http.client
 import io
@@ -15,7 +13,6 @@ import tarfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +23,7 @@ from embedded_mesos import AgentConfig, Timing
 from mesos_recording import Player, read, with_note
 from recorded_shapes import compare_shape
 from waiting import eventually
+from web_server import Handler, served
 
 Json = dict[str, Any]
 MakeCluster = Callable[..., FaultyCluster]
@@ -414,17 +412,12 @@ def file_server() -> Iterator[int]:
     }
     ended = threading.Event()
 
-    class Files(BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: Any) -> None:
-            return
-
+    class Files(Handler):
         def do_GET(self) -> None:
             if self.path == "/slow.zip":
                 ended.wait(30)
             body = files.get(self.path)
-            self.send_response(200 if body is not None else 404)
-            self.end_headers()
-            self.wfile.write(body or b"")
+            self.answer(200 if body is not None else 404, body or b"")
 
         def handle(self) -> None:
             try:
@@ -432,14 +425,9 @@ def file_server() -> Iterator[int]:
             except ConnectionError:
                 return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Files)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield server.server_address[1]
-    ended.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served(Files) as address:
+        yield int(address.rpartition(":")[2])
+        ended.set()
 
 
 def test_fetcher(make_cluster: MakeCluster, file_server: int) -> None:

@@ -1,7 +1,5 @@
 """What operators order, on real processes: maintenance, draining, agents marked gone."""
 
-from __future__ import annotations
-
 import http.client
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The page of an embedded cluster: who is let in, sandboxes, and the orders for demonstrations."""
 
-from __future__ import annotations
-
 import base64
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Stock pymesos drives tasks to their end, also in the way of tfmesos."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What the README of the embedded Mesos shows works when it is typed."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

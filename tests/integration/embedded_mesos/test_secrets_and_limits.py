@@ -1,7 +1,5 @@
 """Secrets and limits of tasks on the embedded cluster: as on Mesos, or refused by name."""
 
-from __future__ import annotations
-
 import base64
 import http.client
 import json

@@ -1,7 +1,5 @@
 """A background process that does not come to serve."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Tasks are real processes: how they start, what they see, how they end."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -14,17 +12,11 @@ import pytest
 
 from embedded_mesos import EmbeddedCluster
 from mesos_scheduler import Scheduler, task
+from processes import alive
 from waiting import eventually
 
 Json = dict[str, Any]
 MakeCluster = Callable[..., EmbeddedCluster]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def test_kill_ends_with_sigkill_after_the_grace(make_cluster: MakeCluster, tmp_path: Path) -> None:
@@ -55,20 +47,6 @@ def test_processes_that_a_task_left_behind_end_with_it(
         scheduler.launch(offer, task(offer, "t", command))
         scheduler.run_until("t", "TASK_FINISHED")
         eventually(lambda: not alive(int(pid_file.read_text())), what="the orphan's end")
-
-
-def test_executor_that_is_killed_fails_its_task(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    with Scheduler(cluster.master) as scheduler:
-        offer = scheduler.offer()
-        scheduler.launch(offer, task(offer, "t", "sleep 100"))
-        scheduler.run_until("t", "TASK_RUNNING")
-        (entry,) = cluster.host._processes.values()
-        os.kill(entry.pid, signal.SIGKILL)
-        status = scheduler.run_until("t", "TASK_FAILED")
-        assert status["reason"] == "REASON_EXECUTOR_TERMINATED"
-        assert entry.task_pid is not None
-        eventually(lambda: not alive(entry.task_pid or 0), what="the task's end")
 
 
 def test_what_executors_come_from_may_be_killed_between_two_tasks(

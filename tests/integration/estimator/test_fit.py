@@ -1,7 +1,5 @@
 """Jobs from Python, on the embedded cluster: begun, followed, asked, left, stopped."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

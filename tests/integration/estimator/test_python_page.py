@@ -1,7 +1,5 @@
 """What docs/python.md tells its reader to write works as it stands there, section by section."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An embedded cluster in this process, and the job on it that each test does something to."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

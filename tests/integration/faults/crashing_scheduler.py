@@ -5,8 +5,6 @@ performs the NUMBERth action of this kind. An action is performed when what it i
 committed.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """An agent dies, is cut off, is taken away, or comes back when its task runs elsewhere."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.model.job import JobPhase

@@ -1,7 +1,5 @@
 """A gang that may be smaller goes on without a lost worker, and takes it back later."""
 
-from __future__ import annotations
-
 import pytest
 
 from .conftest import MakeTraining

@@ -1,7 +1,5 @@
 """The master dies, refuses, forgets the framework, or breaks its connections."""
 
-from __future__ import annotations
-
 import urllib.request
 
 import pytest

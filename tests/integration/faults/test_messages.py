@@ -1,7 +1,5 @@
 """Updates are late, doubled or lost; offers are gone when they are accepted."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

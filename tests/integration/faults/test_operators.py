@@ -1,7 +1,5 @@
 """What people do to a running job: its pods, its options, the machines under it."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import time
@@ -172,18 +170,6 @@ def test_the_options_change_while_an_agent_is_cut_off(make_training: MakeTrainin
     # The chief must know of them, unless they found a place at their old addresses.
     training.recovers(*workers, moved=workers, perhaps=("chief-0",))
     assert variable_of(training.running_pids()["worker-1"], "GREETING") == "hello"
-    training.ends_right()
-
-
-def test_options_that_the_job_cannot_go_over_to_change_nothing(
-    training: ScheduledTraining,
-) -> None:
-    options = copy.deepcopy(training.options)
-    options["service"]["strategy"] = "multi_worker"
-    status, answer = training.ask("/v1/job/update", options)
-    assert status in (400, 417)
-    assert "the configuration is not changed" in str(answer) or "multi_worker" in str(answer)
-    training.is_untouched()
     training.ends_right()
 
 

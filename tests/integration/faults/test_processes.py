@@ -1,7 +1,5 @@
 """A process of the job dies, or stands still: the user's, the task runner, the executor."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """The scheduler dies, ends, stands still; another one of the service is there, or comes."""
 
-from __future__ import annotations
-
 import signal
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """ZooKeeper dies, comes back, or has lost everything."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

@@ -7,8 +7,6 @@ what its user sees: the HTTP API, the processes, the steps, the result. Two serv
 can be killed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -25,9 +23,8 @@ from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.deploy.served_job import SchedulerSource
 from dcos_tensorflow.options import effective, load, service_spec
-from dcos_tensorflow.scheduler.configuration import SchedulerConfig
-from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
+from scheduled_jobs import here
 from scheduler_process import SchedulerProcess
 from waiting import eventually
 
@@ -273,15 +270,7 @@ class ScheduledTraining(Training):
         self, folder: Path, cluster: FaultyCluster, options: Json, *, state: str = ""
     ) -> None:
         super().__init__(folder, cluster, options)
-        config = SchedulerConfig(
-            master=cluster.master,
-            state=state or f"sqlite:///{folder}/state.db",
-            artifacts_dir=folder / "artifacts",
-            artifacts="file",
-            leadership_timeout_seconds=0.0,
-            allowed=Allowed(everything=True),
-            tick_seconds=0.05,
-        )
+        config = here(folder, cluster.master, **({"state": state} if state else {}))
         read = load(options)
         self.scheduler = Scheduler(
             service_spec(read), config, serve_api=self._serve_api, given=effective(read)

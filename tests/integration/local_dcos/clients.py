@@ -5,8 +5,6 @@ service command of the DC/OS SDK: its requests are sent as they were recorded, a
 an answer is printed alike (``tests/unit/plugin/test_trees.py``).
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

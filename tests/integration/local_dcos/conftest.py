@@ -1,7 +1,5 @@
 """Local DC/OSes on embedded clusters of their own."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Small packages for tests, in the form of a universe's stub repository."""
 
-from __future__ import annotations
-
 import base64
 import json
 import sys

@@ -5,8 +5,6 @@ with a value of the same kind; more members are welcome, for clients look past w
 know. What the local DC/OS merely passes on from a service must come back byte for byte.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,11 +1,7 @@
 """Apps run for real: fetched, started, checked, restarted, replaced and ended."""
 
-from __future__ import annotations
-
-import http.server
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +14,7 @@ from local_dcos.mesos.mesos_client import MesosClient
 from mesos_scheduler import Scheduler
 from untrusted_input.process_table import start_time
 from waiting import eventually
+from web_server import Files, served_folder
 
 from .conftest import WHO, MakeWorld
 from .world import World
@@ -53,11 +50,8 @@ def bare(make_world: MakeWorld) -> World:
     return make_world()
 
 
-class Files(http.server.SimpleHTTPRequestHandler):
+class Asked(Files):
     asked: list[int]
-
-    def log_message(self, *args: Any) -> None:
-        pass
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
         self.asked.append(int(code))
@@ -69,15 +63,8 @@ def files(tmp_path: Path) -> Iterator[tuple[str, Path, list[int]]]:
     folder = tmp_path / "www"
     folder.mkdir()
     asked: list[int] = []
-    kind = type("Handler", (Files,), {"asked": asked})
-    with http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), lambda *a: kind(*a, directory=str(folder))
-    ) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", folder, asked
-        server.shutdown()
-        thread.join()
+    with served_folder(folder, type("Handler", (Asked,), {"asked": asked})) as url:
+        yield url, folder, asked
 
 
 def test_a_task_gets_the_variables_of_marathon_and_its_own(bare: World) -> None:

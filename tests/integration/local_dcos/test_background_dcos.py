@@ -1,7 +1,5 @@
 """The local DC/OS in the background: started, killed, found again, ended."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What commands of the ``dcos`` client ask of the cluster itself: nodes, jobs, containers."""
 
-from __future__ import annotations
-
 import getpass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The dashboards of two services at once, behind the local DC/OS' Admin Router, in a browser."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Packages are installed, changed and uninstalled as with Cosmos."""
 
-from __future__ import annotations
-
 import base64
 import json
 from concurrent.futures import ThreadPoolExecutor

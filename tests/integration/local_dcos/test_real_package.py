@@ -3,8 +3,6 @@
 The scheduler's artifact is replaced by a script that starts the scheduler of this checkout.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -19,6 +17,7 @@ from checkout_package import package_in, repository_of
 from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.plugin.main import run as run_plugin
+from processes import processes
 from waiting import eventually
 
 from .clients import SdkClient
@@ -79,27 +78,6 @@ def test_the_local_dcos_and_package_render_make_the_same_app(world: World, real:
     theirs = world.cosmos("render", {"packageName": real.name, "options": given})["marathonJson"]
     labels = {k: v for k, v in theirs["labels"].items() if k in ours["labels"]}
     assert {**theirs, "labels": labels, "id": "tf"} == ours
-
-
-# ``end_to_end/test_package`` shows it with two versions of TensorFlow.
-@pytest.mark.soak
-def test_two_instances_live_side_by_side_and_their_uninstall_leaves_nothing(
-    world: World, real: Package
-) -> None:
-    for name in ("tf-a", "tf-b"):
-        install(world, real, name)
-    for name in ("tf-a", "tf-b"):
-        eventually(lambda name=name: trains(world, name), what=f"a worker of {name}")
-        assert world.ask("GET", f"/service/{name}/v1/plans/deploy").status in (200, 202)
-    assert len(world.cosmos("list", {})["packages"]) == 2
-    world.cosmos("uninstall", {"packageName": real.name, "all": True})
-    for name in ("tf-a", "tf-b"):
-        world.gone(f"/{name}")
-    names = {one["name"] for one in world.get("/mesos/frameworks")["frameworks"]}
-    assert names == {"marathon"}
-    reserved = [one["reserved_resources"] for one in world.get("/mesos/slaves")["slaves"]]
-    # The last agent is that of the apps.
-    assert [set(one) for one in reserved] == [set(), {"slave_public"}]
 
 
 def test_a_job_that_needs_an_image_ends_at_its_first_launch_and_says_what_helps(
@@ -206,29 +184,11 @@ def test_on_an_old_open_cluster_options_that_are_not_wrong_go_through_marathon(
     assert (described["worker"]["count"], described["worker"]["mem"]) == (2, 64)
 
 
-# The last one shows the same, with a scheduler that is killed meanwhile.
-@pytest.mark.soak
-def test_new_options_reach_the_running_service(world: World, real: Package) -> None:
-    install(world, real, "tf")
-    eventually(lambda: running(world, "tf"), what="a worker")
-    more = {"worker": {"count": 2}}
-    world.service("update", {"appId": "tf", "options": more, "replace": False})
-    eventually(lambda: len(running(world, "tf")) == 2, what="a second worker")
-    world.cosmos("uninstall", {"packageName": real.name})
-    world.gone("/tf")
-
-
 def process_of(world: World) -> int:
     """Return the process of the app's command, 0 while there is none."""
-    wanted = {f"MESOS_TASK_ID={task['id']}".encode() for task in world.app("/tf")["tasks"]}
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            found = wanted & set(path.read_bytes().split(b"\0"))
-        except OSError:
-            continue
-        if found and os.getsid(int(path.parent.name)) == int(path.parent.name):
-            return int(path.parent.name)
-    return 0
+    tasks = world.app("/tf")["tasks"]
+    found = (one for task in tasks for one in processes(MESOS_TASK_ID=task["id"]))
+    return next((one.pid for one in found if one.leads_a_session), 0)
 
 
 def test_wrong_options_are_told_and_a_scheduler_that_is_killed_in_the_middle_of_an_update_goes_on(

@@ -1,7 +1,5 @@
 """Every command of the real ``dcos`` CLI, played from its recording."""
 
-from __future__ import annotations
-
 import json
 import urllib.parse
 from collections.abc import Callable, Iterator

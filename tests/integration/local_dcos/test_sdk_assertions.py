@@ -5,14 +5,12 @@ is asked as the SDK's test asks it: by the commands of ``dcos tensorflow``, by M
 Mesos' API. ``docs/package.md`` has the table; a row that is missing there, or here, fails.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from dcos_tensorflow.plugin.main import run as run_plugin
 from embedded_mesos import EmbeddedCluster
 from local_dcos import DcosConfig, LocalDcos
+from processes import processes
 from waiting import eventually
 
 from .world import World
@@ -439,33 +438,18 @@ def _(service: Service) -> None:
 
 
 def _scheduler(service: Service) -> int:
-    app = service.world.app(f"/{NAME}")
-    wanted = {f"MESOS_TASK_ID={task['id']}".encode() for task in app["tasks"]}
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with _going():
-            pid = int(path.parent.name)
-            if wanted & set(path.read_bytes().split(b"\0")) and os.getsid(pid) == pid:
-                return pid
-    return 0
-
-
-@contextmanager
-def _going() -> Iterator[None]:
-    """Pass over a process that ends just now."""
-    try:
-        yield
-    except OSError:
-        return
+    tasks = service.world.app(f"/{NAME}")["tasks"]
+    found = (one for task in tasks for one in processes(MESOS_TASK_ID=task["id"]))
+    return next((one.pid for one in found if one.leads_a_session), 0)
 
 
 @holds("test_kill_all_executors: every task is placed anew, and the service is healthy")
 def _(service: Service) -> None:
     before = service.ids()
     for task in before:
-        for path in Path("/proc").glob("[0-9]*/environ"):
-            with _going():
-                if f"MESOS_EXECUTOR_ID={task}".encode() in path.read_bytes().split(b"\0"):
-                    os.kill(int(path.parent.name), signal.SIGKILL)
+        for one in processes(MESOS_EXECUTOR_ID=task):
+            with suppress(ProcessLookupError):
+                os.kill(one.pid, signal.SIGKILL)
     eventually(
         lambda: len(now := service.ids()) == len(before) and not now & before,
         seconds=_SECONDS,

@@ -1,7 +1,5 @@
 """What passes through the service proxy, and what of the logs and files can be reached."""
 
-from __future__ import annotations
-
 import http.client
 import sys
 from collections.abc import Iterator

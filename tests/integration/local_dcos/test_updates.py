@@ -5,10 +5,6 @@ Both commands are asked in turn as long as an update goes on. ``docs/package.md`
 what they say.
 """
 
-from __future__ import annotations
-
-import functools
-import http.server
 import itertools
 import threading
 import zipfile
@@ -28,6 +24,7 @@ from embedded_mesos import EmbeddedCluster
 from local_dcos import DcosConfig, LocalDcos
 from s3_server import S3Server
 from waiting import eventually
+from web_server import Files, served_folder
 
 from .clients import (
     COMMANDS,
@@ -311,23 +308,15 @@ def test_two_updates_at_once_are_complete_when_both_are(deployed: Service) -> No
 def serving(folder: Path, let_go: threading.Event | None = None) -> Iterator[str]:
     """Serve the files of a folder, from when the event is set; return the address."""
 
-    class Files(http.server.SimpleHTTPRequestHandler):
+    class Late(Files):
         def do_GET(self) -> None:
             if let_go is not None:
                 let_go.wait(_SECONDS)
             with suppress(ConnectionError):
                 super().do_GET()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    files = functools.partial(Files, directory=folder)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), files) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with served_folder(folder, Late) as url:
+        yield url
 
 
 @dataclass

@@ -1,7 +1,5 @@
 """A local DC/OS in front of an embedded cluster, as tests look at it."""
 
-from __future__ import annotations
-
 import http.client
 import json
 from dataclasses import dataclass, field

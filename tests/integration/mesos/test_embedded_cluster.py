@@ -1,7 +1,5 @@
 """The gateway on an embedded cluster: real processes, and every fault a master can have."""
 
-from __future__ import annotations
-
 import queue
 from dataclasses import replace
 

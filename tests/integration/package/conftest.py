@@ -1,7 +1,5 @@
 """The package, and a scheduler started as Marathon starts its app."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

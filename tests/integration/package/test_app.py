@@ -1,7 +1,5 @@
 """The app that the package renders, run as Marathon runs it, with the real scheduler in it."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

@@ -1,7 +1,5 @@
 """What ``make package`` builds runs where there is nothing. Built once for all of these tests."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Every command of ``dcos tensorflow`` answers in JSON with --json, against the real HTTP API."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterator, Mapping

@@ -1,11 +1,8 @@
 """``logs``, ``options`` and ``tensorboard`` against a small cluster that serves just them."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -13,6 +10,7 @@ import pytest
 from dcos_tensorflow.plugin import logs
 from dcos_tensorflow.plugin.main import run
 from waiting import eventually
+from web_server import Handler, served
 
 
 class SmallCluster:
@@ -35,7 +33,7 @@ class SmallCluster:
         self.closing = threading.Event()
         small = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Answers(Handler):
             def do_GET(self) -> None:
                 if self.path.startswith("/system/v1/logs/v2/task/"):
                     self.log_of(self.path.split("/")[6])
@@ -44,22 +42,22 @@ class SmallCluster:
                 small.job_asked += name == "job"
                 body = small.answers.get(name)
                 if name == "job" and small.job_asked in small.away_at:
-                    self.answer(502, "text/plain", b"no scheduler")
+                    self.answer(502, b"no scheduler", Content_Type="text/plain")
                 elif body is None:
-                    self.answer(404, "text/plain", b"Element not found")
+                    self.answer(404, b"Element not found", Content_Type="text/plain")
                 else:
-                    self.answer(200, "application/json", json.dumps(body).encode())
+                    self.answer(200, json.dumps(body).encode(), Content_Type="application/json")
 
             def log_of(self, task_id: str) -> None:
                 lines = small.logs.get(task_id)
                 if task_id in small.refusing:
-                    self.answer(small.refusing[task_id], "text/plain", b"refused")
+                    self.answer(small.refusing[task_id], b"refused", Content_Type="text/plain")
                 elif lines is None:
-                    self.answer(404, "text/plain", b"no such task")
+                    self.answer(404, b"no such task", Content_Type="text/plain")
                 elif "event-stream" not in self.headers["Accept"]:
                     number = int(self.path.rpartition("-")[2])
                     text = "".join(f"{line}\n" for line in lines[-number:])
-                    self.answer(200 if lines else 204, "text/plain", text.encode())
+                    self.answer(200 if lines else 204, text.encode(), Content_Type="text/plain")
                 else:
                     self.follow(task_id, lines)
 
@@ -76,26 +74,14 @@ class SmallCluster:
                 ]
                 text = ": a sign of life\n\n" + "".join(events[:1] if one_only else events)
                 if task_id not in small.lasting:
-                    self.answer(200, "text/event-stream", text.encode())
+                    self.answer(200, text.encode(), Content_Type="text/event-stream")
                     return
                 # At once: how long it takes from the head to the lines is not what is tested.
                 self.wfile.write(f"HTTP/1.0 200 OK\r\n\r\n{text}".encode())
                 small.closing.wait()
 
-            def answer(self, status: int, kind: str, body: bytes) -> None:
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                if status != 204:
-                    self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body if status != 204 else b"")
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.environ = {"DCOS_URL": f"http://127.0.0.1:{self.server.server_address[1]}"}
+        self.handler = Answers
+        self.environ: dict[str, str] = {}
 
     def tasks(self, status: str, *names: str) -> None:
         instances = [
@@ -108,13 +94,10 @@ class SmallCluster:
 @pytest.fixture
 def cluster() -> Iterator[SmallCluster]:
     small = SmallCluster()
-    thread = threading.Thread(target=small.server.serve_forever, args=(0.02,))
-    thread.start()
-    yield small
-    small.closing.set()
-    small.server.shutdown()
-    thread.join()
-    small.server.server_close()
+    with served(small.handler) as address:
+        small.environ["DCOS_URL"] = f"http://{address}"
+        yield small
+        small.closing.set()
 
 
 Captured = pytest.CaptureFixture[str]

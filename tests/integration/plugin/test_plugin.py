@@ -1,7 +1,5 @@
 """The plugin against the recorded conversations of the service command of DC/OS, and packed."""
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import json
@@ -9,9 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +16,7 @@ import pytest
 from data_files import DCOS_CLI_RECORDINGS
 from dcos_tensorflow.plugin.main import run as run_here
 from dcos_tensorflow.plugin.pack import build_plugin
+from web_server import Handler, served
 
 #: Options files that the recorded commands name.
 FILES = {
@@ -47,7 +44,7 @@ class Recorded:
         self.moved = ""
         recorded = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Answers(Handler):
             def handle_any(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
                 text = self.rfile.read(length).decode()
@@ -61,40 +58,24 @@ class Recorded:
                 )
                 moved, recorded.moved = recorded.moved, ""
                 if moved:
-                    self.send_response(302)
-                    self.send_header("Location", moved)
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
+                    self.answer(302, Location=moved)
                     return
                 body = recorded.answer["body"]
                 kind = recorded.answer["headers"]["Content-Type"]
                 text = body if kind.startswith("text/plain") else json.dumps(body) + "\n"
-                data = text.encode()
-                self.send_response(recorded.answer["status"])
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+                self.answer(recorded.answer["status"], text.encode(), Content_Type=kind)
 
             do_GET = do_POST = do_PUT = handle_any
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.handler, self.url = Answers, ""
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Recorded]:
     recorded = Recorded()
-    thread = threading.Thread(target=recorded.server.serve_forever, args=(0.02,))
-    thread.start()
-    yield recorded
-    recorded.server.shutdown()
-    thread.join()
-    recorded.server.server_close()
+    with served(recorded.handler) as address:
+        recorded.url = f"http://{address}"
+        yield recorded
 
 
 @pytest.fixture(scope="module")

@@ -1,17 +1,14 @@
 """``update start`` asks the scheduler whether it can take the options, before anybody gets them."""
 
-from __future__ import annotations
-
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dcos_tensorflow.plugin.main import run
+from web_server import Handler, served
 
 DESCRIBE, UPDATE = "/cosmos/service/describe", "/cosmos/service/update"
 CHECK = "/service/tensorflow/v1/job/check?restart=true"
@@ -43,7 +40,7 @@ class Cluster:
         self.answers: Answers = {DESCRIBE: (200, DESCRIBED), CHECK: (200, {}), UPDATE: (200, {})}
         cluster = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Answering(Handler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 cluster.asked.append((self.path, body))
@@ -53,17 +50,9 @@ class Cluster:
                 self.give(*cluster.answers.get(self.path, (404, "")))
 
             def give(self, status: int, answer: Any) -> None:
-                data = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+                self.answer(status, json.dumps(answer).encode())
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.handler, self.url = Answering, ""
 
     @property
     def paths(self) -> list[str]:
@@ -73,12 +62,9 @@ class Cluster:
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     found = Cluster()
-    thread = threading.Thread(target=found.server.serve_forever, args=(0.02,))
-    thread.start()
-    yield found
-    found.server.shutdown()
-    thread.join()
-    found.server.server_close()
+    with served(found.handler) as address:
+        found.url = f"http://{address}"
+        yield found
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """A scheduler in this process, on an embedded cluster with real tasks."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -11,10 +9,9 @@ import pytest
 from cluster_faults import FaultyCluster
 from command_line import write_options
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
-from dcos_tensorflow.scheduler.configuration import SchedulerConfig
-from dcos_tensorflow.scheduler.gate import Allowed
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from embedded_mesos import AgentConfig, Timing
+from scheduled_jobs import here
 from scheduler_process import SchedulerProcess
 
 Made = Callable[..., Scheduler]
@@ -49,20 +46,8 @@ def schedule(cluster: FaultyCluster, tmp_path: Path) -> Iterator[Made]:
     """Return a function that starts a scheduler; each is stopped at the end."""
     made: list[Scheduler] = []
 
-    def start(spec: ServiceSpec, state: str = "", **config: object) -> Scheduler:
-        scheduler = Scheduler(
-            spec,
-            SchedulerConfig(
-                master=cluster.master,
-                state=state or f"sqlite:///{tmp_path}/state.db",
-                artifacts_dir=tmp_path / "artifacts",
-                artifacts="file",
-                leadership_timeout_seconds=0.0,
-                allowed=Allowed(everything=True),
-                tick_seconds=0.05,
-                **config,  # type: ignore[arg-type]
-            ),
-        )
+    def start(spec: ServiceSpec, **config: object) -> Scheduler:
+        scheduler = Scheduler(spec, here(tmp_path, cluster.master, **config))
         made.append(scheduler)
         scheduler.start()
         return scheduler

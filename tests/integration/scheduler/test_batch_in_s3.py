@@ -1,7 +1,5 @@
 """What a batch finds in S3, with the keys of the options and no others."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Schedulers as processes: one leads, one stands by, and whatever is between them fails."""
 
-from __future__ import annotations
-
 import itertools
 import urllib.request
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The curves of a run outlive its scheduler: killed, on another machine, and when all is over."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -5,8 +5,6 @@ namespaces, each with room for one task: the task has its namespace's address, w
 cluster tells of its container, and no other task shares its ports.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

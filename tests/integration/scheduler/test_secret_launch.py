@@ -1,7 +1,5 @@
 """A job with secrets: its tasks get them; a missing one holds up launches, nothing that runs."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A job that keeps things in S3: its tasks get the keys and the runner that brings boto3."""
 
-from __future__ import annotations
-
 import dataclasses
 import logging
 import zipfile

@@ -1,7 +1,5 @@
 """A running job goes over to other options; a service is uninstalled and leaves nothing behind."""
 
-from __future__ import annotations
-
 import json
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +9,7 @@ import pytest
 
 from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.events import ConfigurationChanged, UninstallRequested
-from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.scheduler.scheduler import EXIT_UNINSTALLING, SchedulerError
 from dcos_tensorflow.state.store import open_store
@@ -53,33 +51,6 @@ def values(tmp_path):
         store.close()
 
 
-def test_a_scheduler_started_with_other_options_takes_the_job_over_to_them(
-    schedule, lasting, marks
-):
-    first = schedule(lasting)
-    before = wait_until(first, running)
-    first.stop()
-    changed = greeting(lasting, "hello")
-    second = schedule(changed)
-    wait_until(second, lambda s: is_target(changed)(s) and not running(s))
-    after = wait_until(second, running)
-    assert after.framework_id == before.framework_id
-    (marks / "finish").touch()
-    assert wait_until(second, done).job.verdict.outcome is Outcome.SUCCEEDED
-    assert [(marks / f"worker-{n}").read_text() for n in (0, 1)] == ["\nhello\n"] * 2
-
-
-def test_options_that_a_job_cannot_go_over_to_are_refused_and_the_job_goes_on(schedule, lasting):
-    first = schedule(lasting)
-    before = wait_until(first, running)
-    first.stop()
-    second = schedule(replace(lasting, user="somebody-else"))
-    state = wait_until(second, lambda s: s.told.refused_configuration != "")
-    assert "the user that tasks run as" in state.told.refused_configuration
-    assert is_target(lasting)(state)
-    assert {r.task_id for r in state.tasks.values()} == {r.task_id for r in before.tasks.values()}
-
-
 def test_other_options_are_checked_first_and_those_that_were_the_target_are_known_afterwards(
     schedule, lasting
 ):
@@ -118,18 +89,6 @@ def test_an_uninstall_leaves_nothing_behind_and_the_same_name_is_a_new_service_a
     assert wait_until(second, done).job.phase is JobPhase.DONE
 
 
-def test_a_scheduler_started_to_uninstall_ends_the_job_that_another_left(
-    schedule, lasting, cluster, tmp_path
-):
-    first = schedule(lasting)
-    before = wait_until(first, running)
-    first.stop()
-    second = schedule(lasting, uninstall=True)
-    state = wait_until(second, lambda s: s.removal.erased)
-    assert {r.task_id for r in state.tasks.values()} == {r.task_id for r in before.tasks.values()}
-    assert (frameworks(cluster), values(tmp_path)) == ([], {})
-
-
 def test_a_standby_does_not_bring_back_what_is_uninstalled(
     schedule, lasting, cluster, tmp_path, caplog
 ):
@@ -146,14 +105,6 @@ def test_a_standby_does_not_bring_back_what_is_uninstalled(
         ) as end:
             waiting.result(30)
     assert end.value.exit_code == EXIT_UNINSTALLING
-    assert (frameworks(cluster), values(tmp_path)) == ([], {})
-
-
-def test_an_uninstall_of_a_service_that_never_was_is_over_at_once(
-    schedule, lasting, cluster, tmp_path
-):
-    scheduler = schedule(lasting, uninstall=True)
-    wait_until(scheduler, lambda s: s.removal.erased)
     assert (frameworks(cluster), values(tmp_path)) == ([], {})
 
 
@@ -175,39 +126,3 @@ def test_an_uninstall_that_was_interrupted_is_gone_on_with_by_who_is_to_only(
     third = schedule(stubborn, finish_uninstall=True)
     wait_until(third, lambda s: s.removal.erased)
     assert values(tmp_path) == {}
-
-
-# The same with the app's command: ``integration/package/test_app``.
-@pytest.mark.soak
-def test_a_daemon_uninstalls_as_cosmos_expects_it(start, cluster, tmp_path):
-    """Cosmos sets SDK_UNINSTALL and asks for the plan until that is complete."""
-    state = f"sqlite:///{tmp_path}/state.db"
-    first = start("first", state)
-    first.wait_for("running")
-    first.kill()
-    second = start("second", state, environment={"SDK_UNINSTALL": ""})
-    eventually(lambda: second.ask("/v1/plans/deploy")[0] == 200, seconds=60)
-    assert second.ask("/v1/state/frameworkId")[0] == 404
-    assert (frameworks(cluster), values(tmp_path)) == ([], {})
-    assert stays(lambda: second.process.poll() is None, 0.5), "it stays to answer"
-
-
-# ``test_an_uninstall_that_was_interrupted`` has it without processes.
-@pytest.mark.soak
-def test_a_daemon_that_was_started_without_the_uninstalls_variable_exits_with_11(
-    start, options, tmp_path
-):
-    options.write_text(options.read_text().replace("echo started", "trap '' TERM; echo started"))
-    options.write_text(
-        options.read_text().replace('"kill_grace_seconds": 1', '"kill_grace_seconds": 30')
-    )
-    state = f"sqlite:///{tmp_path}/state.db"
-    first = start("first", state)
-    first.wait_for("running")
-    first.kill()
-    second = start("second", state, "--uninstall")
-    second.wait_for("ending")
-    second.kill()
-    third = start("third", state)
-    assert third.exit_code() == EXIT_UNINSTALLING
-    assert "is being uninstalled" in third.log

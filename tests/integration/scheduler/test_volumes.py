@@ -1,7 +1,5 @@
 """Persistent volumes on an embedded cluster: real processes write into them and come back."""
 
-from __future__ import annotations
-
 import json
 import urllib.request
 from dataclasses import replace

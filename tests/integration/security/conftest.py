@@ -1,7 +1,5 @@
 """Everything of ours that listens, at once, for attackers to try."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What attackers reach, what they try there, and what must not have changed afterwards."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Mapping

@@ -4,8 +4,6 @@
 The standard library alone: it must run as any user.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -4,8 +4,6 @@ schemathesis draws the requests from ``config-schemas/openapi.json`` and holds e
 it: its status, its type, its body, no 500, and what needs a token is refused without.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

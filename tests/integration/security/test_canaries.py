@@ -1,7 +1,5 @@
 """A secret by every way in, and each of them looked for in everything that goes out."""
 
-from __future__ import annotations
-
 import base64
 import json
 import stat
@@ -17,6 +15,7 @@ from kazoo.client import KazooClient
 from command_line import UNTIL_FINISH, CommandLine, write_options
 from dcos_tensorflow.api.operations import OPERATIONS
 from embedded_mesos import AgentConfig, EmbeddedCluster
+from processes import processes
 from scheduler_process import SchedulerProcess
 from trace_collector import Collector, collector
 from waiting import eventually
@@ -241,13 +240,7 @@ def _mesos(running: Running) -> bytes:
 
 
 def _command_lines(running: Running) -> bytes:
-    found = b""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found += path.read_bytes()
-        except OSError:
-            continue
-    return found
+    return "".join(one.command for one in processes()).encode()
 
 
 def _files(running: Running) -> bytes:

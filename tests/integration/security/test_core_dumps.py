@@ -1,7 +1,5 @@
 """Who knows secrets leaves no core dump; the user's process may leave its own."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal
@@ -19,7 +17,8 @@ from command_line import UNTIL_FINISH, write_options
 from dcos_tensorflow.task.pack import build_zipapp
 from embedded_mesos import AgentConfig, EmbeddedCluster
 from embedded_mesos.machine.executor_source import ExecutorSource
-from runner_process import Starter, alive
+from processes import alive
+from runner_process import Starter
 from scheduler_process import SchedulerProcess
 from waiting import eventually
 

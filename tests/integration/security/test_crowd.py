@@ -3,8 +3,6 @@
 ``benchmarks/held_up.py`` plays the same with 200.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A job of the operator's own user guesses the API's token, beside its operator who knows it."""
 
-from __future__ import annotations
-
 import http.client
 import secrets
 import threading

@@ -1,7 +1,5 @@
 """Another framework of the cluster, with a login of its own, moves nothing of ours."""
 
-from __future__ import annotations
-
 import http.client
 import json
 from base64 import b64encode

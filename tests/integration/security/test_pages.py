@@ -3,8 +3,6 @@
 The headers are those that Chromium sends; ``test_pages_in_chromium`` has it send them.
 """
 
-from __future__ import annotations
-
 import http.client
 from collections.abc import Mapping
 

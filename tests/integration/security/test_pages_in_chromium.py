@@ -4,8 +4,6 @@ Beside ours it tries a server without any defence: what the page can do is seen 
 silence of the browser is taken for a defence of ours.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """What a task lays into its sandbox leads its readers nowhere, and holds none of them up."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import urllib.parse

@@ -1,7 +1,5 @@
 """A foreign client of ZooKeeper reads, writes, makes and deletes nothing of a service."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager

@@ -1,7 +1,5 @@
 """ZooKeeper by TLS: the state lies there as otherwise, and no other server is taken for it."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Both backends behind one fixture, and a process that uses the store for real."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -4,8 +4,6 @@ Started by the tests beside it with the store's URL, the service's name and the
 length of a ZooKeeper session in seconds. It has no tests.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import signal

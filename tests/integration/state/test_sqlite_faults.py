@@ -1,7 +1,5 @@
 """The SQLite store on files and directories that are not as they should be."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

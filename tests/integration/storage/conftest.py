@@ -1,7 +1,5 @@
 """An S3 server, a checkpoint directory, and engines against that server."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Data comes into the sandbox: verified, and once per agent."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

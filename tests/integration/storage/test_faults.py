@@ -1,7 +1,5 @@
 """S3 and the disk fail: nothing stops, everything is shown, and what passes is made good."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

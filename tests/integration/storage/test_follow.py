@@ -1,7 +1,5 @@
 """A directory follows what is published, under the eyes of a process that reads it."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 

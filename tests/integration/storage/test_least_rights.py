@@ -1,7 +1,5 @@
 """The rights that docs/checkpoints.md asks for are those that are used, and no other."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What TensorBoard shows is brought from a log directory in S3, and follows it."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """A log directory is copied to S3: grown files whole, models when they are whole."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

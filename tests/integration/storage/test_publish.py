@@ -1,7 +1,5 @@
 """Checkpoints go up: complete ones, once, and old ones go away."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import threading

@@ -1,7 +1,5 @@
 """Checkpoints come down: the newest that is whole, the same for everyone, and nothing else."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

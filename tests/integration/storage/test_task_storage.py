@@ -1,7 +1,5 @@
 """The runner's door: one task from its start to its end, and the next attempt after it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

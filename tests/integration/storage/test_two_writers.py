@@ -4,8 +4,6 @@ Each of the many rounds is small; ``make soak`` plays the numbers that the proje
 tried.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import threading

@@ -1,7 +1,5 @@
 """Starts the packed task runner as Mesos would."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the scheduler can ask and order, over HTTP; and how a task waits for its peers."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os
@@ -92,13 +90,6 @@ def test_the_new_tf_config_reaches_the_process(start):
     config = {"cluster": {"worker": ["127.0.0.2:1"]}}
     task.order(2, distribute={"tf_config": config, "wait_for": []}, server=None)
     task.wait_for_text('{"cluster":{"worker":["127.0.0.2:1"]}}')
-
-
-def test_an_older_start_is_refused(start):
-    task = running(start)
-    task.order(3)
-    code, answer = task.order(2)
-    assert (code, answer["error"]) == (409, "start 2 is older than start 3")
 
 
 def test_a_stop_ends_the_task(start):
@@ -234,21 +225,6 @@ def test_the_process_starts_when_its_peers_listen(start):
         peer.bind(("127.0.0.3", int(address.rpartition(":")[2])))
         peer.listen()
         task.wait_for_state("running")
-
-
-def test_the_process_starts_without_its_peers_when_the_wait_is_over(start):
-    address = f"127.0.0.3:{free_port()}"
-    task = start("print('done')", cluster=waiting(address), wait_seconds=0.5)
-    assert task.wait() == 0
-    assert f"peers still missing after 0.5 s: {address}; starting anyway" in task.text("stderr")
-
-
-def test_a_task_that_waits_can_be_stopped(start):
-    task = start(WAIT, cluster=waiting(f"127.0.0.3:{free_port()}"))
-    task.wait_for_state("waiting")
-    task.process.terminate()
-    assert task.wait() == 143
-    assert task.text() == ""
 
 
 def test_a_new_cluster_brings_new_peers_to_wait_for(start):

@@ -3,8 +3,6 @@
 ``former/task-runner-0.1.0.zip`` is the runner as that release packed it.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 A module ``tensorflow`` of the job's own stands in for the real one: what counts here is the order.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
@@ -12,7 +10,7 @@ import socket
 import pytest
 
 from free_ports import free_port
-from runner_process import alive
+from processes import alive
 from waiting import eventually
 
 #: A Server that says that it was made, and a ConfigProto.

@@ -1,7 +1,5 @@
 """The largest cluster that the options allow, in real processes; and one member more."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 

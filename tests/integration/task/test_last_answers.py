@@ -1,7 +1,5 @@
 """What was asked of a task runner just before its end is answered all the same."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """What a spot machine says of its own end, and how the task's status says it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from pathlib import Path

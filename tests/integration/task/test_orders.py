@@ -1,16 +1,12 @@
 """Starts that are ordered, held and failed; and what comes at the wrong time."""
 
-from __future__ import annotations
-
 import json
-import socket
 import time
 from pathlib import Path
 
 import pytest
 
-from free_ports import free_port
-from runner_process import alive
+from processes import alive
 from waiting import eventually, stays
 
 READY = "print('ready', flush=True)\n"
@@ -82,36 +78,6 @@ def test_a_process_is_stopped_and_the_next_start_held_and_let_go(start):
     task.wait_for_state("running", start=2, starts=2)
 
 
-def test_the_same_order_twice_starts_one_process(start):
-    task = running(start, STARTS)
-    assert [task.order(2)[1]["changed"] for _ in range(3)] == [True, False, False]
-    task.wait_for_state("running", start=2)
-    assert task.order(2)[1]["changed"] is False
-    eventually(lambda: task.text("begun") == "start\n" * 2, what="two starts")
-
-
-def test_a_start_that_waits_goes_over_to_newer_addresses(start):
-    task = start(STARTS, cluster={"epoch": 1, **peers(f"127.0.0.3:{free_port()}")})
-    task.wait_for_state("waiting")
-    address = f"127.0.0.3:{free_port()}"
-    task.order(1, epoch=2, **peers(address))
-    task.wait_for_state("waiting", start=1, epoch=2, waiting_for=[address])
-    task.order(1, epoch=3)
-    task.wait_for_state("running", start=1, epoch=3, starts=1)
-
-
-def test_while_a_start_waits_the_next_one_can_be_held(start):
-    address = f"127.0.0.3:{free_port()}"
-    task = start(STARTS, cluster={"epoch": 1, **peers(address)})
-    task.wait_for_state("waiting")
-    task.order(2, run=False, **peers(address))
-    task.wait_for_state("held", waiting_for=[])
-    with socket.socket() as peer:
-        peer.bind(("127.0.0.3", int(address.rpartition(":")[2])))
-        peer.listen()
-        assert stays(lambda: task.status()["state"] == "held", 0.6)
-
-
 def test_orders_during_the_preparation_are_taken(start):
     task = start(STARTS)
 
@@ -123,13 +89,6 @@ def test_orders_during_the_preparation_are_taken(start):
 
     eventually(ordered, what="the runner takes an order")
     task.wait_for_state("running", start=2, epoch=2)
-
-
-def test_a_process_that_ignores_sigterm_is_killed_after_the_orders_grace(start):
-    task = running(start, IGNORES_SIGTERM, grace_seconds=600)
-    task.order(2, grace_seconds=0.1)
-    task.wait_for_state("running", start=2, starts=2)
-    assert "SIGKILL" in task.text("stderr")
 
 
 def test_orders_that_come_without_pause_keep_no_deadline_waiting(start):
@@ -187,22 +146,6 @@ def test_every_failure_is_kept(start):
     history = [json.loads(line) for line in task.text("task-exits.jsonl").splitlines()]
     assert [(end["start"], end["exit_code"]) for end in history] == [(1, 1), (2, 2), (3, 3)]
     assert task.report()["exit_code"] == 3
-
-
-def test_a_stop_of_a_failed_task_ends_with_the_failures_code(start):
-    task = failed(start, "raise SystemExit(9)")
-    assert task.request("POST", "/v1/stop")[0] == 202
-    assert task.wait() == 9
-    assert task.report()["class"] == "user_error"
-
-
-def test_a_stop_of_a_held_task_ends_it(start):
-    task = start(STARTS, held=True)
-    task.wait_for_state("held")
-    task.process.terminate()
-    assert task.wait() == 143
-    assert task.report()["class"] == "interrupted"
-    assert task.text("begun") == ""
 
 
 def test_nothing_survives_a_runner_that_is_killed_while_held(start):

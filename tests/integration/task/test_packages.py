@@ -4,8 +4,6 @@ Wheels that are made here stand for the packages of an index; uv and pip are rea
 says otherwise.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -26,7 +24,7 @@ from dcos_tensorflow.task.python.python_packages import (
     requirements_wanted,
     this_python,
 )
-from runner_process import alive
+from processes import alive
 from waiting import eventually
 from wheels import make_wheel
 

@@ -1,7 +1,5 @@
 """The user's process: how it is started, stopped, and cleaned up after."""
 
-from __future__ import annotations
-
 import glob
 import json
 import os
@@ -13,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.task.supervise.guard import NAME
-from runner_process import alive
+from processes import alive
 from waiting import eventually
 
 READY = "print('ready', flush=True)\n"

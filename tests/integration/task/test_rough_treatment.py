@@ -1,7 +1,5 @@
 """What a user's process, a full machine or a stranger at the port may do to the runner."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -11,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runner_process import TOKEN, alive
+from processes import alive
+from runner_process import TOKEN
 from waiting import eventually
 
 READY = "print('ready', flush=True)\n"

@@ -1,7 +1,5 @@
 """Secrets as files and Kerberos, in a real task."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

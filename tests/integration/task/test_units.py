@@ -1,14 +1,13 @@
 """Units of work in a slot: one start after the other in the same container."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
 
 import pytest
 
-from runner_process import Task, alive
+from processes import alive
+from runner_process import Task
 from waiting import eventually
 
 SHOWS = """\
@@ -16,7 +15,6 @@ echo "$SHARD_INDEX $PARAM_RATE $JOB_CONTEXT" >> seen
 echo "step $SHARD_INDEX loss 0.5"
 echo "result: {\\"index\\": $SHARD_INDEX}"
 """
-WRITES = 'echo "$SHARD_INDEX" > "$SHARD_OUTPUT"'
 #: Tells what it writes, waits for a file of its name to end with the code in it.
 WAITS = """\
 echo half > "$SHARD_OUTPUT"; echo "$$" > "pid-$SHARD_INDEX"

@@ -1,7 +1,5 @@
 """Task runners that keep their state in S3, on a server with an empty bucket."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tasks with checkpoints in S3: what they start from, what is kept of them, who may publish."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

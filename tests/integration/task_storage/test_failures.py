@@ -4,8 +4,6 @@ Every test has a real runner, a real training process that counts its steps, and
 that is made to fail.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

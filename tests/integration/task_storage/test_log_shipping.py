@@ -1,7 +1,5 @@
 """What a task writes arrives in S3 or CloudWatch Logs: all of it, once, whatever fails between."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import threading

@@ -1,7 +1,5 @@
 """Units of work that keep things in S3: a shard's output, and a trial's checkpoints."""
 
-from __future__ import annotations
-
 import pytest
 
 from s3_server import Fault

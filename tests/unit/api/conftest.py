@@ -1,7 +1,5 @@
 """A source that answers what a test says, and a client of the application over it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partialmethod

@@ -1,7 +1,5 @@
 """Rights of callers, and the answers to callers without a right or with nonsense."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any
@@ -31,7 +29,6 @@ class TestToken:
     @pytest.mark.parametrize("path", ["/v1/plans", "/v1/why", "/v1/metrics/prometheus"])
     def test_without_it_nothing_is_shown(self, guarded: Any, path: str) -> None:
         answer = guarded.get(path)
-
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"] == "Bearer"
         assert answer.json()["message"].endswith("Authorization: Bearer <token>")
@@ -40,7 +37,6 @@ class TestToken:
     def test_with_it_everything_is(self, source: Any, client_of: Any, form: str) -> None:
         source.current = running()
         headers = {"authorization": form.format(TOKEN).encode()}
-
         answer = client_of(token=TOKEN).get("/v1/plans", headers=headers)
         assert answer.status_code == 200
 
@@ -55,7 +51,6 @@ class TestToken:
 
     def test_artifacts_are_open_for_the_fetcher(self, guarded: Any, source: Any) -> None:
         (source.directory / "job-1f.zip").write_bytes(b"PK")
-
         assert guarded.get("/v1/artifacts/job-1f.zip").content == b"PK"
 
 
@@ -75,21 +70,18 @@ class TestBinding:
 class TestStop:
     def test_it_becomes_an_event(self, source: Any, client: Any) -> None:
         source.current = running()
-
         answer = client.post("/v1/job/stop", json={"why": "enough\nseen"})
         assert (answer.status_code, answer.json()) == (200, {"message": "Received cmd: stop"})
         assert source.events == [StopRequested("enough seen")]
 
     def test_it_needs_no_body(self, source: Any, client: Any) -> None:
         source.current = running()
-
         assert client.post("/v1/job/stop").status_code == 200
         assert source.events == [StopRequested("asked for by the API")]
 
     @pytest.mark.parametrize("phase", [JobPhase.ENDING, JobPhase.DONE])
     def test_a_second_one_is_already_so(self, source: Any, client: Any, phase: JobPhase) -> None:
         source.current = a_state(phase)
-
         assert client.post("/v1/job/stop").status_code == 208
         assert source.events == []
 
@@ -98,7 +90,6 @@ class TestStop:
     )
     def test_nonsense_is_a_bad_request(self, source: Any, client: Any, body: bytes) -> None:
         source.current = running()
-
         answer = client.post("/v1/job/stop", content=body)
         assert answer.status_code == 400
         assert "why" in answer.json()["message"]
@@ -106,7 +97,6 @@ class TestStop:
 
     def test_a_body_without_end_is_not_read_to_its_end(self, source: Any, client: Any) -> None:
         source.current = running()
-
         answer = client.post("/v1/job/stop", content=b" " * 70_000)
         assert answer.status_code == 400
         assert "65536" in answer.json()["message"]
@@ -127,7 +117,6 @@ class TestStop:
         source.current = running()
         client = client_of()
         client.http.base_url = "http://127.0.0.1"
-
         assert client.post("/v1/job/stop", headers={"host": host}).status_code == status
 
     def test_behind_a_proxy_with_a_token_any_name_will_do(
@@ -137,7 +126,6 @@ class TestStop:
         client = client_of(token=TOKEN)
         client.http.base_url = "http://127.0.0.1"
         headers = {b"host": b"dcos.example.com", b"authorization": f"Bearer {TOKEN}".encode()}
-
         assert client.post("/v1/job/stop", headers=headers).status_code == 200
 
 
@@ -157,7 +145,6 @@ class TestErrors:
         self, client: Any, method: str, path: str, status: int
     ) -> None:
         answer = client.request(method, path)
-
         assert answer.status_code == status
         assert "POST /v1/job/stop" in answer.json()["verbs"]
         assert "POST /v1/plans/{plan}/interrupt" in answer.json()["verbs"]
@@ -173,7 +160,6 @@ class TestErrors:
         self, client: Any, source: Any, caplog: pytest.LogCaptureFixture, method: str, path: str
     ) -> None:
         source.failure = RuntimeError("the text of a fault may hold anything")
-
         with caplog.at_level(logging.ERROR):
             answer = client.request(method, path)
         assert answer.status_code == 500
@@ -183,7 +169,6 @@ class TestErrors:
 
     def test_head_is_get_without_a_body(self, client: Any, source: Any) -> None:
         source.current = running()
-
         answer = client.head("/v1/plans")
         assert (answer.status_code, answer.content) == (200, b"")
 
@@ -197,12 +182,10 @@ class TestArtifacts:
 
     def test_one_is_served_with_its_length(self, client: Any, file: Path) -> None:
         answer = client.get(f"/v1/artifacts/{file.name}")
-
         assert (answer.content, answer.headers["content-length"]) == (b"#!zipapp", "8")
 
     def test_head_tells_the_length(self, client: Any, file: Path) -> None:
         answer = client.head(f"/v1/artifacts/{file.name}")
-
         assert (answer.content, answer.headers["content-length"]) == (b"", "8")
 
     @pytest.mark.parametrize(
@@ -231,7 +214,6 @@ class TestArtifacts:
         (source.directory / "folder").mkdir()
         (source.directory / "folder" / "inside").write_text("not for you")
         (source.directory / "link").symlink_to(outside)
-
         answer = client.get(f"/v1/artifacts/{path}")
         assert answer.status_code == 404
         assert "not for you" not in answer.text
@@ -241,6 +223,5 @@ class TestArtifacts:
     ) -> None:
         asked: list[str] = []
         monkeypatch.setattr(source, "artifact", asked.append)
-
         client.get("/v1/artifacts/%2e%2e")
         assert asked == []

@@ -1,7 +1,5 @@
 """The audit log: every order, who gave it and from where, and what it changed."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -39,7 +37,6 @@ def test_an_order_is_written_with_who_gave_it_from_where_and_what_was_answered(
     client: Any, path: Path
 ) -> None:
     client.post("/v1/job/stop?x=1", headers=OPERATOR)
-
     (entry,) = entries(path)
     at = entry.pop("at")
     assert at.endswith("+00:00")

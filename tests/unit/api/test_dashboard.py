@@ -1,7 +1,5 @@
 """The dashboard's files, and the stream of events that it lives on. No browser is needed here."""
 
-from __future__ import annotations
-
 import gzip
 import http.client
 import json

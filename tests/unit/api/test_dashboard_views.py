@@ -1,7 +1,5 @@
 """Views of the dashboard that a training on one machine does not fill, in a real browser."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from http.client import HTTPConnection

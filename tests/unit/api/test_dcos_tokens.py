@@ -1,7 +1,5 @@
 """Tokens of DC/OS: which are let in, and what forgers try."""
 
-from __future__ import annotations
-
 import base64
 import json
 import time

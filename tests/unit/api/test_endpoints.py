@@ -1,7 +1,5 @@
 """Where tasks can be reached, as ``/v1/endpoints/<role>`` tells it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dcos_tensorflow.api.views.cluster import endpoint

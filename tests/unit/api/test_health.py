@@ -1,7 +1,5 @@
 """The health numbers are the SDK's, and the HTTP status is the number."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -39,7 +37,6 @@ def test_the_status_is_the_number(ask: Any, number: int, state: ServiceState) ->
 
 def test_it_is_initializing_while_the_state_is_not_loaded(client: Any) -> None:
     answer = client.get("/v1/health?verbose", follow_redirects=False)
-
     assert answer.status_code == 318
     assert answer.json() == {"value": 318, "reasons": ["the state is not loaded"]}
 
@@ -52,7 +49,6 @@ def test_statuses_that_http_gives_no_body_have_none(
     ask: Any, number: int, state: ServiceState
 ) -> None:
     answer = ask("/v1/health?verbose", state)
-
     assert (answer.status_code, answer.content) == (number, b"")
 
 
@@ -67,14 +63,12 @@ def test_reasons_are_given_when_asked_for(ask: Any) -> None:
 def test_a_job_that_has_succeeded_is_healthy_without_a_master(ask: Any) -> None:
     verdict = Verdict(Outcome.SUCCEEDED, 0, "chief-0 finished with 0")
     state = a_state(JobPhase.DONE, job={"verdict": verdict}, registered=False)
-
     assert ask("/v1/health", state).status_code == 200
 
 
 def test_a_sidecar_that_was_given_up_degrades_the_service(ask: Any) -> None:
     broken = a_record("tensorboard-0", TaskState.FAILED, message="no module", failures=3)
     state = with_records(running(), broken)
-
     answer = ask("/v1/health?verbose", state)
     assert answer.status_code == 206
     assert "no module" in answer.json()["reasons"][0]
@@ -85,7 +79,6 @@ def test_checkpoints_that_an_operator_must_make_possible_degrade_the_service(ask
     task_id = running().tasks["worker-0"].task_id
     report = {"storage": {"checkpoints": {"state": "blocked", "problem": problem}}}
     state = changed(running(), reports={task_id: report})
-
     answer = ask("/v1/health?verbose", state)
     assert answer.status_code == 206
     assert answer.json()["reasons"] == [

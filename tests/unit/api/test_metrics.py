@@ -1,7 +1,5 @@
 """Metrics carry the SDK's names, are all documented, and count what really happened."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -69,13 +67,11 @@ def scraped(ask: Any) -> Any:
 
 def test_offers_are_counted(scraped: Any) -> None:
     found = scraped(played(registered(), offered(1, 2, 3, 4, 5)))
-
     assert (found["offers_received"], found["offers_processed"]) == (5, 5)
 
 
 def test_offers_in_hand_are_received_and_not_processed(scraped: Any) -> None:
     found = scraped(played(registered(), offered(1)))
-
     assert (found["offers_received"], found["offers_processed"]) == (1, 0)
 
 
@@ -106,7 +102,6 @@ def test_training_progress_is_shown_per_task(scraped: Any) -> None:
     record = a_record("worker-0")
     report = {"progress": {"step": 200, "loss": 0.25, "accuracy": None}}
     found = scraped(a_state(JobPhase.RUNNING, [record], reports={record.task_id: report}))
-
     assert found["dcos_tensorflow_task_step/worker-0"] == 200
     assert found["dcos_tensorflow_task_loss/worker-0"] == 0.25
     assert "dcos_tensorflow_task_accuracy/worker-0" not in found
@@ -115,7 +110,6 @@ def test_training_progress_is_shown_per_task(scraped: Any) -> None:
 def test_a_report_of_an_unknown_form_shows_nothing(scraped: Any) -> None:
     record = a_record("worker-0")
     state = a_state(JobPhase.RUNNING, [record], reports={record.task_id: {"progress": "fast"}})
-
     assert "dcos_tensorflow_task_step/worker-0" not in scraped(state)
 
 
@@ -131,7 +125,6 @@ class TestObserved:
                 Suppress(("*",)),
             )
         )
-
         counts = metrics.measured().counts
         assert (counts["declines.long"], counts["declines.short"]) == (2, 1)
         assert (counts["revives"], counts["suppresses"]) == (1, 1)
@@ -143,13 +136,11 @@ class TestObserved:
             state = a_state(JobPhase.STARTING, gang())
             metrics.observe(a_turn(state, changed=tuple(state.tasks), before=before))
             before = state
-
         assert metrics.measured().counts["task_status.task_running"] == 3
 
     def test_tasks_found_at_the_start_are_no_changes(self) -> None:
         metrics = Metrics()
         metrics.observe(a_turn(running()))
-
         assert metrics.measured().counts["task_status.task_running"] == 0
 
     def test_counts_reach_both_formats(self, source: Any, client_of: Any) -> None:
@@ -157,13 +148,11 @@ class TestObserved:
         metrics.observe(a_turn(a_state(), Revive(("*",))))
         source.current = a_state()
         client = client_of(metrics=metrics)
-
         assert samples(client.get("/v1/metrics/prometheus").text)["revives"] == 1
         assert client.get("/v1/metrics").json()["counters"]["revives"] == {"count": 1}
 
     def test_dropwizards_json_has_its_sections(self, ask: Any) -> None:
         body = ask("/v1/metrics", running()).json()
-
         assert body["gauges"]["plan_status.deploy"] == {"value": 0}
         assert {"counters", "gauges", "histograms", "meters", "timers"} <= set(body)
 
@@ -190,7 +179,6 @@ def test_everything_that_is_documented_is_served(source: Any, client_of: Any) ->
         for family in text_string_to_metric_families(text)
     }
     sometimes = {"plan_status_update", "plan_status_decommission"}
-
     assert served == {n: f.kind for n, f in FAMILIES.items() if n not in sometimes}
 
 
@@ -215,7 +203,6 @@ class TestDurations:
         metrics = Metrics()
         metrics.observe(a_turn(a_state()))
         found = scraped_of(metrics)
-
         assert found["dcos_tensorflow_event_loop_latency_seconds_sum"] == 0.003
         assert found["dcos_tensorflow_step_seconds_sum"] == 0.03
         assert found["dcos_tensorflow_calls_seconds_sum"] == 0.2
@@ -223,14 +210,12 @@ class TestDurations:
     def test_a_turn_that_writes_nothing_is_no_commit(self, scraped_of: Any) -> None:
         metrics = Metrics()
         metrics.observe(a_turn(a_state()))
-
         assert scraped_of(metrics)["dcos_tensorflow_commit_seconds_count"] == 0
 
     def test_a_bucket_counts_what_took_as_long_at_most(self, scraped_of: Any) -> None:
         metrics = Metrics()
         metrics.observe(a_turn(a_state()))
         found = scraped_of(metrics)
-
         assert found["dcos_tensorflow_step_seconds_bucket/0.025"] == 0
         assert found["dcos_tensorflow_step_seconds_bucket/0.05"] == 1
         assert found["dcos_tensorflow_step_seconds_bucket/+Inf"] == 1
@@ -238,19 +223,16 @@ class TestDurations:
     def test_a_bound_belongs_to_its_bucket(self) -> None:
         histogram = Histogram((1.0, 2.0))
         histogram.add(1.0)
-
         assert histogram.counts == [1, 0, 0]
 
     def test_a_look_at_offers_is_the_sdks_timer(self, scraped_of: Any) -> None:
         metrics = Metrics()
         metrics.observe(a_turn(a_state(), events=(offered(1),)))
         metrics.observe(a_turn(a_state()))
-
         assert scraped_of(metrics)["offers_process_count"] == 1
 
     def test_what_the_loop_is_at_is_shown_while_it_is_at_it(self, scraped_of: Any) -> None:
         found = scraped_of(Metrics(lambda: (12, 3.5)))
-
         assert found["dcos_tensorflow_events_waiting"] == 12
         assert found["dcos_tensorflow_event_loop_busy_seconds"] == 3.5
 
@@ -260,7 +242,6 @@ class TestDurations:
             turn = turned(state, event, at=at)
             metrics.observe(turn)
             state = turn.decision.state
-
         assert state.job.phase is JobPhase.STARTING
         assert scraped_of(metrics)["dcos_tensorflow_placement_seconds_count"] == 1
 
@@ -268,22 +249,18 @@ class TestDurations:
         metrics = Metrics()
         for turn in turns_of(restarted(an_incident(at=NOW, kind="out of memory"))):
             metrics.observe(turn)
-
         found = scraped_of(metrics)
-
         assert found["dcos_tensorflow_recoveries_total/out of memory"] == 1
         assert found["dcos_tensorflow_recovery_seconds_sum/failure"] == 10
 
     def test_a_cause_is_there_before_it_is_one(self, scraped_of: Any) -> None:
         found = scraped_of(Metrics())
-
         assert {found[f"dcos_tensorflow_recoveries_total/{kind}"] for kind in KINDS} == {0}
 
     def test_lost_steps_are_counted(self, scraped_of: Any) -> None:
         metrics = Metrics()
         for turn in turns_of(restarted(steps=[100, 81])):
             metrics.observe(turn)
-
         assert scraped_of(metrics)["dcos_tensorflow_lost_steps_total"] == 19
 
 
@@ -296,7 +273,6 @@ class TestCheckpoints:
         for at, step in ((NOW, 60), (NOW + 10, 80), (NOW + 20, 80), (NOW + 30, 60)):
             events = reported("worker-0", checkpoint={"step": step})
             metrics.observe(a_turn(everything(), events=events, at=at))
-
         assert scraped_of(metrics, everything())["dcos_tensorflow_checkpoint_age_seconds"] == 40
 
     def test_the_lag_is_what_was_trained_since(self, scraped: Any) -> None:
@@ -324,5 +300,4 @@ class TestOffers:
     def test_a_revive_that_comes_too_early_is_throttled(self, scraped: Any) -> None:
         state = changed(played(registered()), suppressed=None)
         state = turned(state, at=state.desk.revived_at + 1).decision.state
-
         assert scraped(state)["revives_throttles"] == 1

@@ -1,7 +1,5 @@
 """The OpenAPI document says what the API does: paths, statuses, bodies, who may ask."""
 
-from __future__ import annotations
-
 import functools
 import hmac
 import json

@@ -1,7 +1,5 @@
 """What is beside the SDK's paths: the cluster, the job, and why it waits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -31,13 +29,11 @@ from sample_states import (
 class TestCluster:
     def test_before_the_first_placement_it_is_empty(self, ask: Any) -> None:
         body = ask("/v1/cluster", a_state()).json()
-
         assert (body["epoch"], body["addresses"], body["tasks"]) == (0, {}, {})
 
     def test_it_shows_what_each_task_was_told(self, ask: Any) -> None:
         state = running()
         body = ask("/v1/cluster", state).json()
-
         assert state.epoch is not None
         assert body["epoch"] == 1
         assert body["addresses"]["worker-0"] == "127.0.0.11:31100"
@@ -47,13 +43,11 @@ class TestCluster:
 
     def test_a_sidecar_is_told_nothing(self, ask: Any) -> None:
         task = ask("/v1/cluster", running()).json()["tasks"]["tensorboard-0"]
-
         assert (task["tf_config"], task["server"]) == (None, None)
 
     def test_a_task_without_an_address_is_told_nothing(self, ask: Any) -> None:
         spec = a_spec(roles=(a_role(TaskRole.WORKER, 3), a_role(TaskRole.PS, 1)))
         body = ask("/v1/cluster", a_state(JobPhase.RUNNING, gang(), spec=spec)).json()
-
         assert body["tasks"]["worker-2"]["tf_config"] is None
 
     def test_a_large_cluster_is_shown_task_by_task(self, ask: Any) -> None:
@@ -61,7 +55,6 @@ class TestCluster:
         spec = a_spec(roles=(a_role(TaskRole.WORKER, count),))
         epoch = ClusterSpec(1, {f"worker-{n}": f"127.0.0.1:{1000 + n}" for n in range(count)})
         state = a_state(JobPhase.RUNNING, spec=spec, epoch=epoch)
-
         whole = ask("/v1/cluster", state).json()
         one = ask("/v1/cluster/worker-7", state).json()
         assert whole["complete"] is False
@@ -72,7 +65,6 @@ class TestCluster:
 class TestJob:
     def test_it_tells_phase_and_why(self, ask: Any) -> None:
         body = ask("/v1/job", running()).json()
-
         assert (body["phase"], body["why"]) == ("running", "all 3 tasks run")
         assert body["deciding_tasks"] == ["worker-0"]
 
@@ -80,7 +72,6 @@ class TestJob:
         verdict = Verdict(Outcome.FAILED, 3, "worker-1 failed")
         job = {"verdict": verdict, "incidents": (an_incident(),), "restarts": 2}
         body = ask("/v1/job", a_state(JobPhase.DONE, gang(), job=job)).json()
-
         assert body["verdict"] == {
             "outcome": "failed",
             "exit_code": 3,
@@ -91,7 +82,6 @@ class TestJob:
 
     def test_it_tells_the_result(self, ask: Any) -> None:
         state = a_state(JobPhase.DONE, job={"result": {"accuracy": 0.97}})
-
         assert ask("/v1/job", state).json()["result"] == {"accuracy": 0.97}
 
     def test_it_tells_the_progress_of_each_task(self, ask: Any) -> None:
@@ -100,7 +90,6 @@ class TestJob:
         report = {"state": "running", "progress": progress, "pid": 4711}
         state = a_state(JobPhase.RUNNING, [record], reports={record.task_id: report})
         task = ask("/v1/job", state).json()["tasks"]["worker-0"]
-
         assert task["report"]["progress"] == {"step": 200, "loss": "NaN", "accuracy": None}
         assert "pid" not in task["report"]
 
@@ -108,7 +97,6 @@ class TestJob:
         record = a_record("worker-0", TaskState.FAILED)
         evidence = {record.task_id: Evidence("ValueError: shapes", ("Traceback", "ValueError"))}
         state = a_state(JobPhase.STOPPING, [record], evidence=evidence)
-
         assert ask("/v1/job", state).json()["tasks"]["worker-0"]["evidence"] == {
             "summary": "ValueError: shapes",
             "last_lines": ["Traceback", "ValueError"],
@@ -116,7 +104,6 @@ class TestJob:
 
     def test_it_lists_tasks_that_were_never_launched(self, ask: Any) -> None:
         tasks = ask("/v1/job", a_state()).json()["tasks"]
-
         assert list(tasks) == ["ps-0", "worker-0", "worker-1", "tensorboard-0"]
         assert tasks["ps-0"]["state"] is None
 
@@ -124,7 +111,6 @@ class TestJob:
 class TestWhy:
     def test_every_task_that_waits_has_its_reason(self, ask: Any) -> None:
         body = ask("/v1/why", played(registered(), offered(1))).json()
-
         waiting = [name for name, task in body["tasks"].items() if task["status"] == "PENDING"]
         assert waiting
         assert any("best agent a1 offers" in body["tasks"][name]["why"] for name in waiting)
@@ -138,7 +124,6 @@ class TestWhy:
         later = replace(state.subscription, stepped_at=NOW + 40)
         body = ask("/v1/why", replace(state, subscription=later)).json()
         (wait,) = body["waits"]
-
         assert body["why"].endswith(", but not all get on")
         assert (wait["tasks"], wait["waits_for"], wait["since"]) == (["worker-0"], ["ps-0"], NOW)
         assert "worker-0 waits for ps-0" in wait["told"]
@@ -146,12 +131,10 @@ class TestWhy:
 
     def test_offers_in_hand_are_shown(self, ask: Any) -> None:
         body = ask("/v1/why", played(registered(), offered(1))).json()
-
         assert [offer["agent_id"] for offer in body["offers"]["held"]] == ["a1"]
 
     def test_offers_that_did_not_help_are_shown_newest_first(self, ask: Any) -> None:
         body = ask("/v1/why", played(registered(), offered(1, 2, 3, 4), offered(5), offered(6)))
-
         handed_back = body.json()["offers"]["handed_back"]
         assert [v["offer"]["slaveId"]["value"] for v in handed_back] == ["a6", "a5"]
         assert all(verdict["explanation"][0] for verdict in handed_back)
@@ -168,9 +151,7 @@ class TestStorage:
 
     def test_why_tells_that_a_pod_is_paused(self, ask: Any) -> None:
         paused = replace(running(), controls=Controls(paused_tasks=("worker-1",)))
-
         told = ask("/v1/why", paused).json()["tasks"]
-
         assert list(told) == ["worker-1"]
         assert "pod resume worker-1" in told["worker-1"]["why"]
 
@@ -178,7 +159,6 @@ class TestStorage:
         problem = {"kind": "denied", "retryable": False, "summary": "put: 403", "hint": "allow it"}
         said = {"state": "blocked", "problem": problem, "problem_since": 5.0}
         state = self.state({"state": "idle", "problem": None, "checkpoints": said, "logs": None})
-
         (found,) = ask("/v1/why", state).json()["storage"]["worker-0"]
         assert (found["part"], found["state"], found["since"]) == ("checkpoints", "blocked", 5.0)
         assert found["why"] == "its checkpoints cannot be kept in S3: put: 403 (allow it)"
@@ -186,7 +166,6 @@ class TestStorage:
     def test_why_tells_what_cannot_be_brought(self, ask: Any) -> None:
         problem = {"kind": "unavailable", "retryable": True, "summary": "get: 503", "hint": ""}
         state = self.state({"state": "retrying", "problem": problem})
-
         (found,) = ask("/v1/why", state).json()["storage"]["worker-0"]
         assert found["why"] == "what it starts with waits for S3 and is tried again: get: 503"
 

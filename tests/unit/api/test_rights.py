@@ -1,7 +1,5 @@
 """Two tokens with two rights, and how often a wrong one may be said."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

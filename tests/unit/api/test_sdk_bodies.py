@@ -1,7 +1,5 @@
 """The SDK's paths answer with the SDK's bodies and codes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any
@@ -67,23 +65,19 @@ class TestPlans:
 
     def test_a_complete_plan_is_200(self, ask: Any) -> None:
         answer = ask("/v1/plans/deploy", running())
-
         assert (answer.status_code, answer.json()["status"]) == (200, "COMPLETE")
 
     def test_a_plan_in_progress_is_202(self, ask: Any) -> None:
         answer = ask("/v1/plans/deploy", a_state(JobPhase.STARTING, gang(TaskState.STAGING)))
-
         assert (answer.status_code, answer.json()["status"]) == (202, "IN_PROGRESS")
 
     def test_a_plan_with_errors_is_417(self, ask: Any) -> None:
         answer = ask("/v1/plans/deploy", failed())
-
         assert (answer.status_code, answer.json()["status"]) == (417, "ERROR")
         assert "worker-1 failed" in answer.json()["errors"][0]
 
     def test_a_step_has_id_name_status_and_message(self, ask: Any) -> None:
         step = ask("/v1/plans/deploy", running()).json()["phases"][0]["steps"][0]
-
         assert list(step) == ["id", "name", "status", "message"]
         assert (step["name"], step["status"]) == ("ps-0:[node]", "COMPLETE")
 
@@ -94,7 +88,6 @@ class TestPods:
 
     def test_their_status_is_grouped_by_role(self, ask: Any) -> None:
         body = ask("/v1/pod/status", running()).json()
-
         assert body["service"] == "tensorflow"
         assert [pod["name"] for pod in body["pods"]] == ["ps", "worker", "tensorboard"]
         assert body["pods"][0]["instances"] == [
@@ -108,7 +101,6 @@ class TestPods:
 
     def test_one_that_was_never_launched_is_pending(self, ask: Any) -> None:
         body = ask("/v1/pod/ps-0/status", a_state()).json()
-
         assert body == {
             "name": "ps-0",
             "tasks": [{"id": "", "name": "ps-0", "status": "PENDING"}],
@@ -117,7 +109,6 @@ class TestPods:
     def test_info_is_taskinfo_and_taskstatus(self, ask: Any) -> None:
         record = a_record("ps-0", TaskState.FAILED, reason="REASON_X", message="exit 1")
         (pod,) = ask("/v1/pod/ps-0/info", a_state(JobPhase.STOPPING, [record])).json()
-
         assert pod["info"]["taskId"] == {"value": record.task_id}
         assert {"name": "cpus", "type": "SCALAR", "scalar": {"value": 1.0}, "role": "*"} in pod[
             "info"
@@ -131,7 +122,6 @@ class TestPods:
         (pod,) = ask(
             "/v1/pod/worker-0/info", a_state(JobPhase.RUNNING, [a_record("worker-0")], spec=spec)
         ).json()
-
         assert pod["info"]["container"] == {"type": "DOCKER", "docker": {"image": "tf:2"}}
 
 
@@ -139,13 +129,11 @@ class TestEndpoints:
     def test_the_roles_that_listen_are_listed(self, ask: Any) -> None:
         roles = tuple(a_role(role, 1) for role in TaskRole)
         names = ask("/v1/endpoints", a_state(spec=a_spec(roles=roles))).json()
-
         assert names == ["ps", "chief", "worker", "gpu-worker", "tensorboard"]
 
     def test_one_has_addresses_and_dns_names(self, ask: Any) -> None:
         state = running()
         state = replace(state, spec=a_spec(name="/ml/tensorflow"))
-
         assert ask("/v1/endpoints/worker", state).json() == {
             "address": ["127.0.0.11:31100", "127.0.0.11:31110"],
             "dns": [
@@ -156,12 +144,10 @@ class TestEndpoints:
 
     def test_an_ipv6_address_is_bracketed(self, ask: Any) -> None:
         state = a_state(JobPhase.STARTING, [a_record("ps-0", address="fd01::7")])
-
         assert ask("/v1/endpoints/ps", state).json()["address"] == ["[fd01::7]:31300"]
 
     def test_an_ended_task_is_no_endpoint(self, ask: Any) -> None:
         state = a_state(JobPhase.DONE, gang(TaskState.FINISHED))
-
         assert ask("/v1/endpoints/worker", state).json() == {"address": [], "dns": []}
 
 
@@ -171,12 +157,10 @@ class TestStateAndConfigurations:
 
     def test_there_is_no_framework_id_before_the_first_registration(self, ask: Any) -> None:
         answer = ask("/v1/state/frameworkId", a_state(framework_id=""))
-
         assert (answer.status_code, answer.text) == (404, "Element not found")
 
     def test_every_property_that_is_listed_can_be_read(self, ask: Any) -> None:
         names = ask("/v1/state/properties", running()).json()
-
         assert {"suppressed", "deployment-completed", "job"} <= set(names)
         assert [ask(f"/v1/state/properties/{n}", running()).status_code for n in names] == [
             200
@@ -192,7 +176,6 @@ class TestStateAndConfigurations:
     def test_the_target_holds_outline_options_and_spec(self, ask: Any, source: Any) -> None:
         source.options = {"worker": {"count": 2}}
         body = ask("/v1/configurations/target", running()).json()
-
         assert body["name"] == "tensorflow"
         assert [(pod["type"], pod["count"]) for pod in body["pod-specs"]][:2] == [
             ("ps", 1),
@@ -203,12 +186,10 @@ class TestStateAndConfigurations:
 
     def test_the_target_is_found_by_its_id(self, ask: Any) -> None:
         by_id = ask(f"/v1/configurations/{configuration_id(running().spec)}", running())
-
         assert by_id.json() == ask("/v1/configurations/target", running()).json()
 
     def test_an_id_that_is_no_uuid_is_a_bad_request(self, ask: Any) -> None:
         answer = ask("/v1/configurations/7", running())
-
         assert answer.status_code == 400
         assert "UUID" in answer.json()["message"]
 
@@ -220,7 +201,6 @@ class TestDebug:
     @pytest.mark.parametrize("path", ["/v2/debug/offers", "/v1/debug/offers"])
     def test_offers_tell_what_became_of_them(self, ask: Any, path: str) -> None:
         body = ask(path, self.with_verdicts()).json()
-
         assert body["acceptedCount"] == 4
         assert body["rejectedCount"] == 1
         assert sum(body["failureReasons"].values()) == 1
@@ -229,7 +209,6 @@ class TestDebug:
 
     def test_a_verdict_has_time_pod_outcome_explanation_and_offer(self, ask: Any) -> None:
         verdict = ask("/v2/debug/offers", self.with_verdicts()).json()["offers"][0]
-
         assert list(verdict) == [
             "timestamp",
             "pod-instance-name",
@@ -242,14 +221,12 @@ class TestDebug:
 
     def test_plans_are_outlined_with_counts(self, ask: Any) -> None:
         body = ask("/v1/debug/plans", running()).json()
-
         assert (body["totalSteps"], body["completedSteps"]) == (4, 4)
         assert body["activePlans"] == []
 
     def test_plans_can_be_narrowed_to_a_step(self, ask: Any) -> None:
         path = "/v1/debug/plans?plan=deploy&phase=worker&step=worker-1:[node]"
         (plan,) = ask(path, running()).json()["plans"]
-
         assert [phase["steps"] for phase in plan["phases"]] == [
             [{"name": "worker-1:[node]", "status": "COMPLETE"}]
         ]
@@ -270,14 +247,12 @@ class TestDebug:
 
     def test_task_statuses_are_by_plan_phase_and_step(self, ask: Any) -> None:
         body = ask("/v1/debug/taskStatuses", running()).json()
-
         assert body["deploy"]["ps"]["ps-0:[node]"] == [
             {"name": "ps-0", "taskId": a_record("ps-0").task_id, "taskState": "TASK_RUNNING"}
         ]
 
     def test_task_statuses_of_what_was_never_launched_are_null(self, ask: Any) -> None:
         body = ask("/v1/debug/taskStatuses", a_state()).json()
-
         assert body["deploy"]["ps"]["ps-0:[node]"][0]["taskState"] is None
 
     def test_what_is_reserved_is_listed_by_host(self, ask: Any) -> None:

@@ -1,7 +1,5 @@
 """No secret is ever shown, from any place."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import replace
 from pathlib import Path
@@ -62,7 +60,6 @@ def test_no_answer_holds_any_secret(everything: dict[str, str]) -> None:
         *SECRETS.values(),
         *tokens,
     ]
-
     assert [(p, s) for p, text in everything.items() for s in secrets if s in text] == []
 
 
@@ -97,13 +94,11 @@ def test_other_names_are_not_taken_for_secrets(name: str) -> None:
 
 def test_a_pair_of_name_and_value_is_masked() -> None:
     pair = {"name": "DB_PASSWORD", "value": "x"}
-
     assert redact([pair]) == [{"name": "DB_PASSWORD", "value": REDACTED}]
 
 
 def test_environments_are_masked_by_the_broader_rule_of_the_options() -> None:
     env = {"HFTOKENS": "abc", "STEPS": "5"}
-
     assert redact({"env": env}) == {"env": {"HFTOKENS": REDACTED, "STEPS": "5"}}
     assert redact({"model": env}) == {"model": env}
 
@@ -180,7 +175,6 @@ def test_no_sentence_of_ours_is_masked() -> None:
 
 def test_a_long_word_takes_no_long_time() -> None:
     text = "a" * 200_000 + "="
-
     assert redact_text(text) == text
 
 
@@ -195,5 +189,4 @@ def test_numbers_that_json_does_not_know_become_text(number: float, text: str) -
 def test_a_short_value_is_not_masked_all_over(source: Any, client: Any) -> None:
     roles = (a_role(TaskRole.WORKER, 1, env={"PASSWORD": "ps"}), a_role(TaskRole.PS, 1))
     source.current = replace(a_state(), spec=a_spec(roles=roles))
-
     assert client.get("/v1/pod").json() == ["ps-0", "worker-0"]

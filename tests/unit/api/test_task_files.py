@@ -1,7 +1,5 @@
 """Files of sandboxes over HTTP: what is given, in which parts, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

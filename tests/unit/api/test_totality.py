@@ -1,7 +1,5 @@
 """Every view has an answer for every state that can be."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterator

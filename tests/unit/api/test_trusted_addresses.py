@@ -1,7 +1,5 @@
 """The addresses of a router are looked up by its names, and anew now and then."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """The units of work of a service, as the API shows them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is asked of the service over HTTP becomes an event, with the SDK's bodies and codes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any
@@ -56,32 +54,27 @@ class TestPlanVerbs:
         self, order: Any, source: Any, path: str, word: str, verb: PlanVerb
     ) -> None:
         answer = order(f"{path}/{word}", PLACING)
-
         assert (answer.status_code, answer.json()["message"]) == (200, f"Received cmd: {word}")
         assert source.events == [PlanCommand("deploy", verb)]
 
     def test_what_was_paused_continues(self, order: Any, source: Any) -> None:
         paused = replace(PLACING, controls=Controls(paused=("deploy/worker",)))
-
         assert order("/v1/plans/deploy/continue?phase=worker", paused).status_code == 200
         assert source.events == [PlanCommand("deploy", PlanVerb.RESUME, "worker")]
 
     def test_the_answer_says_why(self, order: Any) -> None:
         answer = order("/v1/plans/deploy/interrupt", PLACING)
-
         assert answer.json()["why"] == 'plan "deploy" is paused'
 
     def test_what_is_so_already_is_208_and_no_event(self, order: Any, source: Any) -> None:
         paused = replace(PLACING, controls=Controls(paused=("deploy",)))
         answer = order("/v1/plans/deploy/interrupt", paused)
-
         assert (answer.status_code, source.events) == (208, [])
         assert "already" in answer.json()["message"]
 
     def test_a_phase_and_a_step_may_be_named_by_id(self, order: Any, source: Any) -> None:
         phase = next(p for p in plans(PLACING.view())["deploy"].phases if p.name == "tensorboard")
         query = f"phase={phase.id}&step={phase.steps[0].id}"
-
         assert order(f"/v1/plans/deploy/forceComplete?{query}", PLACING).status_code == 200
         assert source.events == [
             PlanCommand("deploy", PlanVerb.FORCE_COMPLETE, "tensorboard", "tensorboard-0:[node]")
@@ -99,7 +92,6 @@ class TestPlanVerbs:
         self, order: Any, source: Any, path: str
     ) -> None:
         answer = order(path, PLACING)
-
         assert (answer.status_code, answer.text) == (404, "Element not found")
         assert source.events == []
 
@@ -109,13 +101,11 @@ class TestPlanVerbs:
     def test_what_cannot_be_done_is_409_with_the_reason(self, order: Any, source: Any) -> None:
         path = "/v1/plans/deploy/forceComplete?phase=worker&step=worker-0:[node]"
         answer = order(path, PLACING)
-
         assert (answer.status_code, source.events) == (409, [])
         assert "decides about the job's end" in answer.json()["message"]
 
     def test_parameters_that_would_reach_no_task_are_named(self, order: Any) -> None:
         answer = order("/v1/plans/deploy/start", PLACING, {"A": "B"})
-
         assert answer.status_code == 400
         assert "A would reach no task" in answer.json()["message"]
 
@@ -135,7 +125,6 @@ class TestPodVerbs:
     def test_one_becomes_an_event(self, order: Any, source: Any, verb: PodVerb) -> None:
         state = replace(running(), controls=Controls(paused_tasks=("worker-1",)))
         name = "worker-1" if verb is PodVerb.RESUME else "worker-0"
-
         answer = order(f"/v1/pod/{name}/{verb}", state)
         assert (answer.status_code, answer.json()) == (200, {"pod": name, "tasks": [name]})
         assert source.events == [PodCommand(verb, (name,))]
@@ -145,7 +134,6 @@ class TestPodVerbs:
     ) -> None:
         old = "tensorflow__worker-1__of-another-life"
         state = replace(running(), abandoned={old: "a9"})
-
         answer = order(f"/v1/pod/{old}/replace", state)
         assert (answer.status_code, answer.json()) == (200, {"pod": old, "tasks": [old]})
         assert source.events == [PodCommand(PodVerb.REPLACE, (old,))]
@@ -156,7 +144,6 @@ class TestPodVerbs:
 
     def test_other_tasks_of_a_pod_are_404_and_listed(self, order: Any, source: Any) -> None:
         answer = order("/v1/pod/worker-0/pause", running(), ["node", "worker-1"])
-
         assert (answer.status_code, answer.json()["tasks"]) == (404, ["worker-1"])
         assert source.events == []
 
@@ -166,21 +153,18 @@ class TestPodVerbs:
     @pytest.mark.parametrize("verb", list(PodVerb))
     def test_an_unknown_one_is_the_sdks_plain_text(self, order: Any, verb: PodVerb) -> None:
         answer = order(f"/v1/pod/worker-9/{verb}", running())
-
         assert (answer.status_code, answer.text) == (404, "Element not found")
 
     def test_one_that_is_paused_already_is_received_and_no_event(
         self, order: Any, source: Any
     ) -> None:
         state = replace(running(), controls=Controls(paused_tasks=("worker-1",)))
-
         assert order("/v1/pod/worker-1/pause", state).status_code == 200
         assert source.events == []
 
     def test_one_that_has_finished_is_409(self, order: Any) -> None:
         records = [*gang()[:2], a_record("worker-1", TaskState.FINISHED)]
         state = a_state(JobPhase.RUNNING, records, job={"deployed": True})
-
         answer = order("/v1/pod/worker-1/restart", state)
         assert answer.status_code == 409
         assert "has finished" in answer.json()["message"]
@@ -188,7 +172,6 @@ class TestPodVerbs:
     def test_a_paused_one_is_pausing_until_its_process_is_stopped(self, ask: Any) -> None:
         state = replace(running(), controls=Controls(paused_tasks=("worker-1",)))
         pod = ask("/v1/pod/worker-1/status", state).json()
-
         assert pod["tasks"][0]["status"] == "PAUSING"
 
     def test_a_paused_one_is_paused_when_its_runner_says_so(self, ask: Any) -> None:
@@ -201,13 +184,11 @@ class TestPodVerbs:
             controls=Controls(paused_tasks=("worker-1",)),
             reports={record.task_id: report},
         )
-
         pod = ask("/v1/pod/worker-1/status", state).json()
         assert pod["tasks"][0]["status"] == "PAUSED"
 
     def test_one_that_is_being_removed_is_listed_last(self, ask: Any) -> None:
         state = a_state(JobPhase.RUNNING, [*gang(), a_record("worker-2")], job={"deployed": True})
-
         assert ask("/v1/pod", state).json()[-1] == "worker-2"
         assert ask("/v1/pod/worker-2/status", state).json()["name"] == "worker-2"
 
@@ -234,7 +215,6 @@ class TestUpdate:
     def test_other_options_become_an_event(self, order: Any, source: Any) -> None:
         answer = order("/v1/job/update", self.running(), changed(mem=8192))
         target = service_spec(load(changed(mem=8192)))
-
         assert answer.status_code == 200
         assert answer.json()["id"] == configuration_id(target)
         assert source.events == [ConfigurationChanged(target)]
@@ -245,7 +225,6 @@ class TestUpdate:
         state = self.running()
         told = replace(state.told, refused_configuration="worker.count: is too small")
         answer = order("/v1/job/update", replace(state, told=told), OPTIONS)
-
         assert answer.status_code == 208
         assert source.events == [ConfigurationChanged(SPEC)]
 
@@ -253,7 +232,6 @@ class TestUpdate:
         state = self.running()
         for record in state.tasks.values():
             state = with_records(state, replace(record, fingerprint="of-before"))
-
         answer = order("/v1/job/update", state, changed(mem=8192))
         assert answer.json()["restarts"][-2:] == ["worker-0", "worker-1"]
 
@@ -316,7 +294,6 @@ class TestUpdate:
 
     def test_a_wrong_option_is_named_with_its_path(self, order: Any, source: Any) -> None:
         answer = order("/v1/job/update", self.running(), changed(memm=1))
-
         assert answer.status_code == 400
         assert answer.json()["problems"][0]["path"] == "worker.memm"
         assert source.events == []
@@ -324,7 +301,6 @@ class TestUpdate:
     def test_what_a_running_service_cannot_become_is_417(self, order: Any, source: Any) -> None:
         renamed = {**OPTIONS, "service": {**OPTIONS["service"], "name": "other"}}
         answer = order("/v1/job/update", self.running(), renamed)
-
         assert (answer.status_code, source.events) == (417, [])
         assert "the name of a service cannot be changed" in answer.json()["message"]
 
@@ -333,14 +309,12 @@ class TestUpdate:
         self, client: Any, source: Any, content: bytes
     ) -> None:
         source.current = self.running()
-
         assert client.post("/v1/job/update", content=content).status_code == 400
 
     def test_larger_options_than_can_be_kept_are_a_bad_request(
         self, client: Any, source: Any
     ) -> None:
         source.current = self.running()
-
         assert client.post("/v1/job/update", content=b" " * 1_000_001).status_code == 400
 
 
@@ -359,7 +333,6 @@ class TestConfigurations:
 
     def test_one_of_before_is_shown_without_options(self, ask: Any) -> None:
         body = ask(f"/v1/configurations/{configuration_id(self.OLDER)}", running()).json()
-
         assert [(pod["type"], pod["count"]) for pod in body["pod-specs"]] == [
             ("ps", 1),
             ("worker", 1),
@@ -368,25 +341,21 @@ class TestConfigurations:
 
     def test_the_only_other_one_is_gone_back_to(self, order: Any, source: Any) -> None:
         answer = order("/v1/job/rollback", running())
-
         assert answer.json()["message"] == "Received cmd: rollback"
         assert source.events == [ConfigurationChanged(self.OLDER)]
 
     def test_one_is_gone_back_to_by_its_id(self, order: Any, source: Any) -> None:
         body = {"id": configuration_id(self.OLDER).upper()}
-
         assert order("/v1/job/rollback", running(), body).status_code == 200
         assert source.events == [ConfigurationChanged(self.OLDER)]
 
     def test_the_target_is_208(self, order: Any) -> None:
         body = {"id": configuration_id(a_spec())}
-
         assert order("/v1/job/rollback", running(), body).status_code == 208
 
     def test_one_that_is_not_stored_is_the_sdks_plain_text(self, order: Any) -> None:
         body = {"id": "259fd873-ed7f-48b0-9369-43d6f91b9c5a"}
         answer = order("/v1/job/rollback", running(), body)
-
         assert (answer.status_code, answer.text) == (404, "Element not found")
 
     @pytest.mark.parametrize("body", [{"id": "x"}, {"id": 7}, {"uuid": "x"}, []])
@@ -396,7 +365,6 @@ class TestConfigurations:
     def test_of_several_one_must_be_named(self, order: Any, source: Any) -> None:
         third = a_spec(roles=(a_role(TaskRole.WORKER, 5),))
         source.stored[configuration_id(third)] = third
-
         answer = order("/v1/job/rollback", running())
         assert answer.status_code == 400
         assert configuration_id(third) in answer.json()["message"]
@@ -405,13 +373,11 @@ class TestConfigurations:
 class TestUninstall:
     def test_it_becomes_an_event(self, order: Any, source: Any) -> None:
         answer = order("/v1/uninstall", running(), {"why": "done with it"})
-
         assert (answer.status_code, answer.json()["message"]) == (200, "Received cmd: uninstall")
         assert source.events == [UninstallRequested("done with it")]
 
     def test_a_second_one_is_208(self, order: Any, source: Any) -> None:
         state = a_state(JobPhase.ENDING, gang(), job={"uninstalling": True})
-
         assert order("/v1/uninstall", state).status_code == 208
         assert source.events == []
 
@@ -426,17 +392,14 @@ class TestUninstall:
         self, ask: Any, phase: JobPhase, erased: bool, status: int
     ) -> None:
         state = a_state(phase, gang(TaskState.KILLED), job={"uninstalling": True}, erased=erased)
-
         assert ask("/v1/plans/deploy", state).status_code == status
 
     def test_the_framework_id_is_gone_when_the_framework_is(self, ask: Any) -> None:
         state = a_state(JobPhase.DONE, job={"uninstalling": True}, framework_id="", erased=True)
-
         assert ask("/v1/state/frameworkId", state).status_code == 404
 
     def test_marathon_takes_what_is_left_for_healthy(self, ask: Any) -> None:
         state = a_state(JobPhase.DONE, job={"uninstalling": True}, framework_id="", erased=True)
-
         assert 200 <= ask("/v1/health", state).status_code < 400
 
 
@@ -449,13 +412,11 @@ class TestAccess:
         self, source: Any, client: Any, path: str
     ) -> None:
         source.current = running()
-
         assert client.post(path, headers={"sec-fetch-site": "cross-site"}).status_code == 403
         assert source.events == []
 
     def test_there_is_no_cache_to_refresh(self, client: Any, source: Any) -> None:
         source.current = running()
-
         assert client.put("/v1/state/refresh").status_code == 409
 
 

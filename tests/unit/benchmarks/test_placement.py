@@ -1,7 +1,5 @@
 """The packing that benchmarks/placement.py measures holds with few agents, too."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from types import ModuleType

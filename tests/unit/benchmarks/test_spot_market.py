@@ -1,7 +1,5 @@
 """The simulator of spot markets, and what holds of the deadline's rule on any market."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys
@@ -129,41 +127,6 @@ def test_a_trace_is_read_as_it_was_written(tmp_path: Path) -> None:
     ]
 
 
-def test_a_price_that_was_recorded_is_the_price(tmp_path: Path) -> None:
-    for kind, runs in {"availability": [[1, 4]], "price": [[0.2, 1], [0.4, 3]]}.items():
-        told = {"source": f"{kind}/1-node/x/a_v_1.json", "gap_seconds": 60, "runs": runs}
-        (tmp_path / f"{kind}.json").write_text(json.dumps(told))
-    (trace,) = traces.read(tmp_path)
-    assert trace.prices.tolist() == [0.2, 0.4, 0.4, 0.4]
-
-
-@pytest.mark.parametrize(
-    ("told", "why"),
-    [
-        ("", "EOF while parsing"),
-        ("[1, 2]", "Input should be an object"),
-        ('{"gap_seconds": 60}', "runs: Field required"),
-        ('{"gap_seconds": 0, "runs": [[1, 2]]}', "gap_seconds: Input should be greater than 0"),
-        ('{"gap_seconds": 60, "runs": [1, 2]}', "runs.0: Input should be a valid"),
-        ('{"gap_seconds": 60, "runs": [[null, 2]]}', "runs.0.0: Input should be a valid number"),
-        ('{"gap_seconds": 60, "runs": [[1, -2]]}', "runs.0.1: Input should be greater"),
-        ('{"gap_seconds": 60, "runs": []}', "its runs are 0 points"),
-        ('{"gap_seconds": 60, "points": 3, "runs": [[1, 2]]}', "its runs are 2 points, not 3"),
-        ('{"gap_seconds": 60, "runs": [[1, 1000000000000]]}', "more than"),
-    ],
-)
-def test_a_file_that_is_no_trace_is_named(tmp_path: Path, told: str, why: str) -> None:
-    (tmp_path / "x.json").write_text(told)
-    with pytest.raises(traces.TraceError, match=r"x\.json") as raised:
-        traces.read(tmp_path)
-    assert why in str(raised.value)
-
-
-def test_a_folder_without_a_trace_is_named(tmp_path: Path) -> None:
-    with pytest.raises(traces.TraceError, match="no trace in"):
-        traces.read(tmp_path / "missing")
-
-
 def test_a_trace_as_it_is_published_is_read(tmp_path: Path) -> None:
     path = tmp_path / "availability" / "4-node" / "aws-1" / "us-east-1a_v100_1.json"
     path.parent.mkdir(parents=True)
@@ -171,42 +134,6 @@ def test_a_trace_as_it_is_published_is_read(tmp_path: Path) -> None:
     (trace,) = traces.read(tmp_path)
     assert (trace.name, trace.machines) == ("4-node/aws-1/us-east-1a_v100_1", 4)
     assert trace.available.tolist() == [4, 4, 0]
-
-
-@pytest.mark.parametrize(
-    ("source", "most", "machines"),
-    [
-        ("availability/4-node/x/a_v100_1.json", 2, 4),
-        ("availability/1-node/x/a_v100_1.json", 4, 4),
-        ("availability/x/a_v100_1.json", 16, 16),
-        ("availability/x/a_v100_1.json", 0, 1),
-    ],
-)
-def test_a_gang_is_as_large_as_the_trace_counts(
-    tmp_path: Path, source: str, most: int, machines: int
-) -> None:
-    told = {"source": source, "gap_seconds": 60, "runs": [[0, 2], [most, 2]]}
-    (tmp_path / "a.json").write_text(json.dumps(told))
-    assert [trace.machines for trace in traces.read(tmp_path)] == [machines]
-
-
-def test_a_trace_that_is_too_short_for_a_job_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = {"source": "availability/4-node/x/short.json", "gap_seconds": 5, "runs": [[4, 10]]}
-    (tmp_path / "short.json").write_text(json.dumps(told))
-    asked = benchmark("spot_market")
-    monkeypatch.setattr(sys, "argv", ["x", "--traces", str(tmp_path)])
-    with pytest.raises(SystemExit):
-        asked.main()
-    said = capsys.readouterr().err
-    assert "4-node/x/short is left out" in said
-    assert "long enough" in said
-
-
-def test_the_same_seed_makes_the_same_markets_up() -> None:
-    one, other = traces.made_up(seed=5), traces.made_up(seed=5)
-    assert all((a.available == b.available).all() for a, b in zip(one, other, strict=True))
 
 
 def test_the_figures_are_where_they_are_looked_for(tmp_path: Path) -> None:

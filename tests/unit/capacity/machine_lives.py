@@ -1,7 +1,5 @@
 """The life of one bought machine, as its ledger is told of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dcos_tensorflow.capacity import mirror

@@ -6,8 +6,6 @@ answers; ``Killed`` is raised where its process ends, and the next process has w
 no more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace

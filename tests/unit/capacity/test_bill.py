@@ -1,7 +1,5 @@
 """What machines have cost: right to the cent, in whatever pieces it is told."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal

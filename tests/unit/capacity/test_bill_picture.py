@@ -1,7 +1,5 @@
 """A bill as a person sees it: a table, a sentence, a picture."""
 
-from __future__ import annotations
-
 from typing import Any
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """A gang with a deadline: spot machines as far as it stays safe, by the measured pace."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dcos_tensorflow.capacity.by_deadline import Pace, Way, boot_seconds, fleet_of

@@ -1,7 +1,5 @@
 """Which fleet a gang with a deadline gets, look by look."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dcos_tensorflow.capacity.deadline import (

@@ -1,7 +1,5 @@
 """What a market has shown, and what is taken from it."""
 
-from __future__ import annotations
-
 from dcos_tensorflow.capacity.experience import HOUR, Experience, Margin
 
 

@@ -4,8 +4,6 @@ Played against a market that lists new machines late, gives half fleets, throttl
 back, serves an order from any of its pools, and whose calls fail after they were heard.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Collection

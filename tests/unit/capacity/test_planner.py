@@ -1,7 +1,5 @@
 """What is bought for gangs that wait."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

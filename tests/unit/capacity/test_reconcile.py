@@ -1,7 +1,5 @@
 """What the loop that buys does about what it finds."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

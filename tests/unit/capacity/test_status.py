@@ -1,7 +1,5 @@
 """What people are told of machines."""
 
-from __future__ import annotations
-
 from dcos_tensorflow.capacity.market import Limits
 from dcos_tensorflow.capacity.provider import Throttled
 from dcos_tensorflow.capacity.status import document

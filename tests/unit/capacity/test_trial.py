@@ -1,7 +1,5 @@
 """What the planner knows without placing anything; it finds what trying everything finds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 

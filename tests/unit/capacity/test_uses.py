@@ -1,7 +1,5 @@
 """What of a machine's life is paid, and what its loss has cost, as ledger and provider know it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

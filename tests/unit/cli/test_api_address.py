@@ -1,7 +1,5 @@
 """The address of an API that a person names, and when its token may be sent there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What is said of the API's callers and its certificate has to fit together."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A batch's manifest and output lie beside the options."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

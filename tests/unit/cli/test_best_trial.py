@@ -1,7 +1,5 @@
 """The options of the best trial of a sweep, as a job of its own."""
 
-from __future__ import annotations
-
 from dcos_tensorflow.deploy.job.best_trial import with_parameters
 from dcos_tensorflow.workloads.sweep.leaderboard import Row
 

@@ -1,7 +1,5 @@
 """The commands as a whole: what is listed, what the plugin has too, what each waits for."""
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

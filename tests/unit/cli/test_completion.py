@@ -1,7 +1,5 @@
 """Completion: the script of each shell, and what is proposed."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """What an app is told of the machine that it runs on."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

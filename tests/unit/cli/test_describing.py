@@ -1,7 +1,5 @@
 """What ``validate`` says of the run that will be."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """``run --detach``: what is said of a scheduler that has ended when it is looked for."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commands that documents tell their readers to type are there, with the flags that they name."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How a job's end is told."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

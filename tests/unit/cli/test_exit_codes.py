@@ -1,7 +1,5 @@
 """The table of exit codes is the code's and the manual's, and each code means what it says."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re

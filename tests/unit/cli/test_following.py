@@ -1,7 +1,5 @@
 """Following a job: signals, questions, the end."""
 
-from __future__ import annotations
-
 import signal
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """A scheduler's API asks for a token, wherever it listens."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.deploy.scheduler_settings import with_guarded_api

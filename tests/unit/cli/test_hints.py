@@ -1,7 +1,5 @@
 """What messages tell people to type exists, and applies where it is told."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

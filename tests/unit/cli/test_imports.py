@@ -1,7 +1,5 @@
 """What commands do not import: each of these costs a tenth of a second before anything happens."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``init``: what it writes is plain JSON that validates, here and in the package."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Packing a job's code."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

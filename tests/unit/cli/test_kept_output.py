@@ -1,7 +1,5 @@
 """What is kept of the tasks of a job on another cluster."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dcos_tensorflow.client.following.task_output import FolderOutput

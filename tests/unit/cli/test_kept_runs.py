@@ -1,7 +1,5 @@
 """``runs`` and ``plot``: what is kept of the runs of this machine's services."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

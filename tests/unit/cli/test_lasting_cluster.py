@@ -1,7 +1,5 @@
 """What ``local status`` says of who uses the cluster."""
 
-from __future__ import annotations
-
 from dcos_tensorflow.deploy.embedded.lasting import running_services
 from embedded_mesos import AgentConfig, ClusterStatus, Credential, EmbeddedCluster
 

@@ -1,7 +1,5 @@
 """Input data of this machine: linked here, packed for any other cluster."""
 
-from __future__ import annotations
-
 import sys
 import zipfile
 

@@ -1,7 +1,5 @@
 """Following logs: every line of every attempt once and in order, whatever comes in between."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

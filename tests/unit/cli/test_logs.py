@@ -1,7 +1,5 @@
 """``logs`` of a service whose scheduler is gone: what lies here is shown, or where it lies."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

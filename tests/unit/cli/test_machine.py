@@ -1,7 +1,5 @@
 """The size of the embedded cluster."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.client.errors import UsageError

@@ -1,7 +1,5 @@
 """The command as a whole: what is refused, how errors look, where crashes go."""
 
-from __future__ import annotations
-
 import json
 import logging
 

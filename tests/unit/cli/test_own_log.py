@@ -1,7 +1,5 @@
 """The scheduler's log: one line for each message, whatever a task has put into it."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -1,7 +1,5 @@
 """From options to what a scheduler is given."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

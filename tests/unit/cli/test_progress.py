@@ -1,7 +1,5 @@
 """Progress as plain lines and as a live view."""
 
-from __future__ import annotations
-
 import io
 import sys
 from dataclasses import replace

@@ -3,8 +3,6 @@
 That it trains, ``make soak`` shows (``test_newcomer``).
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Finding a running scheduler."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """``run train.py``: the options that a script and a few flags stand for, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whom the scheduler logs in to DC/OS as, and under which principal it registers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Settings by file, environment and flags."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

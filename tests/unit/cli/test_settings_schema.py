@@ -1,7 +1,5 @@
 """The schema of the scheduler's settings file says what the settings themselves say."""
 
-from __future__ import annotations
-
 import json
 
 import jsonschema

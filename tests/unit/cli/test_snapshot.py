@@ -1,7 +1,5 @@
 """What each task is said to do."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -71,9 +69,7 @@ def test_a_task_that_was_ended_says_why():
 def test_a_task_whose_process_failed_before_its_container_was_ended_has_failed():
     killed = a_record("worker-0", TaskState.KILLED, kill_reason="the job is ending")
     state = reported(a_state(JobPhase.DONE, [killed]), "worker-0", state="failed", exit_code=3)
-
     found = line(state, "worker-0")
-
     assert (found.doing, found.detail, found.failed) == ("failed", "with exit code 3", True)
 
 

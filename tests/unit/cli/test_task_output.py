@@ -1,7 +1,5 @@
 """What tasks have printed: last lines, whole lines, and the sandboxes that lie on this machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tasks that came unasked under an earlier release: a job that runs keeps them, or is asked."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import closing

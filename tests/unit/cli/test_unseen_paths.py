@@ -1,7 +1,5 @@
 """A file that the code names and its tasks would not find is told before the start."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

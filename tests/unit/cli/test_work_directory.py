@@ -1,7 +1,5 @@
 """Where a user's services lie."""
 
-from __future__ import annotations
-
 import os
 import pwd
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Who restarts for an update is said before it happens, and it is they who do."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

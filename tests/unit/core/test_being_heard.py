@@ -1,7 +1,5 @@
 """No answer is late that could not be heard: without a master, and after a pause of our own."""
 
-from __future__ import annotations
-
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.spec.service_spec import Strategy

@@ -1,7 +1,5 @@
 """What is kept of a service that runs for months grows neither with its months nor its tasks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Whatever is written into what is kept, no value is too large for a state store."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import MISSING, fields, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What the core does about bought machines: it keeps their ledger, and places nothing on some."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What a task's end means: one row of the tables a test."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -180,5 +178,4 @@ def test_every_word_that_the_code_classes_by_is_listed():
     named = {
         getattr(causes, name) for name in re.findall(r"Cause\(\s*(?:causes\.)?([A-Z_]+)", text)
     }
-
     assert words | named <= set(causes.KINDS)

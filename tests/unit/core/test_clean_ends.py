@@ -1,7 +1,5 @@
 """A member that ends with 0 while the others need it: named, counted, and waited for no more."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

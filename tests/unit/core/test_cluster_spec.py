@@ -1,7 +1,5 @@
 """What each task is told about the cluster, checked against the golden files and rule by rule."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What each placement operator allows, given what already runs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

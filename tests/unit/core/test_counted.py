@@ -1,7 +1,5 @@
 """Words agree with their numbers, in every sentence that counts something."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A gang that goes on with fewer members, and grows again when there is room."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.model import events

@@ -1,7 +1,5 @@
 """The step function: how long the job's end waits for the evaluation of the last checkpoint."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.model.events import PodCommand, PodVerb

@@ -1,7 +1,5 @@
 """Units that the release before has stored, in pages of 200, are read, and become small pages."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

@@ -1,7 +1,5 @@
 """What the first release has stored is read, and becomes the present format, with nothing lost."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a failure costs: one cause and all that died of it, limits, back-off, verdicts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """JSON from outside ends as a value or as a ValueError, however it is nested."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

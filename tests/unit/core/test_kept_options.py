@@ -1,7 +1,5 @@
 """While an update is held back, a task that loses its container comes back as it was."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """How something failed can be told late: until then it is not guessed, and costs what it should."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.model import events

@@ -1,7 +1,5 @@
 """What a launch carries."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import subprocess

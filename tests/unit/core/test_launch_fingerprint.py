@@ -1,7 +1,5 @@
 """What a container was launched with decides whether a changed configuration restarts it."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing
 from collections.abc import Iterator

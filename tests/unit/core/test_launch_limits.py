@@ -1,7 +1,5 @@
 """How large a cluster, an environment and a command may be, and who says so."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.cluster import kernel_limits

@@ -1,7 +1,5 @@
 """What a launch says of secrets, limits and files of the sandbox; never a secret itself."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 

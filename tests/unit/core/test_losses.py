@@ -1,7 +1,5 @@
 """How the peers of a lost member see its loss, by what became of its container."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

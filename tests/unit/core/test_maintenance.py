@@ -1,7 +1,5 @@
 """Agents that are to be taken down, and agents that fail our tasks."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.model import events

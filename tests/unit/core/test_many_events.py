@@ -1,7 +1,5 @@
 """What has come in together is one step: its effects are those of each, its commit is one."""
 
-from __future__ import annotations
-
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Acknowledge
 from dcos_tensorflow.core.model.job import JobPhase

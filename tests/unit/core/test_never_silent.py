@@ -1,7 +1,5 @@
 """Whatever keeps everybody from being placed or started says so, and an operator can end it."""
 
-from __future__ import annotations
-
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Action, Kill, Reconcile
 from dcos_tensorflow.core.model.job import JobPhase

@@ -1,7 +1,5 @@
 """Machines that say that they are taken back: who leaves them, and when."""
 
-from __future__ import annotations
-
 import json
 import math
 

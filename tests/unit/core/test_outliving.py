@@ -1,7 +1,5 @@
 """A TensorBoard that is kept when the job has ended, until an operator stops it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

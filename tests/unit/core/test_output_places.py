@@ -1,7 +1,5 @@
 """Where tasks leave what the job makes: where its checkpoints lie, and each run's apart."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """A failure that is the code's own ends the job: the same error twice, or one that all have."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.failures.own_errors import repetitions

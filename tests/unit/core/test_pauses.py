@@ -1,7 +1,5 @@
 """What an operator holds back stays back, whatever fails meanwhile."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.model import events

@@ -1,7 +1,5 @@
 """Where tasks go, one situation a test."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.model.offer import AttributeValue, Offer

@@ -1,7 +1,5 @@
 """What holds for every placement, whatever is wanted and offered."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

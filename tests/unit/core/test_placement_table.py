@@ -1,7 +1,5 @@
 """The table of agents that is kept from one decision to the next."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

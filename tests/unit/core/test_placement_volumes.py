@@ -1,7 +1,5 @@
 """Where tasks with persistent volumes go, and what they say when they wait."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dcos_tensorflow.core.model.offer import Offer

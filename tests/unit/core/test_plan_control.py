@@ -1,7 +1,5 @@
 """What an operator's verbs change, what they do to tasks, and what is refused with which reason."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

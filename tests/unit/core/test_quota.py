@@ -1,7 +1,5 @@
 """Why a gang waits that its Mesos role's quota keeps from growing."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.model import events

@@ -1,7 +1,5 @@
 """What the core writes it reads back, and what it cannot read it refuses by name."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

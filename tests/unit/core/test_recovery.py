@@ -3,8 +3,6 @@
 The gang is a chief, two workers and two parameter servers, as each row reads in docs/recovery.md.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.restarts.restart_table import (

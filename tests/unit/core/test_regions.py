@@ -1,7 +1,5 @@
 """Where tasks are when nothing says in which region: in the master's own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole

@@ -1,7 +1,5 @@
 """``pod replace``: another agent where there is one, and a word about why it waits where not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What a runner's report says of idle processes, whatever the report holds."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.model.report import idle_since, waited_for

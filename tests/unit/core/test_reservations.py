@@ -1,7 +1,5 @@
 """Persistent volumes: a task comes back to its own, and nothing of others is ever touched."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

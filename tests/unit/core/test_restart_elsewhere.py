@@ -1,7 +1,5 @@
 """A container or a machine that is lost: what is placed anew, where, and who must know of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.failures import causes

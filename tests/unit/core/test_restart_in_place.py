@@ -1,7 +1,5 @@
 """A process that fails while its container lives: who starts again, where, and who trains on."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.failures import causes

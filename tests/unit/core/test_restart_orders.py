@@ -1,7 +1,5 @@
 """Orders to runners in a restart: all stop before any starts, and all from one checkpoint."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The step function: masters, agents and schedulers that come and go."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dcos_tensorflow.core.model import events

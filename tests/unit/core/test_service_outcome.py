@@ -1,7 +1,5 @@
 """The step function: whose end is the job's end."""
 
-from __future__ import annotations
-
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.task import TaskState

@@ -1,7 +1,5 @@
 """The step function: what is wanted, placed, launched and handed back."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from dcos_tensorflow.core import contract

@@ -1,7 +1,5 @@
 """The step function: updates, acknowledgements, reconciliation."""
 
-from __future__ import annotations
-
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Kill, Reconcile
 from dcos_tensorflow.core.model.job import JobPhase

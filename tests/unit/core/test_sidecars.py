@@ -1,7 +1,5 @@
 """Evaluators and TensorBoards: they fail and restart by themselves and hold nothing up."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Which machines make no offers, and the sentence that says why."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

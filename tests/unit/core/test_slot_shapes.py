@@ -1,7 +1,5 @@
 """Units that differ in what their roles have: each goes into a slot of its size."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dcos_tensorflow.core.model import events

@@ -1,7 +1,5 @@
 """Slots take units of work, one after the other, in containers that outlive them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What people ask of a running job: other options, more or fewer members, pauses, restarts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

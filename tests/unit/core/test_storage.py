@@ -1,7 +1,5 @@
 """Who is told what of S3: each task's part of it in its runner's spec."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

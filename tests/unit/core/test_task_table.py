@@ -1,7 +1,5 @@
 """The index of a gang's tasks says what their records, reports and the roster say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -4,8 +4,6 @@ The state is built by hand, to have gangs that differ: the workers are one, the 
 other, each with a roster, a job and an epoch of its own.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Leaving nothing behind: an uninstall always ends, whatever is away or crashes."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.kept.restore import restore

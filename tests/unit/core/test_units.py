@@ -1,7 +1,5 @@
 """The table of units: what waits, what runs, what became of each, and how it is kept."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dcos_tensorflow.core.contract import UNIT_RESULT_BYTES

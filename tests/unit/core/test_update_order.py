@@ -1,7 +1,5 @@
 """Tasks go over to a changed configuration in the order that the options name."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +36,6 @@ def ended(state: ServiceState) -> ServiceState:
 class TestOutdated:
     def test_those_launched_with_other_options_are_in_start_order(self) -> None:
         state = a_service("worker-1", "ps-0")
-
         assert update_order.outdated(state.view()) == ("ps-0", "worker-1")
 
     def test_nothing_is_where_every_container_is_the_targets(self) -> None:
@@ -46,13 +43,11 @@ class TestOutdated:
 
     def test_a_record_without_a_fingerprint_is_taken_for_current(self) -> None:
         state = a_service()
-
         assert update_order.outdated(with_records(state, a_record("worker-0")).view()) == ()
 
     def test_an_ended_task_is_not(self) -> None:
         state = a_service("worker-0")
         record = replace(state.tasks["worker-0"], state=TaskState.FAILED)
-
         assert update_order.outdated(with_records(state, record).view()) == ()
 
     def test_nothing_is_once_the_job_is_over(self) -> None:
@@ -66,7 +61,6 @@ class TestOutdated:
                 a_role(TaskRole.TENSORBOARD, 1),
             )
         )
-
         assert update_order.outdated_for(a_service().view(), after) == ("worker-0", "worker-1")
 
 
@@ -78,19 +72,16 @@ class TestDue:
     @pytest.mark.parametrize("phase", [JobPhase.STOPPING, JobPhase.PLACING, JobPhase.STARTING])
     def test_one_after_the_other_waits_until_the_one_before_runs(self, phase: JobPhase) -> None:
         state = a_service("worker-1", update_strategy=UpdateStrategy.SERIAL)
-
         assert update_order.due(with_job(state, phase=phase).view()) == ()
 
     def test_one_after_the_other_waits_for_a_sidecar_too(self) -> None:
         state = a_service("tensorboard-0", update_strategy=UpdateStrategy.SERIAL)
         staging = replace(state.tasks["tensorboard-0"], state=TaskState.STAGING)
-
         assert update_order.due(with_records(state, staging).view()) == ()
 
     def test_no_task_follows_the_canary_by_itself(self) -> None:
         state = a_service("worker-1", update_strategy=UpdateStrategy.CANARY)
         state = with_job(state, canary=configuration_id(state.spec))
-
         assert update_order.due(state.view()) == ()
         assert update_order.waits_for_approval(state.view())
 
@@ -99,13 +90,11 @@ class TestDue:
         target = configuration_id(state.spec)
         state = with_job(state, canary=target)
         state = replace(state, controls=Controls(approved=target))
-
         assert update_order.due(state.view()) == ("ps-0", "worker-1")
 
     def test_an_approval_holds_for_its_configuration_only(self) -> None:
         state = a_service("worker-1", update_strategy=UpdateStrategy.CANARY)
         state = replace(state, controls=Controls(approved="of-another"))
-
         assert not update_order.is_approved(state.view())
 
     @pytest.mark.parametrize(
@@ -118,7 +107,6 @@ class TestDue:
     )
     def test_whom_the_operator_holds_back_stays(self, controls: Controls) -> None:
         state = replace(a_service("ps-0", "worker-0"), controls=controls)
-
         assert "worker-0" not in update_order.due(state.view())
 
 
@@ -130,7 +118,6 @@ class TestReconfigured:
             approved="of-before",
         )
         after = update_order.reconfigured(controls, a_service().spec)
-
         assert after == Controls(paused=("recovery",))
 
     def test_what_concerns_tasks_that_are_gone_is_dropped(self) -> None:
@@ -139,7 +126,6 @@ class TestReconfigured:
             paused_tasks=("worker-0", "worker-1"),
         )
         smaller = a_spec(roles=(a_role(TaskRole.WORKER, 1),))
-
         after = update_order.reconfigured(controls, smaller)
         assert after.completed == ("deploy/worker/worker-0:[node]",)
         assert after.paused_tasks == ("worker-0",)
@@ -147,5 +133,4 @@ class TestReconfigured:
     def test_what_is_being_removed_stays_given_up(self) -> None:
         key = "decommission/worker-2/kill-worker-2"
         state = replace(a_service(), controls=Controls(completed=(key,)))
-
         assert update_order.reconfigured(state.controls, state.spec).completed == (key,)

@@ -1,7 +1,5 @@
 """Tasks on a virtual network: their addresses are their containers', known once launched."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

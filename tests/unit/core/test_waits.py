@@ -1,7 +1,5 @@
 """A task that waits while the job runs is shown, and a gang that does nothing starts again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,15 +1,11 @@
 """Files come into the sandbox as Mesos brings them."""
 
-from __future__ import annotations
-
 import gzip
-import http.server
 import io
 import os
 import subprocess
 import sys
 import tarfile
-import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +14,7 @@ import pytest
 
 from embedded_mesos.machine import fetcher
 from embedded_mesos.machine.fetcher import FetchError, fetch
+from web_server import Handler, served
 
 
 @pytest.fixture
@@ -221,7 +218,7 @@ def test_an_archive_cannot_write_outside_of_the_sandbox(
     assert not (sandbox.parent / "escaped").exists()
 
 
-class Cutting(http.server.BaseHTTPRequestHandler):
+class Cutting(Handler):
     """Breaks off in the middle of each answer."""
 
     protocol_version = "HTTP/1.1"
@@ -238,18 +235,11 @@ class Cutting(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"begin")
         self.close_connection = True
 
-    def log_message(self, *args: object) -> None:
-        pass
-
 
 @pytest.fixture
 def cutting() -> Iterator[str]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cutting) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with served(Cutting) as address:
+        yield f"http://{address}"
 
 
 @pytest.mark.parametrize("name", ["sized.py", "chunked.py"])

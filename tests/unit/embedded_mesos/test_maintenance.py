@@ -1,7 +1,5 @@
 """The maintenance schedule, pure."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

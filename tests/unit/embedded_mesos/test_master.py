@@ -1,7 +1,5 @@
 """The master's core under a clock of the test's own."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

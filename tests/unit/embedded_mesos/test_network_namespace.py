@@ -1,7 +1,5 @@
 """An agent in a network namespace listens there, and its tasks run there."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """JSON becomes a call as in Mesos, or is refused with its words."""
 
-from __future__ import annotations
-
 import pytest
 
 from embedded_mesos.master.calls.schema import ConversionError, convert

@@ -1,7 +1,5 @@
 """Updates wait for acknowledgement, one at a time."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

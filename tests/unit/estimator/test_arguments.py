@@ -1,7 +1,5 @@
 """What Python says of a job beside its script, as options."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The curves of a training as a drawing."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 from dcos_tensorflow.client.snapshot import TaskLine

@@ -1,7 +1,5 @@
 """What a job's tasks have told, as it is read of their files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

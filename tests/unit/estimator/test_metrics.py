@@ -1,7 +1,5 @@
 """What a task has told of its training, as rows."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -24,13 +22,11 @@ def test_a_number_that_a_traceback_quotes_is_no_row() -> None:
         "    fit(model, step=60, loss=0.25)",
         "ValueError: step 61 loss 0.125",
     ]
-
     assert rows_of("worker-0", printed, []) == [{"task": "worker-0", "step": 7, "loss": 0.5}]
 
 
 def test_a_loss_that_is_not_finite_is_a_float() -> None:
     records = ['{"step": 3, "loss": "Infinity"}']
-
     assert rows_of("worker-0", [], records) == [
         {"task": "worker-0", "step": 3, "loss": float("inf")}
     ]

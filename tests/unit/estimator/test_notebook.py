@@ -1,7 +1,5 @@
 """What a notebook shows of a job."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is shown beside the progress of a job that is followed."""
 
-from __future__ import annotations
-
 import io
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What Python tells of the units of a sweep."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

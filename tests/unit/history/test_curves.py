@@ -1,7 +1,5 @@
 """Curves are bounded, whatever is told."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 
@@ -46,9 +44,7 @@ def test_a_metric_of_an_earlier_step_is_one_point_of_that_step() -> None:
         told = {"step": step, "at": float(step), "loss": 1.0, "metrics": {"val_loss": value}}
         report = {"progress": {**told, "told_at": told_at}}
         curves.observe(with_reports(state, {record.task_id: report}))
-
     points = curves.points()["worker-0"]
-
     told = [(p.step, p.metrics["val_loss"]) for p in points if "val_loss" in p.metrics]
     assert told == [(10, 0.5), (20, 0.25)]
     assert [p.step for p in points] == [10, 12, 14, 20]
@@ -59,9 +55,7 @@ def test_a_metric_that_was_told_between_two_reports_is_a_point_of_its_step() -> 
     state = a_state(records=[record], spec=a_spec(roles=(a_role(TaskRole.WORKER, 1),)))
     told = {"step": 12, "at": 1.0, "metrics": {"val_loss": 0.5}, "told_at": {"val_loss": 10}}
     curves = Curves()
-
     curves.observe(with_reports(state, {record.task_id: {"progress": told}}))
-
     points = curves.points()["worker-0"]
     assert [(p.step, dict(p.metrics)) for p in points] == [(10, {"val_loss": 0.5}), (12, {})]
 

@@ -1,7 +1,5 @@
 """The folder of a run: what is appended, what a crash leaves, what is removed."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The keeper: what is in the folder while a run goes on, and after any end of its scheduler."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace

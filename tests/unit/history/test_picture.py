@@ -1,7 +1,5 @@
 """The picture of runs: lines, ways back, incidents."""
 
-from __future__ import annotations
-
 import math
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """Points of curves: fewer of them, as lines and back."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """What is known of a run beside its curves."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A job made of small files."""
 
-from __future__ import annotations
-
 import textwrap
 
 import pytest

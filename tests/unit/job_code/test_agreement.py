@@ -1,7 +1,5 @@
 """Which code and which tasks do not go together, and what is said then."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.job_code.agreement import Tasks, check, doubts

@@ -1,7 +1,5 @@
 """The arguments that code parses, and parameters that are written as such."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 

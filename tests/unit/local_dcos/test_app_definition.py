@@ -1,7 +1,5 @@
 """What cannot run on one machine is refused by name and path."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

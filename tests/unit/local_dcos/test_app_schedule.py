@@ -1,7 +1,5 @@
 """Which tasks are started and killed, and when."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The plugin that ``dcos cluster setup`` is given."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from pathlib import Path

@@ -1,9 +1,5 @@
 """What was downloaded whole is kept, and nothing else."""
 
-from __future__ import annotations
-
-import http.server
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -11,11 +7,12 @@ from typing import ClassVar
 import pytest
 
 from local_dcos.download_cache import DownloadCache, DownloadError
+from web_server import Handler, served
 
 WHOLE = b"the whole file"
 
 
-class Moody(http.server.BaseHTTPRequestHandler):
+class Moody(Handler):
     """Breaks its first answer off, and gives the others whole; knows its one version."""
 
     protocol_version = "HTTP/1.1"
@@ -35,19 +32,11 @@ class Moody(http.server.BaseHTTPRequestHandler):
         elif not unchanged:
             self.wfile.write(WHOLE)
 
-    def log_message(self, *args: object) -> None:
-        pass
-
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    handler = type("OwnMoody", (Moody,), {})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/file"
-        server.shutdown()
-        thread.join()
+    with served(type("OwnMoody", (Moody,), {})) as address:
+        yield f"http://{address}/file"
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Log files: the last lines, and what comes after them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

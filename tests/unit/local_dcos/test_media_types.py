@@ -1,7 +1,5 @@
 """Answers of Cosmos have the version that their client asks for."""
 
-from __future__ import annotations
-
 import pytest
 
 from local_dcos.cosmos.media_types import response

@@ -1,7 +1,5 @@
 """Templates render as DC/OS' package manager renders them, or are refused by name."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

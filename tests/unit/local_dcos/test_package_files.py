@@ -1,7 +1,5 @@
 """The project's package files, and the published package's, as the local DC/OS sees them."""
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Options are merged and judged by Cosmos' rules, and errors name what is wrong."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Which package is meant, and what a repository may hold."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Protobuf answers, media types and who may come in."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """How tasks are reached, as Mesos reads it: networks, port mappings, virtual addresses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

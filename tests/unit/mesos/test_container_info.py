@@ -1,7 +1,5 @@
 """Secrets, limits and shared memory as Mesos' JSON has them."""
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Offers that no master should make: found by ``tests.fuzz``, which they crashed."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Resources that an operator has reserved: to our Mesos role, to one above it, to another."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Quotas and several Mesos roles, as a real Mesos 1.12 showed them, before our own decisions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

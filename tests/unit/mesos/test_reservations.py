@@ -1,7 +1,5 @@
 """RESERVE, CREATE, DESTROY and UNRESERVE as Mesos' own recording has them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Logging in to DC/OS as a service account: a scripted identity service and a scripted master."""
 
-from __future__ import annotations
-
 import base64
 import json
 import logging

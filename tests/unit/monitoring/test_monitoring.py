@@ -1,7 +1,5 @@
 """The alert rules and the dashboard ask for what is served, and Prometheus' own tool takes them."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
@@ -80,7 +78,6 @@ def test_each_alert_fires_when_it_should_and_not_before() -> None:
 
 def test_no_alert_is_untested() -> None:
     alerts = set(re.findall(r"- alert: (\w+)", RULES.read_text()))
-
     assert alerts == set(re.findall(r"alertname: (\w+)\n +exp_alerts", ALERTS.read_text()))
 
 
@@ -90,7 +87,6 @@ def test_prometheus_understands_the_dashboard(tmp_path: Path) -> None:
     # JSON is YAML.
     file = tmp_path / "panels.yml"
     file.write_text(json.dumps({"groups": [{"name": "panels", "rules": asked}]}))
-
     promtool("check", "rules", file)
 
 
@@ -99,20 +95,17 @@ def test_prometheus_takes_the_documents_scrape_configuration(tmp_path: Path) -> 
     document = (ROOT / "docs" / "metrics.md").read_text()
     file = tmp_path / "prometheus.yml"
     file.write_text(re.findall(r"```yaml\n(.*?)```", document, re.DOTALL)[0])
-
     promtool("check", "config", "--syntax-only", file)
 
 
 def test_the_dashboard_asks_for_what_is_served() -> None:
     asked = set().union(*map(names_in, expressions()))
-
     assert asked
     assert asked - served() == set()
 
 
 def test_the_rules_ask_for_what_is_served() -> None:
     asked = names_in(rules())
-
     assert asked
     assert asked - served() == set()
 
@@ -121,7 +114,6 @@ def test_a_label_of_the_dashboard_is_one_that_its_metric_has() -> None:
     known = {"service", "le", *(label for family in FAMILIES.values() for label in family.labels)}
     grouped = [by for e in expressions() for by in re.findall(r"by \(([^)]*)\)", e)]
     named = {label.strip() for by in grouped for label in by.split(",")}
-
     assert named - known == set()
 
 

@@ -1,7 +1,5 @@
 """What tests of the options share: the least that runs, and the published package."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

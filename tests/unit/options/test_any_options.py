@@ -1,7 +1,5 @@
 """Whatever the options, they are accepted or refused with the path of what is wrong."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

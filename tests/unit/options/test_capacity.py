@@ -1,7 +1,5 @@
 """The section ``capacity``: what it becomes, and what is wrong with it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Secrets, limits, shared memory and users: from the options to what a role's containers get."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

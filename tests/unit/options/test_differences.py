@@ -1,7 +1,5 @@
 """Which options in force are not those that were asked for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -4,8 +4,6 @@ In a process of its own, to which the kernel gives a bounded memory: what is onl
 be made.
 """
 
-from __future__ import annotations
-
 import contextlib
 import resource
 import subprocess

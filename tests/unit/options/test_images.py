@@ -1,7 +1,5 @@
 """Which image a TensorFlow version means."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What no kernel could pass to a task is refused when the options are read, by name."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.options import (

@@ -1,7 +1,5 @@
 """Names that are no text: found by ``tests.fuzz``, which they crashed."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.options import OptionsError, load

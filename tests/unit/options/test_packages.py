@@ -1,7 +1,5 @@
 """What is installed for tasks, and data of their machines, as options say it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

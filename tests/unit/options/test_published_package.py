@@ -1,7 +1,5 @@
 """What beta-tensorflow users have today is accepted and means what it meant."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -492,18 +490,12 @@ def test_kerberos_settings_are_in_the_environment_of_every_task(build: Build) ->
             {"service": {"python": "/opt/tf", "tf_image": "me/mine"}},
             "service.tf_image: has no effect: with service.python tasks run without",
         ),
-        (
-            {"service": {"containerizer": "docker"}},
-            "service.containerizer: has no effect: no task runs in a container image.",
-        ),
+        ({"service": {"containerizer": "docker"}}, "service.containerizer: has no effect"),
         (
             {"service": {"security": {"kerberos": {"realm": "LOCAL"}}}},
             "service.security.kerberos.realm: has no effect without",
         ),
-        (
-            {"service": {"gcs_key_secret": "mine"}},
-            "service.gcs_key_secret: has no effect without service.use_gcs_key_secret.",
-        ),
+        ({"service": {"gcs_key_secret": "mine"}}, "service.gcs_key_secret: has no effect without"),
         (
             {"service": {"virtual_network_name": "calico"}},
             "service.virtual_network_name: has no effect without",

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.spec.service_spec import TaskRole

@@ -1,7 +1,5 @@
 """The options of virtual networks: what is read of them, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How the option models are worked out: with the first options, and by no foreign code."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

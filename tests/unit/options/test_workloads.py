@@ -1,7 +1,5 @@
 """What a sweep or a batch is in options, and every way to get it wrong."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -125,20 +123,9 @@ def test_parallelism_is_a_number_or_auto_also_as_text() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (
-            sweeping(method="bayes"),
-            'sweep.method: is not a value that it can have (given: "bayes"; allowed: one of tpe, '
-            "random, grid)",
-        ),
-        (
-            sweeping(method="tpo"),
-            "sweep.method: is not a value that it can have; did you mean tpe?",
-        ),
-        (
-            sweeping({"rate": {"uniform": [1, 0]}}),
-            "sweep.parameters.rate: the range is empty: 1 is not less than 0; did you mean "
-            '{"uniform": [0, 1]}?',
-        ),
+        (sweeping(method="bayes"), "sweep.method: is not a value that it can have"),
+        (sweeping(method="tpo"), "did you mean tpe?"),
+        (sweeping({"rate": {"uniform": [1, 0]}}), "sweep.parameters.rate: the range is empty"),
         (sweeping({"rate": {"uniform": [1, 1]}}), "the range is empty: 1 is not less than 1"),
         (sweeping({"rate": {"log_uniform": [0, 1]}}), "needs bounds above 0, and 0 has no log"),
         (sweeping({"rate": {"loguniform": [1, 2]}}), '"loguniform" is none of uniform, log_un'),
@@ -149,10 +136,7 @@ def test_parallelism_is_a_number_or_auto_also_as_text() -> None:
         (sweeping({"rate": []}), "sweep.parameters.rate: there is nothing to choose from"),
         (sweeping({"rate": [1, 1.0]}), "has the value 1.0 more than once"),
         (sweeping({"rate": [True, 1]}), "has the value 1 more than once"),
-        (
-            sweeping({"rate": [[[1]]]}),
-            "a value must be a text, a number, true, false, null, or a list of these, not a list",
-        ),
+        (sweeping({"rate": [[[1]]]}), "a value must be a text, a number, true, false, null"),
         (sweeping({"rate": [[1], [1]]}), "has the value [1] more than once"),
         (sweeping({"rate": 0.1}), "must be a list of values, or an object with one of uniform"),
         (sweeping({"a b": [1]}), 'sweep.parameters: "a b" is no name of a parameter'),
@@ -163,10 +147,7 @@ def test_parallelism_is_a_number_or_auto_also_as_text() -> None:
         (sweeping({f"p{n}": ["x" * 200] for n in range(20)}), "sweep.parameters: need up to"),
         (sweeping({}), "sweep.parameters: there is nothing to try"),
         (sweeping(metric=" "), "sweep.objective.metric: is needed: it says how good a trial is"),
-        (
-            sweeping(method="grid"),
-            "sweep.parameters.learning_rate: has no end of values, and a grid tries all of them",
-        ),
+        (sweeping(method="grid"), "sweep.parameters.learning_rate: has no end of values"),
         (
             sweeping({"a": [1, 2, 3]}, method="grid", max_trials=4),
             "sweep.max_trials: is more than the grid has combinations, which is 3 (given: 4; "
@@ -186,19 +167,12 @@ def test_parallelism_is_a_number_or_auto_also_as_text() -> None:
         (batching(range=[0, 100, 0]), "a shard cannot have 0"),
         (batching(range=[0, 10**9, 1]), "makes more than 100000 shards; did you mean [0, 10000"),
         (batching(s3_prefix="gs://b/in"), "batch.inputs.s3_prefix: is no place in S3"),
-        (
-            batching(manifest="in/", range=[0, 1, 1]),
-            'batch.inputs.manifest: must name a file; did you mean in? (given: "in/"',
-        ),
+        (batching(manifest="in/", range=[0, 1, 1]), "batch.inputs.manifest: must name a file"),
         (
             batching(manifest="in.txt", range=[0, 1, 1]),
-            "batch.inputs.manifest: batch.inputs.range is set, too, and a batch has one kind",
+            "batch.inputs.manifest: batch.inputs.range is set",
         ),
-        (
-            batching("out/part.jsonl"),
-            "batch.output: is one name for all shards: it needs {index}; did you mean "
-            "out/part-{index}.jsonl?",
-        ),
+        (batching("out/part.jsonl"), "batch.output: is one name for all shards: it needs {index}"),
         (
             batching("s3://bucket/in/out-{index}", s3_prefix="s3://bucket/in"),
             "batch.output: lies below s3://bucket/in/, and the next time each output would be",

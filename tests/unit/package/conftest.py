@@ -1,7 +1,5 @@
 """What tests of the package share: the package as it is built, and the example options."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

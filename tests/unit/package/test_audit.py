@@ -1,7 +1,5 @@
 """What known vulnerabilities do to lint, and what it says where no server can be asked."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys

@@ -1,7 +1,5 @@
 """Where ``make package`` lets a package be served from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """The commands that know of the package: ``package render``, and ``scheduler`` in its app."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Marathon app that the package makes of options."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

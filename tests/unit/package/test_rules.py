@@ -1,7 +1,5 @@
 """The package keeps Universe's rules, and whatever breaks one is named."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

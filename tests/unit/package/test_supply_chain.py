@@ -1,7 +1,5 @@
 """What is installed is locked, what is built is the same each time, and both are told."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import os

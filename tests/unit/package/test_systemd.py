@@ -1,7 +1,5 @@
 """The systemd files that are shipped fit the scheduler that is shipped."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

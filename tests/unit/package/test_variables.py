@@ -1,7 +1,5 @@
 """What is given to the package is what the scheduler loads."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Where the ``dcos`` command sets no variables, its files tell of the attached cluster."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Lines of many tasks: a name in front of each, a colour of its own, or an object of JSON."""
 
-from __future__ import annotations
-
 import json
 
 from dcos_tensorflow.plugin.log_lines import LineFormat

@@ -1,7 +1,5 @@
 """What an app's labels tell of the package that it came from, and options laid over others."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

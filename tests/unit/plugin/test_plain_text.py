@@ -1,7 +1,5 @@
 """What others say is shown with its controls written out."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

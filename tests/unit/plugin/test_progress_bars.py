@@ -1,7 +1,5 @@
 """Of a line that was written over and over, the last state of each bar is shown, and all else."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.plugin.log_lines import LineFormat, final_states

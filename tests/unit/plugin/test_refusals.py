@@ -1,7 +1,5 @@
 """What is refused is told in a sentence, never as the JSON that came back."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Plans and pods are drawn as the DC/OS SDK's command line draws them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -30,7 +28,6 @@ PLAN = {
 
 def test_branches_go_on_until_their_last_child() -> None:
     tree = ("a", [("b", [("c", [])]), ("d", [("e", [])])])
-
     assert tree_lines(tree) == ["a", "├─ b", "│  └─ c", "└─ d", "   └─ e"]
 
 
@@ -52,7 +49,6 @@ def test_with_reasons_what_is_not_complete_says_why() -> None:
 
 def test_errors_are_listed_below() -> None:
     plan = {"strategy": "serial", "status": "ERROR", "errors": ["worker-1 failed"]}
-
     assert plan_lines("deploy", plan, reasons=False) == [
         "deploy (serial strategy) (ERROR)",
         "",
@@ -76,15 +72,12 @@ class TestRecordedOutput:
     @pytest.mark.parametrize("which", ["deploy", "in-progress", "while-uninstalling"])
     def test_a_plan_is_printed_alike(self, which: str) -> None:
         body, printed = recorded(f"tensorflow-plan-status-{which}.jsonl")
-
         assert plan_lines("deploy", body, reasons=False) == printed.splitlines()
 
     def test_all_pods_are_printed_alike(self) -> None:
         body, printed = recorded("tensorflow-pod-status.jsonl")
-
         assert pods_lines(body) == printed.splitlines()
 
     def test_one_pod_is_printed_alike(self) -> None:
         body, printed = recorded("tensorflow-pod-status-one.jsonl")
-
         assert pod_lines(body) == printed.splitlines()

@@ -1,7 +1,5 @@
 """The files that tasks fetch: what their names say, and what is made when."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 import zipfile

@@ -1,7 +1,5 @@
 """What a batch finds in folders and manifests; S3's part is in the integration tests."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

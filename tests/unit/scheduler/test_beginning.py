@@ -1,7 +1,5 @@
 """What a scheduler begins with, by what is stored and what it was told."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

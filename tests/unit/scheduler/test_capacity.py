@@ -1,7 +1,5 @@
 """The loop that buys beside the core: what it sends, and what it waits for before it acts."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Who buys no machines imports nothing of what buys them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

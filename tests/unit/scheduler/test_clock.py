@@ -1,7 +1,5 @@
 """The scheduler's clock: a change of the machine's clock changes no duration."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Where tasks' S3 credentials come from, and where they never get to."""
 
-from __future__ import annotations
-
 import json
 import logging
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The event loop: commit, then act, then acknowledge; trouble never harms what runs."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What an ended task's sandbox tells."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """By what a service whose state was lost knows its own former life, and no other's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

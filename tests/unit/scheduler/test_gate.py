@@ -1,13 +1,9 @@
 """What options may ask of the scheduler is the operator's to say, and asked in one place."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -27,6 +23,7 @@ from dcos_tensorflow.scheduler.gate import NOTHING, Allowed, Gate, GateError
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from dcos_tensorflow.task.storage.s3.errors import StorageError
 from simulated_scheduler import small_job
+from web_server import Handler, served
 
 RACK = "/opt/rack/machines"
 ELSEWHERE = "https://ec2.example.org"
@@ -122,24 +119,15 @@ class Heard:
 
     def __init__(self) -> None:
         self.requests: list[str] = []
+        self.url = ""
         heard = self.requests
 
-        class Handler(BaseHTTPRequestHandler):
+        class Refusing(Handler):
             def do_GET(self) -> None:
                 heard.append(f"{self.path} {self.headers}")
-                self.send_response(403)
-                self.end_headers()
+                self.answer(403)
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self.handler = Refusing
 
 
 @pytest.fixture
@@ -147,8 +135,9 @@ def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heard]:
     for name, value in OWN.items():
         monkeypatch.setenv(name, value)
     heard = Heard()
-    yield heard
-    heard.close()
+    with served(heard.handler) as address:
+        heard.url = f"http://{address}"
+        yield heard
 
 
 def a_batch(

@@ -1,7 +1,5 @@
 """What waits for a step: people first, Mesos in its order, of each runner the newest report."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Where tasks' secrets come from, and what happens when one is missing."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

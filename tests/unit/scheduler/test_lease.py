@@ -1,7 +1,5 @@
 """The lease: orders are given only while no other scheduler can lead."""
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -1,7 +1,5 @@
 """What tasks say is without the secrets that the scheduler has read."""
 
-from __future__ import annotations
-
 from dcos_tensorflow.core.model.events import EvidenceFound, TaskUpdate
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.scheduler.secrets.masking import REDACTED, Masking

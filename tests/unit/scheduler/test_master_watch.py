@@ -1,7 +1,5 @@
 """Asking the master about a quota, and about silent machines, while a gang waits."""
 
-from __future__ import annotations
-
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The options of each stored configuration, kept to be shown."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

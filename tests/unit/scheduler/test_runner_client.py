@@ -1,7 +1,5 @@
 """The runner client: every runner is asked, and sent its order until it is under it."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

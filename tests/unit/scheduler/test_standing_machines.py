@@ -1,7 +1,5 @@
 """Machines of a whole cluster: as many as were asked for, whatever the command dies of."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress

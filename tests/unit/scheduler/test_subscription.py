@@ -1,7 +1,5 @@
 """What the master is told of the framework when the options of a running service change."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Files of tasks: where a sandbox is, is asked for once, and again when its agent is away."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.mesos.address import Address

@@ -1,7 +1,5 @@
 """A recovery becomes one trace: cause, decision, write, orders, first step, with no value in it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -43,28 +41,24 @@ def test_it_has_the_parts_of_a_recovery_in_their_order() -> None:
 
 def test_orders_last_until_all_run_again() -> None:
     orders = parts(a_trace(an_incident(at=NOW)))["orders"]
-
     assert orders.ended_at == NOW + 10
     assert [part.name for part in orders.parts] == ["stopping", "starting"]
 
 
 def test_the_first_step_comes_after_that() -> None:
     first = parts(a_trace(an_incident(at=NOW)))["first step"]
-
     assert (first.began_at, first.ended_at) == (NOW + 10, NOW + 12)
     assert first.attributes["dcos_tensorflow.step"] == 81
 
 
 def test_no_part_begins_before_the_whole() -> None:
     whole = a_trace(an_incident(at=NOW))
-
     assert all(whole.began_at <= p.began_at <= p.ended_at <= whole.ended_at for p in whole.parts)
 
 
 def test_the_cause_is_named_as_the_conventions_have_it() -> None:
     error = OwnError("ValueError", "train.py", 7)
     cause = parts(a_trace(an_incident(at=NOW, kind="failed", error=error)))["cause"]
-
     assert cause.attributes["error.type"] == "failed"
     assert cause.attributes["exception.type"] == "ValueError"
 
@@ -75,7 +69,6 @@ def test_what_was_planned_has_no_error() -> None:
 
 def test_what_a_task_has_said_stays_here() -> None:
     incident = an_incident(at=NOW, summary=f"exit 1: {CANARY}", evidence=CANARY)
-
     assert CANARY not in str(a_trace(incident))
 
 
@@ -106,7 +99,6 @@ def test_without_opentelemetry_it_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-
     assert traces_of("mnist", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"}) is None
     assert "dcos-tensorflow[tracing]" in caplog.text
 
@@ -125,7 +117,6 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_collector_gets_one_trace_with_its_parts(collected: Collector) -> None:
     whole = collected.span("recovery")
-
     assert {span.trace_id for span in collected.spans} == {whole.trace_id}
     assert collected.span("decision").parent_span_id == whole.span_id
     assert collected.span("stopping").parent_span_id == collected.span("orders").span_id
@@ -133,13 +124,11 @@ def test_a_collector_gets_one_trace_with_its_parts(collected: Collector) -> None
 
 def test_a_collector_gets_the_times_of_the_recovery(collected: Collector) -> None:
     orders = collected.span("orders")
-
     assert orders.end_time_unix_nano == (NOW + 10) * 1e9
 
 
 def test_a_collector_is_told_whose_it_is(collected: Collector) -> None:
     (resource,) = collected.resources
-
     assert resource["service.name"] == "mnist"
     assert resource["service.namespace"] == "dcos-tensorflow"
 

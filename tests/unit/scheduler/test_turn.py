@@ -1,7 +1,5 @@
 """A turn tells what it was about by names, a bounded number of them, and by no values."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Decline, LaunchTask, Reconcile
@@ -56,18 +54,15 @@ def test_a_call_is_named_with_whom_it_is_about(action: object, name: str) -> Non
 
 def test_what_is_committed_is_named_by_its_paths() -> None:
     turn = turned(a_state(), StopRequested("enough"), at=NOW)
-
     assert [*turn.named()["writes"]] == [write.path for write in turn.decision.writes] != []
 
 
 def test_of_very_many_the_first_are_named() -> None:
     events = [TaskUpdate(f"t{number}", TaskState.RUNNING) for number in range(500)]
     names = a_turn(a_state(), events=events).named()["events"]
-
     assert (len(names), names[0], names[-1]) == (21, "TaskUpdate t0", "and 480 more")
 
 
 def test_the_same_twice_is_counted() -> None:
     events = [TaskUpdate("t1", TaskState.RUNNING)] * 3
-
     assert a_turn(a_state(), events=events).named()["events"] == ["TaskUpdate t1 (3 times)"]

@@ -1,7 +1,5 @@
 """The producer beside the event loop: asked on its own thread, made anew after a crash."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Iterator, Sequence

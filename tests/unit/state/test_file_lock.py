@@ -1,7 +1,5 @@
 """The lock on a file: what is asked of it while it is let go."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

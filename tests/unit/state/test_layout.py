@@ -1,7 +1,5 @@
 """Names of stored values, and in which order an erase removes them."""
 
-from __future__ import annotations
-
 from dcos_tensorflow.state.layout import erase_order
 
 

@@ -1,7 +1,5 @@
 """A leadership ends once, and a holder is called dead only when it surely is."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

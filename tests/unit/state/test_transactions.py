@@ -1,7 +1,5 @@
 """Writes become ZooKeeper operations that do just what was asked, in transactions that fit."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

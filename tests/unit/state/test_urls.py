@@ -1,7 +1,5 @@
 """A state URL is understood or refused with what is allowed, and never repeats a password."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The command line of the user's process: a module finds its arguments as they were given."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.job_code.modules import Found, Module

@@ -1,7 +1,5 @@
 """What tells of errors in a job's output tells no numbers of its training."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.task.output.error_texts import ErrorTexts

@@ -1,7 +1,5 @@
 """What the end of a process meant. The texts are those that TensorFlow prints."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.task.exits.exit_analysis import CodeError, ExitVerdict, ProcessEnding, analyse

@@ -1,7 +1,5 @@
 """A job with a sum is held against it, and unpacked by the runner; what is not wanted goes."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,7 +1,5 @@
 """The guard: a process beside the runner that outlives it just long enough."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -12,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.task.supervise.guard import MARK_VARIABLE, NAME, Guard
-from runner_process import alive
+from processes import alive
 from waiting import eventually
 
 

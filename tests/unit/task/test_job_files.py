@@ -1,7 +1,5 @@
 """What user code puts in the place of a file holds the runner up nowhere, and shows it nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

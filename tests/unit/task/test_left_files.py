@@ -1,7 +1,5 @@
 """What a job leaves in its sandbox is named, and nothing that was there or is the runner's own."""
 
-from __future__ import annotations
-
 from dcos_tensorflow.task.output.left_files import NAMED, LeftFiles, SandboxBefore
 
 

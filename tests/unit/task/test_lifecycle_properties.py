@@ -1,7 +1,5 @@
 """What holds for the user's process whatever is ordered, happens or fails, in whatever order."""
 
-from __future__ import annotations
-
 import signal
 
 from hypothesis import given

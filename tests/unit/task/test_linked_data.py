@@ -1,7 +1,5 @@
 """Data of the task's machine is linked into its sandbox."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.job_code.modules import JobUnusable

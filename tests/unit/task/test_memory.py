@@ -1,7 +1,5 @@
 """Where the kernel's count of kills for want of memory is found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dcos_tensorflow.task.supervise.memory import kernel_kills

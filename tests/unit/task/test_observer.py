@@ -1,7 +1,5 @@
 """What can be seen of a process from outside: its port, its memory, its server's address."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import socket

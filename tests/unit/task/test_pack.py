@@ -1,7 +1,5 @@
 """The runner as one file, for any Python from 3.8 on."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What the failure of an installer means, by what it has printed."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.task.python.package_installer import failure, masked

@@ -276,7 +276,6 @@ def test_what_a_job_prints_slowly_is_all_looked_at() -> None:
 
 def test_the_step_of_what_was_told_before_the_newest_one_is_told() -> None:
     known = after("step 5 loss 0.5 val_loss 0.25", "step 6 loss 0.5")
-
     assert known.as_json()["told_at"] == {"val_loss": 5}
 
 
@@ -286,18 +285,14 @@ def test_the_bar_of_an_evaluation_is_no_step_of_the_training() -> None:
         "210/210 - 5s - loss: 0.5 - accuracy: 0.75 - val_loss: 0.625",
         "313/313 - 1s - loss: 0.25 - accuracy: 0.875",
     ]
-
     known = after(*lines)
-
     assert (known.step, known.loss, known.accuracy) == (420, 0.5, 0.75)
     assert known.metrics == {"val_loss": 0.625, "eval_loss": 0.25, "eval_accuracy": 0.875}
 
 
 def test_each_of_several_trainings_of_one_epoch_tells_its_loss() -> None:
     one = ("20/20 - loss: 0.5", "5/5 - loss: 0.75")
-
     known = after(*one, "20/20 - loss: 0.25", "1/5 - loss: 0.625")
-
     assert (known.step, known.loss, known.metrics) == (20, 0.25, {"eval_loss": 0.625})
 
 
@@ -311,5 +306,4 @@ def test_each_of_several_trainings_of_one_epoch_tells_its_loss() -> None:
 )
 def test_a_number_of_other_examples_is_none_of_the_training(line, metrics) -> None:
     known = after("step 7 loss 0.5", line)
-
     assert (known.loss, known.accuracy, known.metrics) == (0.5, None, metrics)

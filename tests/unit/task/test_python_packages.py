@@ -1,7 +1,5 @@
 """What a job wants to be installed: read, and told from what is the same."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.job_code.modules import JobUnusable

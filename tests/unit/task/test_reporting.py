@@ -1,7 +1,5 @@
 """``dcos_tensorflow.report`` as a job's own code has it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

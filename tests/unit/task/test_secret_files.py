@@ -1,7 +1,5 @@
 """Folders of secrets whose runner was killed are removed by the next one, and no others."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What the tasks of a machine share: made once, kept while it is used, bounded."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Lines as events of CloudWatch Logs, and events in requests that it takes."""
 
-from __future__ import annotations
-
 from dcos_tensorflow.task.output.shipping.cloudwatch_sink import (
     EVENT_OVERHEAD,
     MAX_EVENT_BYTES,

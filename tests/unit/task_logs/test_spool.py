@@ -1,7 +1,5 @@
 """A task's output on its way out: in parts on the disk, complete, each once."""
 
-from __future__ import annotations
-
 import gzip
 import random
 from pathlib import Path

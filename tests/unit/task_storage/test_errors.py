@@ -1,7 +1,5 @@
 """What is worth trying again, what is not, and what a person is told."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

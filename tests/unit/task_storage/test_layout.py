@@ -1,7 +1,5 @@
 """Which files of a checkpoint directory form a complete checkpoint."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

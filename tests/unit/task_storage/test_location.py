@@ -1,7 +1,5 @@
 """S3 URIs and settings."""
 
-from __future__ import annotations
-
 import pytest
 
 from dcos_tensorflow.task.storage.s3.location import Location, LocationError, S3Settings, parse_uri

@@ -1,7 +1,5 @@
 """Who may publish, what is kept, what may be deleted; and the documents in the bucket."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Back-off, and how work in progress is stopped."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

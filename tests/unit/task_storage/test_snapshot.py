@@ -1,7 +1,5 @@
 """Looking at a directory, and setting a checkpoint aside so that it stays as it is."""
 
-from __future__ import annotations
-
 import errno
 import os
 import zipfile

@@ -1,7 +1,5 @@
 """An archive brings files, directories and links into its folder; what attacks is refused whole."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os
@@ -193,11 +191,7 @@ ATTACKS: dict[str, tuple[str, bytes, str]] = {
     "a size below nothing": ("a.tar", claims(-512), "unpacked"),
     "a header that takes all memory": ("a.tar", long_header(), "a header of 8000000000 bytes"),
     "headers of headers": ("a.tar", headers_of_headers(), "cannot be unpacked"),
-    "a gzip bomb": (
-        "a.gz",
-        gzip.compress(bytes(5_000_000)),
-        "GB unpacked",
-    ),
+    "a gzip bomb": ("a.gz", gzip.compress(bytes(5_000_000)), "GB unpacked"),
 }
 
 

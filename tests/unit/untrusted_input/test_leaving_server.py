@@ -1,7 +1,5 @@
 """A server that stops while a client connects to it."""
 
-from __future__ import annotations
-
 import gc
 import socket
 import sys

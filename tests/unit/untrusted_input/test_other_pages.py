@@ -1,7 +1,5 @@
 """Which requests a page of another site may have sent: as browsers and proxies write them."""
 
-from __future__ import annotations
-
 import pytest
 
 from untrusted_input.other_pages import is_from_another_page, names_an_address

@@ -1,7 +1,5 @@
 """Whose process is at the other end of a connection."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Iterator

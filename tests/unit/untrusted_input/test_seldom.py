@@ -1,7 +1,5 @@
 """The same thing is said once a minute, and what was left out is counted."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 

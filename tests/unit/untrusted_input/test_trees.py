@@ -1,7 +1,5 @@
 """Trees are walked through and removed however deep they are, and whatever their names."""
 
-from __future__ import annotations
-
 import ast
 import os
 import resource

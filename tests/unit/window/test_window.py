@@ -1,7 +1,5 @@
 """The window: who is let in, what it shows of a finished service, and what it passes on."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator
@@ -74,18 +72,15 @@ def browser(stranger: httpx.Client) -> httpx.Client:
 class TestLogin:
     def test_a_link_leads_to_the_service_that_it_names(self, stranger: httpx.Client) -> None:
         answer = stranger.get(f"{link(stranger)}&service=digits")
-
         assert answer.headers["location"] == "/services/digits/"
 
     def test_a_link_leads_to_no_place_that_is_no_service_s(self, stranger: httpx.Client) -> None:
         answer = stranger.get(f"{link(stranger)}&service=//evil.example")
-
         assert answer.headers["location"] == "/"
 
     def test_a_link_works_once(self, stranger: httpx.Client) -> None:
         path = link(stranger)
         stranger.get(path)
-
         assert stranger.get(path).status_code == 403
 
     def test_a_link_that_was_not_followed_in_time_works_no_longer(
@@ -93,12 +88,10 @@ class TestLogin:
     ) -> None:
         path = link(stranger)
         clock.now += LINK_SECONDS + 1
-
         assert stranger.get(path).status_code == 403
 
     def test_a_link_is_given_for_the_key_alone(self, stranger: httpx.Client) -> None:
         answer = stranger.post("/links", headers={"authorization": "Bearer another"})
-
         assert answer.status_code == 403
 
     @pytest.mark.parametrize(
@@ -127,7 +120,6 @@ class TestLogin:
         self, stranger: httpx.Client
     ) -> None:
         cookie = stranger.get(link(stranger)).headers["set-cookie"].lower()
-
         assert "httponly" in cookie
         assert "samesite=strict" in cookie
 
@@ -135,7 +127,6 @@ class TestLogin:
 class TestAFinishedService:
     def test_it_is_listed(self, browser: httpx.Client) -> None:
         (told,) = browser.get("/services").json()
-
         assert (told["name"], told["served"]) == ("digits", False)
 
     def test_its_dashboard_is_there(self, browser: httpx.Client) -> None:
@@ -160,9 +151,7 @@ class TestAFinishedService:
 
     def test_what_its_tasks_printed_is_shown_by_whole_lines(self, browser: httpx.Client) -> None:
         path = "/services/digits/v1/pod/worker-0/files/stdout"
-
         part = browser.get(f"{path}?length=10").json()
-
         assert (part["data"], part["next_offset"], part["size"]) == ("step 1\n", 7, 14)
         assert browser.get(f"{path}?offset=7").json()["data"] == "step 2\n"
 
@@ -177,9 +166,7 @@ class TestAFinishedService:
         self, browser: httpx.Client, ended: ServiceDirectory, make: Any
     ) -> None:
         make(ended.task_logs / "worker-0" / "stderr")
-
         answer = browser.get("/services/digits/v1/pod/worker-0/files/stderr")
-
         assert answer.status_code == 404
 
     def test_a_page_that_follows_it_is_told_what_it_showed_last(
@@ -207,7 +194,6 @@ class TestAFinishedService:
         self, browser: httpx.Client, ended: ServiceDirectory, content: str
     ) -> None:
         ended.last_page.write_text(content)
-
         assert browser.get("/services/digits/v1/events").status_code == 404
 
     def test_an_unknown_service_is_told(self, browser: httpx.Client) -> None:
@@ -257,7 +243,6 @@ class TestAServiceThatIsServed:
         self, browser: httpx.Client
     ) -> None:
         answer = browser.get("/services/digits/v1/pod/a%2Fb?phase=x%20y")
-
         assert answer.status_code == 417
         assert answer.json() == {
             "asked": "GET /v1/pod/a%2Fb?phase=x%20y",
@@ -269,7 +254,6 @@ class TestAServiceThatIsServed:
 
     def test_an_order_is_passed_on_with_its_body(self, browser: httpx.Client) -> None:
         answer = browser.post("/services/digits/v1/job/stop", content='{"why": "enough"}')
-
         told = answer.json()
         assert (told["asked"], told["body"]) == ("POST /v1/job/stop", '{"why": "enough"}')
 
@@ -280,7 +264,6 @@ class TestAServiceThatIsServed:
 
     def test_a_body_without_end_is_refused(self, browser: httpx.Client) -> None:
         answer = browser.post("/services/digits/v1/update", content=b" " * 1_000_001)
-
         assert answer.status_code == 400
 
 
@@ -288,5 +271,4 @@ def test_a_scheduler_that_does_not_answer_is_told(
     browser: httpx.Client, ended: ServiceDirectory
 ) -> None:
     register(ended, Registration("digits", os.getpid(), "127.0.0.1:9", TOKEN))
-
     assert browser.get("/services/digits/v1/job").status_code == 503

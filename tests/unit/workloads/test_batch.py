@@ -1,7 +1,5 @@
 """The shards of a batch: all of the input, each piece once, whatever happens on the way."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

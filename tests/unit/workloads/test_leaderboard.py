@@ -1,7 +1,5 @@
 """What is shown of a sweep: the board, the picture, and the table of the command line."""
 
-from __future__ import annotations
-
 import csv
 import io
 import sys

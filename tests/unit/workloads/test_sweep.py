@@ -1,7 +1,5 @@
 """The trials of a sweep: the same whatever happens on the way."""
 
-from __future__ import annotations
-
 import functools
 import json
 import math

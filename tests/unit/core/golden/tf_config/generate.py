@@ -8,8 +8,6 @@ One file per strategy; in it, per mix, what every task is told. The files are re
 ``tests/end_to_end/test_tf_config_resolver.py``.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import sys

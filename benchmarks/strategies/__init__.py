@@ -1,1 +1,0 @@
-"""Measures what each way to distribute a training costs: the table of ``docs/strategies.md``."""
