@@ -28,7 +28,8 @@ def files(place: Path) -> Iterator[Path]:
     """Yield the files of a place that are text."""
     found = place.rglob("*") if place.is_dir() else (place,)
     for path in found:
-        if path.is_file() and "__pycache__" not in path.parts and b"\0" not in path.read_bytes():
+        ours = not {"__pycache__", "node_modules"} & {*path.parts}
+        if path.is_file() and ours and b"\0" not in path.read_bytes():
             yield path
 
 

@@ -152,9 +152,10 @@ def put_under_strategy(facts: Facts, *, has_servers: bool) -> Facts:
     Raises JobUnusable for code that makes a strategy or a cluster itself, or trains without Keras.
     """
     hint = "set service.under_strategy to false"
-    if facts.cluster is not None:
+    own = facts.cluster or facts.named
+    if own is not None:
         raise JobUnusable(
-            f"{facts.cluster.name} ({facts.cluster.place}) is of code that knows of a cluster, and"
+            f"{own.name} ({own.place}) is of code that distributes its training itself, and"
             " service.under_strategy is for code of one task",
             hint,
         )

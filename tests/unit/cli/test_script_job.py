@@ -115,6 +115,21 @@ def test_a_strategy_without_its_servers_is_refused_with_what_to_say(script: Path
     )
 
 
+def test_a_script_under_the_strategy_of_parameter_servers_gets_a_chief(script: Path) -> None:
+    flags = {"ps": 1, "strategy": "parameter_server"}
+    assert tasks_of(script, PLAIN, **flags) == ("ps-0", "chief-0", "worker-0")
+
+
+@pytest.mark.parametrize(
+    "flags", [{"ps": 1, "strategy": "mirrored"}, {"strategy": "parameter_server"}]
+)
+def test_a_strategy_to_put_a_script_under_is_refused_without_what_it_needs(
+    script: Path, flags: dict[str, Any]
+) -> None:
+    script.write_text(PLAIN)
+    assert f"--strategy {flags['strategy']} needs" in refusal(script, **flags)
+
+
 def test_of_a_home_folder_the_script_alone_is_brought(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

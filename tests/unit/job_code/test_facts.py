@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from dcos_tensorflow.job_code.facts import job_strategy, read_facts
+from dcos_tensorflow.job_code.facts import job_strategy, put_under_strategy, read_facts
+from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.sources import MAX_FILE_BYTES, MAX_FILES
 
 
@@ -27,6 +28,30 @@ def strategy_of(found_in, tmp_path):
         return job_strategy(found, read_facts(found, str(tmp_path)))
 
     return of
+
+
+FITS = "import tensorflow as tf\nmodel = tf.keras.Sequential([])\nmodel.fit(x, y)\n"
+
+
+@pytest.mark.parametrize(
+    ("has_servers", "strategy"), [(False, "multi_worker"), (True, "parameter_server")]
+)
+def test_code_of_one_task_recovers_by_the_strategy_that_it_is_put_under(
+    facts_of, has_servers, strategy
+):
+    assert put_under_strategy(facts_of(FITS), has_servers=has_servers).strategy == strategy
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (f"{FITS}tf.distribute.MirroredStrategy()\n", "distributes its training itself"),
+        ("import tensorflow as tf\nfor step in range(3):\n    print(step)\n", "calls no fit"),
+    ],
+)
+def test_code_that_cannot_be_put_under_a_strategy_is_refused(facts_of, source, why):
+    with pytest.raises(JobUnusable, match=why):
+        put_under_strategy(facts_of(source), has_servers=False)
 
 
 def test_code_that_chooses_by_its_cluster_uses_its_parameter_servers(found_in, tmp_path):

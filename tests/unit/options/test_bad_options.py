@@ -341,6 +341,15 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         },
         "service.containerizer: the docker containerizer gives no GPUs, and gpu_worker.gpus is 1",
     ),
+    "a command is under no strategy": (
+        {"service": {"job_cmd": "true", "under_strategy": True}},
+        "service.under_strategy: is for a script, and service.job_cmd says otherwise",
+    ),
+    "parameter servers need a chief to put a script under": (
+        {"service": {"under_strategy": True}, "parameter_server": {"count": 1}},
+        "service.under_strategy: trains with parameter servers by a chief and workers, and one of "
+        "them is missing",
+    ),
     "DNS names need ports": (
         {"cluster_spec": {"addressing": "dns"}, "worker": {"port": 0}},
         "worker.port: cluster_spec.addressing dns needs a fixed port",

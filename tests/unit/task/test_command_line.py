@@ -40,7 +40,14 @@ def test_so_is_a_package() -> None:
     assert command == ["python3", "-u", "-m", "train", *ARGUMENTS]
 
 
-@pytest.mark.parametrize(("contract", "job"), [("function", {}), ("script", {"tf1_compat": True})])
+@pytest.mark.parametrize(
+    ("contract", "job"),
+    [
+        ("function", {}),
+        ("script", {"tf1_compat": True}),
+        ("script", {"under_strategy": True}),
+    ],
+)
 def test_our_wrapper_hands_them_on(contract: str, job: dict[str, object]) -> None:
     command, handed_on = started("/sandbox/train.py", contract, **job)
     assert command == ["wrapper"]
