@@ -36,9 +36,9 @@ PREFIX = "/service/digits"
 PATIENCE = 240.0
 #: Each view, and a text that it shows of this training.
 VIEWS = {
-    "overview": "Steps per second",
+    "overview": "steps per second",
     "tasks": "talk to 1 parameter server",
-    "plans": "Force complete",
+    "plans": "Restart",
     "why": "Offers that were not used",
     "cluster": "strategy between_graph",
     "checkpoints": "model.ckpt",
@@ -136,7 +136,10 @@ def show(page: Page, view: str) -> None:
 
 
 def steps_shown(page: Page) -> int:
-    told: str = page.order("text", where=".facts div:nth-child(3) dd")
+    # Before the first one the page shows none.
+    script = """[...document.querySelectorAll(".figures div")].find(
+        (one) => one.querySelector("dt").innerText === "step")?.querySelector("dd").innerText"""
+    told = page.order("evaluate", script=script) or ""
     return int(told.replace(",", "")) if told.replace(",", "").isdigit() else 0
 
 
