@@ -2,26 +2,12 @@
 
 import pytest
 
-from command_line import NEWEST, OLD, accuracy_in
+from command_line import EXAMPLES, NEWEST, OLD, accuracy_in
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(700)]
 
 DEADLINE = 300.0
-SCRIPT = """\
-import numpy as np
-import tensorflow as tf
-
-rng = np.random.default_rng(0)
-x = rng.normal(size=(2048, 16)).astype("float32")
-y = (x.sum(axis=1) > 0).astype("int32")
-model = tf.keras.Sequential([tf.keras.layers.Dense(32, "relu"), tf.keras.layers.Dense(2)])
-loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-model.compile("adam", loss, metrics=["accuracy"])
-model.fit(x, y, batch_size=32, epochs=4, validation_split=0.1, verbose=2)
-print("devices", tf.distribute.get_strategy().num_replicas_in_sync)
-print('result: {"test_accuracy": %.4f}' % model.evaluate(x, y, verbose=0)[1])
-model.save("model.keras")
-"""
+SCRIPT = EXAMPLES / "one_task" / "train.py"
 MIRRORED = ("mirrored", "--workers", "2")
 SERVED = ("parameter_server", "--workers", "2", "--ps", "1")
 
@@ -40,22 +26,21 @@ def row(way, version, *, gate=False):
         row(SERVED, NEWEST),
     ],
 )
-def test_a_script_of_one_task_trains_on_all_of_them(
-    local_cluster, tensorflow, tmp_path, way, version
-):
-    script = tmp_path / "train.py"
-    script.write_text(SCRIPT)
+def test_a_script_of_one_task_trains_on_all_of_them(local_cluster, tensorflow, way, version):
     name = f"under-{way[0].replace('_', '-')}-{version.replace('.', '-')}"
-    python = f"service.python={tensorflow(version)}"
-    run = local_cluster.start(
-        "run", script, "--name", name, "--set", python, "--strategy", *way, "--yes"
-    )
-    out, _ = run.communicate(timeout=DEADLINE)
+    roles = ("chief", "parameter_server", "worker") if "--ps" in way else ("worker",)
+    settings = [f"service.python={tensorflow(version)}", *(f"{role}.mem=1200" for role in roles)]
+    sets = [word for setting in settings for word in ("--set", setting)]
+    run = local_cluster.start("run", SCRIPT, "--name", name, *sets, "--strategy", *way, "--yes")
+    try:
+        out, _ = run.communicate(timeout=DEADLINE)
+    finally:
+        run.kill()
     assert run.returncode == 0, out[-4000:]
     assert accuracy_in(out) > 0.8
     trainer = "chief-0" if "--ps" in way else "worker-0"
     tasks = local_cluster.home / "services" / name / "tasks"
-    printed = (tasks / trainer / "stdout").read_text()
-    assert "devices 2" in printed
+    strategy = "ParameterServerStrategy" if "--ps" in way else "CollectiveAllReduceStrategy"
+    assert f"strategy: {strategy}" in (tasks / trainer / "stdout").read_text()
     # The others train as well, and one model is kept.
-    assert [f.parent.name for f in tasks.glob("*/model.keras")] == [trainer]
+    assert [file.parent.name for file in tasks.glob("*/model.keras")] == [trainer]

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from dcos_tensorflow.scheduler.tracing import Span, Traces, is_asked_for, spans,
 from sample_states import NOW, an_incident
 from sample_turns import restarted, turns_of
 from trace_collector import Collector, collector, said
+from waiting import eventually
 
 CANARY = "c4n4ry"
 
@@ -142,7 +144,11 @@ def test_a_collector_that_does_not_answer_holds_up_no_end(
 ) -> None:
     monkeypatch.setattr("dcos_tensorflow.scheduler.tracing._LAST_SECONDS", 0.1)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    before = set(threading.enumerate())
     traces = Traces("mnist")
     for turn in turns_of(restarted(an_incident(at=NOW), steps=[100, 81])):
         traces.observe(turn)
     traces.stop()
+    # It goes on trying for a moment; its random pauses would disturb tests that Hypothesis plays.
+    eventually(lambda: set(threading.enumerate()) <= before)
