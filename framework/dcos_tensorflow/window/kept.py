@@ -6,13 +6,16 @@ shows a finished service as it shows one that runs. Nothing is changed here: eac
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.api.views import curves
+from dcos_tensorflow.client.following.task_output import (
+    FolderOutput,
+    Lost,
+    NotThere,
+    Unreadable,
+)
 from dcos_tensorflow.client.last_page import last_page
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.history import folder
@@ -67,35 +70,24 @@ def _points(directory: ServiceDirectory, run: str) -> Any:
 def _part(
     directory: ServiceDirectory, name: str, file: str, query: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return a part of what a task has printed, by whole lines."""
-    if file not in _FILES or name in ("", ".", "..") or "/" in name:
+    """Return a part of what a task has printed."""
+    output = FolderOutput(directory)
+    attempt = output.attempt(name) if name in output.tasks() and file in _FILES else None
+    if attempt is None:
         raise NotKept(f"{file} of {name} is not kept")
     offset, length = _count(query, "offset", 0), _count(query, "length", _MOST_BYTES)
     try:
-        data, size = _read(directory.task_logs / name / file, offset, min(length, _MOST_BYTES))
-    except OSError as error:
+        part = output.read(attempt, file, offset, min(length, _MOST_BYTES))
+    except (NotThere, Unreadable, Lost) as error:
         raise NotKept(f"{file} of {name} is not kept") from error
-    if offset + len(data) < size:
-        data = data[: data.rfind(b"\n") + 1] or data
     return {
-        "task_id": "",
+        "task_id": attempt.task_id,
         "file": file,
         "offset": offset,
-        "data": data.decode("utf-8", "replace"),
-        "next_offset": offset + len(data),
-        "size": size,
+        "data": part.text,
+        "next_offset": part.next_offset,
+        "size": part.size,
     }
-
-
-def _read(path: Path, offset: int, length: int) -> tuple[bytes, int]:
-    """Return bytes of a file, and its size. Raises OSError for what is none: a pipe would wait."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with open(handle, "rb") as opened:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            raise FileNotFoundError(path)
-        opened.seek(offset)
-        return opened.read(length), found.st_size
 
 
 def _count(query: Mapping[str, str], name: str, default: int) -> int:
