@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from queue_history import BrokenRule, World
 
 from dcos_tensorflow.queue.line import Entry, Queue
 from dcos_tensorflow.queue.model import Admission
+from simulation.queue_history import BrokenRule, World
 
 SEEDS = range(1, 7)
 

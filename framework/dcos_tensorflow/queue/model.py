@@ -66,7 +66,10 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """A job as it was submitted. A sweep or a batch is a gang a slot, as many as there is room for."""
+    """A job as it was submitted.
+
+    A sweep or a batch has a gang for each slot, and as many slots as there is room for.
+    """
 
     id: str
     team: str
