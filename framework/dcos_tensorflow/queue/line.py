@@ -111,6 +111,15 @@ class _Reservation:
     late_free: Amounts
 
 
+@dataclass(slots=True)
+class _Found:
+    """The gangs that one decision has found no room for: room only shrinks while it admits."""
+
+    nowhere: set[tuple[object, GangNeed]] = field(default_factory=set)
+    #: Nor beside what is reserved, for jobs that run on.
+    reserved: set[tuple[object, GangNeed]] = field(default_factory=set)
+
+
 class Queue:
     """The jobs of all teams: those that run, and those that wait."""
 
@@ -124,6 +133,10 @@ class Queue:
         #: Since when a team waits for what is its own.
         self.short_since: dict[str, float] = {}
         self._ends: list[tuple[float, str]] = []
+        #: Those that have a place on hosts, by team.
+        self._on_hosts: dict[str, dict[str, Entry]] = {}
+        #: When it was last looked for others that give way to a job.
+        self._looked_at: dict[str, float] = {}
         self._promised: dict[str, None] = {}
         self._elastic: dict[str, None] = {}
         self._urgent: list[tuple[float, str]] = []
@@ -132,9 +145,8 @@ class Queue:
         self._capacity: Charge = np.zeros(3)
         self._numbers = 0
         self._reservation: _Reservation | None = None
-        #: What the last decision found of a gang that waits: why it has no place.
-        self._unfit: dict[tuple[str, GangNeed], Waiting] = {}
-        self._bucket_waits: dict[tuple[str, BucketKey], Waiting] = {}
+        #: Of each bucket that the last decision left waiting: why, by a kind of ``Waiting``.
+        self._waits: dict[tuple[str, BucketKey], str] = {}
         self.teams_are(teams, now)
 
     # ── what the service tells ──────────────────────────────────────────────────────────────────
@@ -152,6 +164,7 @@ class Queue:
                 self.accounts[name] = TeamAccount(team, now)
                 self.run_times[name] = RunTimes()
                 self._lines[name] = TeamLine()
+                self._on_hosts[name] = {}
 
     def hosts_are(self, hosts: Iterable[Host], now: float) -> None:
         """Take the hosts that there are; what stood on those that are gone needs a place anew."""
@@ -304,14 +317,12 @@ class Queue:
         if team.frozen:
             return Waiting("frozen", f"team {team.name} is frozen: nothing new of it starts")
         key = (entry.job.gang, limit_class(entry.job.time_limit))
-        found = self._unfit.get((team.name, entry.job.gang)) or self._bucket_waits.get(
-            (team.name, key)
-        )
-        return found or Waiting("turn", "it is looked at with the next decision")
+        kind = self._waits.get((team.name, key), "turn")
+        return Waiting(kind, self._why_waiting(kind, entry, team))
 
     def running(self) -> Iterable[Entry]:
         """Yield the jobs that have a place on hosts."""
-        return (entry for entry in self.entries.values() if entry.holdings)
+        return (entry for entries in self._on_hosts.values() for entry in entries.values())
 
     def waiting(self) -> list[Entry]:
         """Return the jobs in the line, the next team's first one first."""
@@ -353,8 +364,7 @@ class Queue:
         seen: set[str] = set()
         own: set[str] = set()
         admitted: list[Admission] = []
-        self._unfit.clear()
-        self._bucket_waits.clear()
+        self._waits.clear()
         self._reservation = None
         if self.rules.drained:
             return admitted
@@ -365,7 +375,7 @@ class Queue:
         }
         order = [(self.accounts[name].order, name) for name in heads]
         heapq.heapify(order)
-        nowhere: set[tuple[object, GangNeed]] = set()
+        found = _Found()
         while order:
             _, name = heapq.heappop(order)
             team_heads, line = heads[name], self._lines[name]
@@ -373,16 +383,15 @@ class Queue:
                 continue
             _, job, key = heapq.heappop(team_heads)
             entry, team = self.entries[job], self.accounts[name].team
-            placement, wait = self._room_for(entry, team, key, now, nowhere)
-            if placement is not None:
+            placement = self._room_for(entry, team, key, now, found)
+            if not isinstance(placement, str):
                 admitted.append(self._start(entry, placement, now))
                 following = line.first(key)
                 if following is not None:
                     heapq.heappush(team_heads, (*following, key))
             else:
-                assert wait is not None
-                self._bucket_waits[name, key] = wait
-                if wait.kind != "limit":
+                self._waits[name, key] = placement
+                if placement != "limit":
                     if not seen:
                         if entry.first_since is None:
                             entry.first_since = now
@@ -397,55 +406,52 @@ class Queue:
         return admitted
 
     def _room_for(
-        self,
-        entry: Entry,
-        team: Team,
-        key: BucketKey,
-        now: float,
-        nowhere: set[tuple[object, GangNeed]],
-    ) -> tuple[Placement | None, Waiting | None]:
-        """Return the place of the first job of a bucket, or why it has none."""
+        self, entry: Entry, team: Team, key: BucketKey, now: float, found: _Found
+    ) -> Placement | str:
+        """Return the place of the first job of a bucket, or the kind of its waiting."""
         gang, limit = key
-        if (team.name, gang) in self._unfit:
-            return None, self._unfit[team.name, gang]
-        account = self.accounts[team.name]
+        wanted = (team.where, gang)
         if team.limit < 1.0:
-            after = account.charged + amount_of_gang(gang)
+            after = self.accounts[team.name].charged + amount_of_gang(gang)
             if share_of(after, self._capacity) > team.limit + 1e-9:
-                wait = Waiting(
-                    "limit",
-                    f"team {team.name} has {100 * account.share:.0f} % of the cluster, and its "
-                    f"limit is {100 * team.limit:.0f} %",
-                )
-                self._unfit[team.name, gang] = wait
-                return None, wait
-        placement = None
-        if (team.where, gang) not in nowhere:
-            placement = self.places.place(gang, team.where, self.places.free)
-        if placement is None:
-            nowhere.add((team.where, gang))
-            wait = Waiting("room", self._shortage(gang, team))
-            self._unfit[team.name, gang] = wait
-            return None, wait
+                return "limit"
+        if wanted in found.nowhere:
+            return "room"
         reserved = self._reservation
-        if reserved is None:
-            return placement, None
-        longest = longest_of_class(limit)
-        if limit < 0:
-            history = self.run_times[team.name].rest(entry.ran(now))
-            longest = history.high
-        longest = min(longest, longest_of_class(limit)) - entry.ran_before
-        if now + longest <= reserved.at:
-            return placement, None
-        late = self.places.place(gang, team.where, np.minimum(self.places.free, reserved.late_free))
-        if late is None:
-            return None, Waiting(
-                "reserved",
-                f"the room that is free is kept for {reserved.job}, which is first in the line and "
-                f"is to start within {_span(reserved.at - now)}",
+        if reserved is not None:
+            longest = longest_of_class(limit)
+            if limit < 0:
+                longest = self.run_times[team.name].rest(entry.ran(now)).high
+            if now + longest - entry.ran_before > reserved.at:
+                if wanted in found.reserved:
+                    return "reserved"
+                free = np.minimum(self.places.free, reserved.late_free)
+                late = self.places.place(gang, team.where, free)
+                if late is None:
+                    found.reserved.add(wanted)
+                    return "reserved"
+                self.places.change(late, reserved.late_free, -1)
+                return late
+        placement = self.places.place(gang, team.where, self.places.free)
+        if placement is None:
+            found.nowhere.add(wanted)
+            return "room"
+        return placement
+
+    def _why_waiting(self, kind: str, entry: Entry, team: Team) -> str:
+        """Return the sentence of a kind of waiting, by what is free now."""
+        if kind == "limit":
+            share = self.accounts[team.name].share
+            return (
+                f"team {team.name} has {100 * share:.0f} % of the cluster, and its limit is "
+                f"{100 * team.limit:.0f} %"
             )
-        self.places.change(late, reserved.late_free, -1)
-        return late, None
+        if kind == "reserved" and self._reservation is not None:
+            first = self._reservation.job
+            return f"the room that is free is kept for {first}, which is first in the line"
+        if kind == "turn":
+            return "it is looked at with the next decision"
+        return self._shortage(entry.job.gang, team)
 
     def _reserve(self, entry: Entry, team: Team, now: float) -> None:
         """Keep for a job what it needs, from the time when it is likely to be free."""
@@ -552,17 +558,22 @@ class Queue:
         if own:
             own = now - self.short_since.setdefault(name, now) >= self.rules.reclaim_after
         first = entry.first_since is not None and now - entry.first_since >= self.rules.patience
-        lower = self._least_priority(name) < entry.job.priority
-        if not (own or first or lower):
+        mates = self._on_hosts[name].values()
+        lower = any(mate.job.priority < entry.job.priority for mate in mates)
+        looked_at = self._looked_at.get(entry.job.id)
+        if not (own or first or lower) or (
+            looked_at is not None and now - looked_at < self.rules.grace
+        ):
             return [], []
         candidates = [
             candidate
-            for other in self.running()
+            for other in (self.running() if own or first else mates)
             if self._may_give_way(other, entry, now, own=own, first=first)
             for candidate in self._candidates(other, now)
         ]
         if not candidates:
             return [], []
+        self._looked_at[entry.job.id] = now
         excluded: set[tuple[str, int]] = set()
         for _ in range(_CHOICES):
             found = choose(
@@ -581,12 +592,6 @@ class Queue:
                 return self._promise(entry, going, placement, now)
             excluded.add(too_many)
         return [], []
-
-    def _least_priority(self, team: str) -> float:
-        """Return the lowest priority of a team's running jobs."""
-        return min(
-            (e.job.priority for e in self.running() if e.job.team == team), default=float("inf")
-        )
 
     def _may_give_way(
         self, other: Entry, entry: Entry, now: float, *, own: bool, first: bool
@@ -827,6 +832,7 @@ class Queue:
         holding = Holding(placement, columns, amounts, self.places.charge_of(placement), since)
         self.places.take(placement)
         self._charge(entry.job.team, holding.charge, now)
+        self._on_hosts[entry.job.team][entry.job.id] = entry
         return holding
 
     def _drop(self, entry: Entry, slot: int, now: float) -> None:
@@ -845,6 +851,8 @@ class Queue:
         """Give back all that a job has."""
         while entry.holdings:
             self._drop(entry, len(entry.holdings) - 1, now)
+        self._on_hosts[entry.job.team].pop(entry.job.id, None)
+        self._looked_at.pop(entry.job.id, None)
         self._forget_end(entry)
         self._elastic.pop(entry.job.id, None)
         self._left(entry.job.id, 0)
