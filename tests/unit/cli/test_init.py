@@ -90,6 +90,14 @@ def test_a_file_is_overwritten_only_when_that_was_said(capsys: pytest.CaptureFix
 
 
 @pytest.mark.usefixtures("script")
+def test_a_dash_is_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["init", "-o", "-"]) == 0
+    assert "service" in json.loads(capsys.readouterr().out)
+    assert not Path("-").exists()
+    assert not Path("options.json").exists()
+
+
+@pytest.mark.usefixtures("script")
 def test_nothing_is_written_for_flags_that_are_wrong() -> None:
     assert run_command_line(["init", "--tensorflow", "2.21"]) == 2
     assert not Path("options.json").exists()

@@ -309,7 +309,15 @@ def test_an_error_on_import_is_told_with_the_module():
     assert report.summary == "digits cannot be imported: NameError: no x (job.py, line 3)"
 
 
-@pytest.mark.parametrize("lines", [["MemoryError"], ["MemoryError: Unable to allocate 5 GiB"]])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["MemoryError"],
+        ["MemoryError: Unable to allocate 5 GiB"],
+        ["numpy.core._exceptions._ArrayMemoryError: Unable to allocate 1.5 TiB for an array"],
+        ["numpy._core._exceptions._ArrayMemoryError: Unable to allocate 1.5 TiB for an array"],
+    ],
+)
 def test_a_memory_error_is_a_lack_of_memory(lines):
     assert verdict(1, *TRACEBACK, *lines).exit_class is ExitClass.OUT_OF_MEMORY
 

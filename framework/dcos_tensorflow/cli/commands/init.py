@@ -23,11 +23,11 @@ from dcos_tensorflow.client.output import say_lines, show_json
 @click.option(
     "--output",
     "-o",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
     default=Path("options.json"),
     show_default=True,
     metavar="FILE",
-    help="The file to write.",
+    help="The file to write; - is the terminal.",
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @script_flags
@@ -62,7 +62,11 @@ def init(
     check_is_script(path)
     read = read_script(path)
     said = ScriptFlags(workers, ps, gpus, tensorflow, name, strategy, script_arguments())
-    text = first_options(read, said, output)
+    in_terminal = output == Path("-")
+    text = first_options(read, said, Path("options.json") if in_terminal else output)
+    if in_terminal:
+        click.echo(text, nl=False)
+        return 0
     try:
         with output.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)

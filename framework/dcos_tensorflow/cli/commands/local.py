@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +96,19 @@ def local_dashboard(
 
 
 @local.command()
+@click.option("--yes", is_flag=True, help="Do not ask when services run.")
 @work_dir_flag
 @json_flag
-def down(work: WorkDirectory, as_json: bool) -> int:
-    """End the embedded cluster and every task on it."""
+def down(yes: bool, work: WorkDirectory, as_json: bool) -> int:
+    """End the embedded cluster and every task on it.
+
+    On a terminal it asks first when services run.
+    """
     from dcos_tensorflow.deploy.embedded import lasting
 
+    if not yes and sys.stdin.isatty():
+        running = lasting.services_that_run(work)
+        if running:
+            names = ", ".join(sorted(running))
+            click.confirm(f"{names} run on it and end with it. End the cluster?", abort=True)
     return lasting.down(work, as_json=as_json)

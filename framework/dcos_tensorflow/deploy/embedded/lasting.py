@@ -136,6 +136,14 @@ def down(work: WorkDirectory, *, as_json: bool) -> int:
     return 0
 
 
+def services_that_run(work: WorkDirectory) -> dict[str, int]:
+    """Return how many tasks each service has on the cluster that lasts; empty where none runs."""
+    found = embedded.running(work.local)
+    if found is None:
+        return {}
+    return {name: tasks for name, tasks in running_services(found).items() if tasks}
+
+
 def page(work: WorkDirectory, service: str = "") -> Page:
     """Return the page of the cluster that lasts, or of a service's own. Raises CliError."""
     directory = work.service(service).cluster if service else work.local

@@ -243,7 +243,9 @@ RULES: Tuple[Rule, ...] = (
         "free some on the machine that ran the task, or let the job write less",
     ),
     Rule(
-        r"ResourceExhaustedError|\bOOM when allocating|std::bad_alloc|^MemoryError\b",
+        # NumPy's is numpy.core._exceptions._ArrayMemoryError.
+        r"ResourceExhaustedError|\bOOM when allocating|std::bad_alloc|"
+        r"^(?:[\w.]+\._Array)?MemoryError\b",
         ExitClass.OUT_OF_MEMORY,
         "The job ran out of memory: {error}",
         "give the role more memory (worker.mem, gpu_worker.mem, parameter_server.mem), or use "
