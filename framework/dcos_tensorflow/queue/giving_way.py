@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from dcos_tensorflow.queue.model import Constraint, GangNeed, Placement, TaskNeed
 from dcos_tensorflow.queue.places import Amounts, Places, amount_of
+from dcos_tensorflow.records import dataclass
 
 #: The highest priority that goes, and the work that is lost.
 Price: TypeAlias = tuple[int, float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
     """A running gang that may give way."""
 

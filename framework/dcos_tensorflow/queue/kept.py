@@ -7,13 +7,14 @@ acts; a queue that is made of them decides as the one that wrote them would have
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dcos_tensorflow.queue.line import Entry, Queue
 from dcos_tensorflow.queue.model import JobProgress, JobState, Placement, QueuedJob
+from dcos_tensorflow.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeptGang:
     """Where one gang of a job is."""
 
@@ -21,7 +22,7 @@ class KeptGang:
     since: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeptJob:
     """One job; the fields are those of ``line.Entry``."""
 
@@ -43,7 +44,7 @@ class KeptJob:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeptTeam:
     """The usage of a team, and how long its jobs ran."""
 

@@ -21,11 +21,12 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.queue.giving_way import Candidate, choose
 from dcos_tensorflow.queue.model import (
     Admission,
@@ -47,6 +48,7 @@ from dcos_tensorflow.queue.places import Amounts, Places, amount_of, amount_of_g
 from dcos_tensorflow.queue.rest import RunTimes, rest_of
 from dcos_tensorflow.queue.shares import Charge, TeamAccount, due_shares, share_of
 from dcos_tensorflow.queue.waiting import BucketKey, TeamLine, limit_class, longest_of_class
+from dcos_tensorflow.records import dataclass
 
 # What a job that gives way does again beside its steps: its processes start anew.
 _RESTART_SECONDS = 30.0
@@ -54,7 +56,7 @@ _RESTART_SECONDS = 30.0
 _CHOICES = 8
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Holding:
     """The place of one gang of a job."""
 
@@ -66,7 +68,7 @@ class Holding:
     since: float
 
 
-@dataclass(slots=True)
+@dataclass
 class Entry:
     """A job in the queue, and all that is known of it."""
 
@@ -101,7 +103,7 @@ class Entry:
         return self.ran_before + (now - self.began_at if self.began_at is not None else 0.0)
 
 
-@dataclass(slots=True)
+@dataclass
 class _Reservation:
     """The room that is kept for the first job that has none."""
 
@@ -111,7 +113,7 @@ class _Reservation:
     late_free: Amounts
 
 
-@dataclass(slots=True)
+@dataclass
 class _Found:
     """The gangs that one decision has found no room for: room only shrinks while it admits."""
 
@@ -218,8 +220,9 @@ class Queue:
             if self.places.place(((need, 1),), team.where, self.places.total) is None:
                 return f"no machine of team {team.name} has {_text_of(need)} for one task"
             if self.places.place(((need, count),), team.where, self.places.total) is None:
+                tasks = counted(count, "task")
                 return (
-                    f"the machines of team {team.name} together do not hold {count} tasks of "
+                    f"the machines of team {team.name} together do not hold {tasks} of "
                     f"{_text_of(need)}"
                 )
         return f"the machines of team {team.name} together do not hold all of its tasks"
@@ -910,8 +913,7 @@ class Queue:
                 f"a task needs {_text_of(need)}, and no machine has that free: the most {name} "
                 f"free on one are {best:g}"
             )
-        tasks = sum(count for _, count in gang)
-        return f"there is room for some of its {tasks} tasks, not for all at once"
+        return "there is room for some of its tasks, not for all of them at once"
 
 
 def _text_of(need: TaskNeed) -> str:

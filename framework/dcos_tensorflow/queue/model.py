@@ -7,16 +7,18 @@ is taken and given back adds up to nothing: thousandths of a CPU, MiB, thousandt
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeAlias
+
+from dcos_tensorflow.records import dataclass
 
 #: An attribute of a host, and the values of it that are allowed.
 Constraint: TypeAlias = tuple[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TaskNeed:
     """The resources that one task takes of one host."""
 
@@ -34,7 +36,7 @@ GangNeed: TypeAlias = tuple[tuple[TaskNeed, int], ...]
 Placement: TypeAlias = tuple[tuple[str, TaskNeed, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Host:
     """A machine of the cluster, with what it has for jobs of this queue."""
 
@@ -47,7 +49,7 @@ class Host:
     gpu_weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Team:
     """A team that shares the cluster with others."""
 
@@ -64,7 +66,7 @@ class Team:
     frozen: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QueuedJob:
     """A job as it was submitted.
 
@@ -106,7 +108,7 @@ class JobState(StrEnum):
         return self in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Interval:
     """An estimate in seconds, with its error."""
 
@@ -115,7 +117,7 @@ class Interval:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobProgress:
     """The last report of a job's scheduler on its training."""
 
@@ -128,7 +130,7 @@ class JobProgress:
     can_save: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rules:
     """The settings of the queue as a whole; times in seconds."""
 
@@ -147,7 +149,7 @@ class Rules:
     drained: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Admission:
     """Start the job's scheduler; its gang has a place."""
 
@@ -156,7 +158,7 @@ class Admission:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GiveWay:
     """Ask the job to publish a checkpoint and to end; it goes on from there when it has a place."""
 
@@ -166,7 +168,7 @@ class GiveWay:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Resize:
     """Let a sweep or a batch have so many slots."""
 
@@ -175,7 +177,7 @@ class Resize:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QueueDecision:
     """The orders to the service of the queue, to be done in this order."""
 
@@ -184,7 +186,7 @@ class QueueDecision:
     resize: tuple[Resize, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Waiting:
     """Why a job waits: a kind to decide by, a sentence to read."""
 

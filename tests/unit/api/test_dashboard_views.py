@@ -41,7 +41,7 @@ VIEWS = {
     "logs": "step 5",
     "options": "In force",
     "runs": "There is no former run",
-    "overview": "Estimated end",
+    "overview": " left, until ",
 }
 
 

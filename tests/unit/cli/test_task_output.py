@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from dcos_tensorflow.client.api_client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.following.job_output import FollowedOutput
+from dcos_tensorflow.client.following.logs import Follower
 from dcos_tensorflow.client.following.task_output import (
     Attempt,
     FolderOutput,
@@ -15,6 +18,7 @@ from dcos_tensorflow.client.following.task_output import (
     refuse_nonsense,
     whole_file,
 )
+from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 
 TASK_ID = "job__worker-0__2"
@@ -92,6 +96,31 @@ class TestFolder:
     ) -> None:
         part = output.read(attempt, "stdout", 0, 3)
         assert (part.text, part.next_offset, part.size) == ("a\n", 2, 6)
+
+
+def test_a_job_that_began_and_ended_between_two_looks_is_shown(
+    tmp_path: Path, output: FolderOutput
+) -> None:
+    def away() -> SchedulerClient:
+        raise SchedulerAway("no scheduler")
+
+    directory = ServiceDirectory(tmp_path)
+    directory.last_end.write_text('{"exit_code": 0}')
+    job = FollowedOutput(KnownService("job", directory, away), ())
+    shown: list[str] = []
+
+    class Lines:
+        def line(self, attempt: Attempt, text: str) -> None:
+            shown.append(f"{attempt.task} {text}")
+
+        def note(self, text: str) -> None:
+            raise AssertionError(text)
+
+        def gone(self) -> bool:
+            return False
+
+    Follower(job, Lines(), "stdout", 100).run()
+    assert shown == ["worker-0 a", "worker-0 b", "worker-0 c"]
 
 
 class TestLastLines:

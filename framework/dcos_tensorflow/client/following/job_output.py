@@ -102,7 +102,7 @@ class FollowedOutput:
         except SchedulerAway as away:
             self._gone = self._service.last_end() is not None
             if self._gone:
-                return FollowedState(done=True)
+                return FollowedState(self._left(), done=True)
             return FollowedState(away=f"{away} Waiting for it to come back.")
         if answer.status == 503:
             return FollowedState()
@@ -110,6 +110,14 @@ class FollowedOutput:
         self._gone = False
         chosen = _meant(list(job["tasks"]), self._tasks)
         return FollowedState(_attempts(job, chosen), done=job["phase"] == "done")
+
+    def _left(self) -> dict[str, Attempt]:
+        """Return the attempts that lie here: a job may begin and end between two looks."""
+        if self._service.directory is None:
+            return {}
+        folder = FolderOutput(self._service.directory)
+        found = {task: folder.attempt(task) for task in _meant(folder.tasks(), self._tasks)}
+        return {task: attempt for task, attempt in found.items() if attempt is not None}
 
     def output(self) -> Output:
         """Return where files can be read now."""
