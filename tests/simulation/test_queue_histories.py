@@ -8,7 +8,8 @@ from dcos_tensorflow.queue.line import Entry, Queue
 from dcos_tensorflow.queue.model import Admission
 from simulation.queue_history import BrokenRule, World
 
-SEEDS = range(1, 7)
+#: In the last one two jobs at once waited for slots of one sweep.
+SEEDS = (1, 2, 3, 4, 5, 1162)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -602,6 +602,9 @@ class Queue:
         """Return whether a running job may give way to a waiting one."""
         if other.state is not JobState.RUNNING or other.began_at is None:
             return False
+        if other.slots_wanted < len(other.holdings):
+            # It is giving slots back already.
+            return False
         if other.job.team == entry.job.team:
             may = other.job.priority < entry.job.priority or (
                 first and other.job.priority == entry.job.priority
