@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -118,6 +118,16 @@ class Training:
         self.lose_everything()
         return out
 
+    def wait_for(self, condition: Callable[[], object], what: str) -> None:
+        eventually(condition, seconds=DEADLINE, what=lambda: f"{what}: {self.told()}")
+
+    def told(self) -> str:
+        """Return what the scheduler and the tasks of this life have logged at last."""
+        home, _ = self.running[-1]
+        logs = [home.home / "services" / "training" / "scheduler.log"]
+        logs += sorted((home.home / "local" / "work").rglob("runs/*/stderr"))
+        return "\n".join(f"{log.parent}:\n{log.read_text()[-3000:]}" for log in logs)
+
     def close(self) -> None:
         while self.running:
             self.lose_everything()
@@ -212,11 +222,9 @@ def test_a_training_survives_the_loss_of_everything(training, tensorflow, versio
 def lose_a_process_and_go_on_from_the_same_published_step(training: Training, before: int) -> None:
     """Kill the process of one member of a gang of two that has begun at the step ``before``."""
     begun = len(training.restored())
-    eventually(lambda: training.published() > before, seconds=DEADLINE, what="a checkpoint")
+    training.wait_for(lambda: training.published() > before, "a checkpoint")
     os.kill(process_of(training, "worker-1"), signal.SIGKILL)
-    eventually(
-        lambda: len(training.restored()) >= begun + 2, seconds=DEADLINE, what="what is restored"
-    )
+    training.wait_for(lambda: len(training.restored()) >= begun + 2, "what is restored")
     first, second = (step for _, step in training.restored()[begun : begun + 2])
     assert first == second > before
 
@@ -225,11 +233,7 @@ def begin_again(training: Training, environment: str, members: int) -> list[int]
     """Begin another life; return the step that each member goes on from."""
     before = len(training.restored())
     training.begin(environment)
-    eventually(
-        lambda: len(training.restored()) >= before + members,
-        seconds=DEADLINE,
-        what="what is restored",
-    )
+    training.wait_for(lambda: len(training.restored()) >= before + members, "what is restored")
     return [step for _, step in training.restored()[before:]]
 
 
@@ -251,11 +255,11 @@ def process_of(training: Training, task: str) -> int:
 @pytest.mark.parametrize("training", ["independent"], indirect=True)
 def test_a_new_tensorflow_begins_from_the_weights_of_an_old_one_that_was_lost(training, tensorflow):
     training.begin(tensorflow(OLD))
-    eventually(lambda: training.published() > 0, seconds=DEADLINE, what="a checkpoint")
+    training.wait_for(lambda: training.published() > 0, "a checkpoint")
     training.lose_everything()
     published, begun = training.published(), len(training.restored())
     bucket = f"s3://{training.s3.bucket}"
     training.begin(tensorflow(NEWEST), uri=f"{bucket}/other", initial_uri=f"{bucket}/job")
-    eventually(lambda: len(training.restored()) > begun, seconds=DEADLINE, what="what is restored")
+    training.wait_for(lambda: len(training.restored()) > begun, "what is restored")
     assert training.restored()[-1][1] == published > 0
     training.end()

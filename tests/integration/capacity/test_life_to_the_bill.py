@@ -140,7 +140,9 @@ def test_a_job_lives_on_spot_machines_to_its_end_and_its_bill(
         ec2.take_back(old)
         life.wait_for(lambda: len(life.lines("restored")) >= 4, "the training goes on")
         # From S3: the machines and their files are gone, and nothing was trained in vain.
-        assert {int(step) for _, step in life.lines("restored")[2:4]} == {saved}
+        # The process may have ended between its last save and the note of it.
+        (restored,) = {int(step) for _, step in life.lines("restored")[2:4]}
+        assert restored >= saved
         assert [each.placement.zone for each in job.alive] == ["us-east-1b"] * 2
 
         life.wait_for_saves(1)
