@@ -28,6 +28,7 @@ from dcos_tensorflow.cli.commands.list import list as list_command
 from dcos_tensorflow.cli.commands.local import local
 from dcos_tensorflow.cli.commands.logs import logs
 from dcos_tensorflow.cli.commands.package import package
+from dcos_tensorflow.cli.commands.queue import cancel, hold, queue, release, submit
 from dcos_tensorflow.cli.commands.run import run
 from dcos_tensorflow.cli.commands.runs import plot, runs
 from dcos_tensorflow.cli.commands.scheduler import scheduler
@@ -196,6 +197,7 @@ def cli() -> None:
 for _command in (
     *(capacity, completion, init, list_command, local, logs, package, plot, run, runs),
     *(scheduler, state, status, update, validate, why),
+    *(cancel, hold, queue, release, submit),
     *(ends.stop, ends.uninstall),
     *(inspection.cluster, inspection.describe, inspection.options),
     *(opening.dashboard, opening.open, opening.tensorboard),

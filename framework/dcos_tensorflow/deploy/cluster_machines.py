@@ -23,13 +23,11 @@ from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.kept.codec import RecordError
 from dcos_tensorflow.core.model.known_agents import KnownAgent
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
-from dcos_tensorflow.deploy.embedded import cluster as embedded
+from dcos_tensorflow.deploy.master_access import master_of
 from dcos_tensorflow.deploy.settings import Settings, collect_for_run
-from dcos_tensorflow.mesos.agent_files import AgentFilesError, AgentUnreachable, HttpAccess
-from dcos_tensorflow.mesos.gateway import MesosConfig
+from dcos_tensorflow.mesos.agent_files import AgentFilesError
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.scheduler.former_life import leading_masters
 from dcos_tensorflow.scheduler.machines import standing_machines
 from dcos_tensorflow.scheduler.machines.standing_machines import StandingMachines
 from dcos_tensorflow.scheduler.master_watch import AGENTS, agents_in
@@ -37,8 +35,6 @@ from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.store import StateStore, open_store
 
 LOOK_SECONDS = 5.0
-#: So long a master is looked for.
-_MASTER_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -199,54 +195,17 @@ def _master(
     group: MachineGroup,
 ) -> tuple[Callable[[], Sequence[KnownAgent] | None], Callable[[str, bool], None]]:
     """Return how the master is asked for its agents, and told to offer one to no framework."""
-    settings, masters = group.settings, group.settings["master"]
-    principal, secret = settings["principal"], settings.secret("secret")
-    if settings["local"]:
-        status = embedded.running(group.work.local)
-        if status is None:
-            raise CliError(f"No embedded cluster runs in {group.work.local}.")
-        who = embedded.EmbeddedCluster.at(group.work.local, status, own=False).credential
-        masters, principal, secret = status.master, who.principal, who.secret
-    if not masters:
-        raise UsageError("Which cluster? Name its masters with --master, or use --local.")
-    config = MesosConfig(
-        masters=masters,
-        principal=principal,
-        secret=secret,
-        ca_file=settings["ca_file"],
-        client_cert=settings["client_cert"],
-        client_key=settings["client_key"],
-        verify=settings["verify"],
-    )
-    tls = config.tls()
-    access = HttpAccess(config.authentication(tls), tls, config.timeout_seconds)
-
-    def at_the_master(act: Callable[[Any], Any]) -> Any:
-        trouble: AgentFilesError = AgentUnreachable(f"no master of {masters} answers")
-        deadline = time.monotonic() + _MASTER_SECONDS
-
-        def goes_on(seconds: float) -> bool:
-            time.sleep(seconds)
-            return time.monotonic() < deadline
-
-        for address in leading_masters(masters, False, goes_on):
-            if address is None:
-                continue
-            try:
-                return act(address)
-            except AgentFilesError as error:
-                trouble = error
-        raise trouble
+    master = master_of(group.settings, group.work, local=bool(group.settings["local"]))
 
     def agents() -> Sequence[KnownAgent] | None:
         try:
-            return tuple(agents_in(at_the_master(lambda m: access.get(m, AGENTS.path))))
+            return tuple(agents_in(master.get(AGENTS.path)))
         except (AgentFilesError, KeyError, TypeError, ValueError, AttributeError):
             return None
 
     def offer(agent_id: str, is_offered: bool) -> None:
         kind = "REACTIVATE_AGENT" if is_offered else "DEACTIVATE_AGENT"
         call = {"type": kind, kind.lower(): {"agent_id": {"value": agent_id}}}
-        at_the_master(lambda m: access.post(m, "/api/v1", call))
+        master.post("/api/v1", call)
 
     return agents, offer

@@ -382,6 +382,13 @@ class Settings:
             return self
         return Settings({**self.values, name: value}, {**self.origins, name: origin})
 
+    def without(self, *names: str) -> Settings:
+        """Return the settings with the defaults of ``names``, as if they were never given."""
+        return Settings(
+            {**self.values, **{name: _BY_NAME[name].default for name in names}},
+            {name: origin for name, origin in self.origins.items() if name not in names},
+        )
+
     def secret(self, name: str) -> str:
         """Return a secret from its own setting or from its file. Raises UsageError."""
         if self.given(name) and self.given(f"{name}_file"):

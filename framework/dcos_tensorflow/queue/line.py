@@ -147,6 +147,8 @@ class Queue:
         self._capacity: Charge = np.zeros(3)
         self._numbers = 0
         self._reservation: _Reservation | None = None
+        #: Those whose record is not as it was when these were last taken (``take_changed``).
+        self._changed: set[str] = set()
         #: Of each bucket that the last decision left waiting: why, by a kind of ``Waiting``.
         self._waits: dict[tuple[str, BucketKey], str] = {}
         self.teams_are(teams, now)
@@ -196,6 +198,7 @@ class Queue:
         self._numbers += 1
         entry = Entry(job, self._numbers)
         self.entries[job.id] = entry
+        self._changed.add(job.id)
         if job.after is not None and self.entries[job.after].state is not JobState.SUCCEEDED:
             if self.entries[job.after].state.ended:
                 self._end(entry, JobState.FAILED, now, f"{job.after} did not succeed")
@@ -231,12 +234,14 @@ class Queue:
         """Let a waiting job wait until it is released; its place in the line is kept."""
         entry = self.entries[job]
         entry.held = True
+        self._changed.add(job)
         self._lines[entry.job.team].remove(job)
 
     def release(self, job: str, now: float) -> None:
         """Let a held job wait for its turn."""
         entry = self.entries[job]
         entry.held = False
+        self._changed.add(job)
         if entry.state is JobState.WAITING and not self._waits_for(entry):
             self._enter(entry, now)
 
@@ -244,6 +249,7 @@ class Queue:
         """Take what a running job's scheduler says."""
         entry = self.entries[job]
         entry.progress = progress
+        self._changed.add(job)
         if entry.likely_end is not None:
             self._expect(entry, progress.at)
 
@@ -305,6 +311,16 @@ class Queue:
             resize += self._grow(now)
         return QueueDecision(tuple(give_way), tuple(admit), tuple(resize))
 
+    def take_changed(self) -> set[str]:
+        """Return the jobs whose records are not as they were at the last call, ended ones too."""
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def forget(self, job: str) -> None:
+        """Forget a job that has ended and that no other one runs after."""
+        if self.entries[job].state.ended and job not in self._after:
+            del self.entries[job]
+
     def why(self, job: str) -> Waiting:
         """Return why a job does not run; of one that runs, why it does."""
         entry = self.entries[job]
@@ -326,6 +342,11 @@ class Queue:
     def running(self) -> Iterable[Entry]:
         """Yield the jobs that have a place on hosts."""
         return (entry for entries in self._on_hosts.values() for entry in entries.values())
+
+    @property
+    def has_waiting(self) -> bool:
+        """Return whether a job is in the line."""
+        return any(map(len, self._lines.values()))
 
     def waiting(self) -> list[Entry]:
         """Return the jobs in the line, the next team's first one first."""
@@ -398,6 +419,7 @@ class Queue:
                     if not seen:
                         if entry.first_since is None:
                             entry.first_since = now
+                            self._changed.add(job)
                         self._reserve(entry, team, now)
                     is_own = name not in own and self._is_own(entry)
                     if name not in seen or is_own:
@@ -510,6 +532,7 @@ class Queue:
     def _begin(self, entry: Entry, now: float, why: str) -> Admission:
         """Let a job that has its place run."""
         entry.state, entry.began_at, entry.why = JobState.RUNNING, now, why
+        self._changed.add(entry.job.id)
         entry.progress = entry.first_since = None
         if entry.first_began_at is None:
             entry.first_began_at = now
@@ -684,6 +707,7 @@ class Queue:
             slots.setdefault(candidate.job, []).append(candidate.slot)
         for other_job, gone in slots.items():
             other = self.entries[other_job]
+            self._changed.add(other_job)
             if gone == [0] and len(other.holdings) == 1:
                 other.state, other.why = JobState.GIVING_WAY, why
                 give_way.append(GiveWay(other_job, job, why))
@@ -710,6 +734,7 @@ class Queue:
             awaits = self.entries[promised].awaits
             if job in awaits and slots <= awaits[job]:
                 del awaits[job]
+                self._changed.add(promised)
 
     def _over_their_limit(self, now: float) -> list[GiveWay]:
         """Return the jobs whose time is over; the service ends them."""
@@ -721,6 +746,7 @@ class Queue:
                 continue
             limit = entry.job.time_limit
             if limit is not None and entry.ran(now) >= limit - 1e-6:
+                self._changed.add(job)
                 entry.why = f"its time limit of {_span(limit)} is over"
                 over.append(GiveWay(job, None, entry.why))
         return over
@@ -813,6 +839,7 @@ class Queue:
 
     def _end(self, entry: Entry, state: JobState, now: float, why: str) -> None:
         job = entry.job
+        self._changed.add(job.id)
         if state is JobState.SUCCEEDED:
             self.run_times[job.team].add(entry.ran(now))
         self._leave_hosts(entry, now)
@@ -837,6 +864,7 @@ class Queue:
         amounts = np.stack([amount_of(need, count) for _, need, count in placement], axis=1)
         holding = Holding(placement, columns, amounts, self.places.charge_of(placement), since)
         self.places.take(placement)
+        self._changed.add(entry.job.id)
         self._charge(entry.job.team, holding.charge, now)
         self._on_hosts[entry.job.team][entry.job.id] = entry
         return holding
@@ -844,6 +872,7 @@ class Queue:
     def _drop(self, entry: Entry, slot: int, now: float) -> None:
         """Give back what one gang of a job has."""
         holding = entry.holdings.pop(slot)
+        self._changed.add(entry.job.id)
         self.places.give_back(holding.placement)
         self._charge(entry.job.team, -holding.charge, now)
 
@@ -921,9 +950,9 @@ class Queue:
 
 def _text_of(need: TaskNeed) -> str:
     """Return a need for people."""
-    parts = [f"{need.cpu_milli / 1000:g} CPUs", f"{need.mem_mib} MiB"]
+    parts = [counted(need.cpu_milli / 1000, "CPU"), f"{need.mem_mib} MiB"]
     if need.gpu_milli:
-        parts.append(f"{need.gpu_milli / 1000:g} GPUs")
+        parts.append(counted(need.gpu_milli / 1000, "GPU"))
     parts.extend(f"{name} {'|'.join(values)}" for name, values in need.where)
     return ", ".join(parts)
 

@@ -74,6 +74,10 @@ class Places:
         self._masks.clear()
         return frozenset(gone)
 
+    def hosts(self) -> tuple[Host, ...]:
+        """Return the hosts that there are."""
+        return tuple(host for host in self._hosts if host is not None)
+
     def know(self, names: Iterable[str]) -> None:
         """Have a column for each of the hosts; a new one has nothing yet."""
         new = [name for name in dict.fromkeys(names) if name not in self._index]

@@ -53,7 +53,10 @@ def test_a_command_of_the_plugin_is_here_too(command: str) -> None:
 
 
 def test_the_command_line_fits_in_a_head() -> None:
-    shown = [c for c in below(cli) if not isinstance(c, click.Group) and not c.hidden]
+    groups = (c for c in cli.commands.values() if isinstance(c, click.Group))
+    # The SDK's words for debugging: no list of ours leads to them.
+    unlisted = [command for group in groups if group.hidden for command in below(group)]
+    shown = [c for c in below(cli) if not (isinstance(c, click.Group) or c.hidden or c in unlisted)]
     assert len(shown) <= 40
     run = cli.get_command(click.Context(cli), "run")
     assert run is not None

@@ -1,0 +1,128 @@
+"""When the jobs of a queue are likely to begin and to end: the queue played on, by its own rules.
+
+``capture`` takes what is needed of a queue, ``forecast`` plays it on three times: with running jobs
+that end early, as is likely, and late (``rest``). The service asks for what people are told; the
+replay of a trace says how good it is. Pure, and it changes nothing of the queue.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+
+from dcos_tensorflow.queue.kept import KeptJob, KeptTeam, kept_job, kept_teams, restore
+from dcos_tensorflow.queue.line import Entry, Queue
+from dcos_tensorflow.queue.model import Host, Interval, JobState, QueueDecision, Rules, Team
+from dcos_tensorflow.queue.rest import rest_of
+from dcos_tensorflow.records import dataclass
+
+#: So many jobs of the line are played: what comes behind them is told no time.
+_MOST_WAITING = 200
+#: So many decisions are played, and none is further away from the one before; seconds.
+_MOST_STEPS = 1_000
+_STEP_SECONDS = 900.0
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What is needed of a queue to play it on."""
+
+    now: float
+    rules: Rules
+    teams: tuple[Team, ...]
+    hosts: tuple[Host, ...]
+    jobs: tuple[KeptJob, ...]
+    of_teams: Mapping[str, KeptTeam]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """When jobs begin and end, in seconds from the moment that it was made."""
+
+    starts: Mapping[str, Interval]
+    ends: Mapping[str, Interval]
+
+
+def capture(queue: Queue, now: float) -> Captured:
+    """Return what is needed of a queue: all that runs, and the first of the line."""
+    waiting = islice(queue.waiting(), _MOST_WAITING)
+    return Captured(
+        now,
+        queue.rules,
+        tuple(account.team for account in queue.accounts.values()),
+        queue.places.hosts(),
+        tuple(_ready(kept_job(entry)) for entry in (*queue.running(), *waiting)),
+        kept_teams(queue),
+    )
+
+
+def _ready(kept: KeptJob) -> KeptJob:
+    """Return a job without the one that it came after, which has ended."""
+    return replace(kept, job=replace(kept.job, after=None))
+
+
+def forecast(captured: Captured) -> Forecast:
+    """Play a queue on, and return what came of it."""
+    played = [_Play(captured, part).run() for part in ("low", "likely", "high")]
+    starts, ends = zip(*played, strict=True)
+    return Forecast(_intervals(starts), _intervals(ends))
+
+
+def _intervals(played: tuple[dict[str, float], ...]) -> dict[str, Interval]:
+    """Return the three times of each job that every play has come to, in their order."""
+    common = set(played[0]).intersection(*played[1:])
+    return {job: Interval(*sorted(one[job] for one in played)) for job in common}
+
+
+class _Play:
+    """One way in which it may go on: all jobs end at this part of their interval."""
+
+    def __init__(self, captured: Captured, part: str) -> None:
+        self._part = part
+        self._began = captured.now
+        queue = Queue(captured.rules, captured.teams, captured.now)
+        queue.hosts_are(captured.hosts, captured.now)
+        self._queue = restore(queue, captured.jobs, captured.of_teams, captured.now)
+        self._ends: list[tuple[float, str]] = []
+        self._starts: dict[str, float] = {}
+        self._ended: dict[str, float] = {}
+        for entry in self._queue.running():
+            if entry.state is not JobState.PROMISED:
+                self._expect(entry, captured.now)
+
+    def run(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Play, and return the starts of waiting jobs and the ends of all, from now on."""
+        now = self._began
+        for _ in range(_MOST_STEPS):
+            self._apply(self._queue.decide(now), now)
+            if not self._queue.has_waiting and not self._ends:
+                break
+            following = self._ends[0][0] if self._ends else now + _STEP_SECONDS
+            now = max(min(following, now + _STEP_SECONDS), now)
+            while self._ends and self._ends[0][0] <= now:
+                _, job = heapq.heappop(self._ends)
+                if self._queue.entries[job].state is JobState.RUNNING:
+                    self._ended.setdefault(job, now - self._began)
+                    self._queue.ended(job, JobState.SUCCEEDED, now)
+        return self._starts, self._ended
+
+    def _apply(self, decision: QueueDecision, now: float) -> None:
+        for admitted in decision.admit:
+            self._starts.setdefault(admitted.job, now - self._began)
+            self._expect(self._queue.entries[admitted.job], now)
+        for asked in decision.give_way:
+            if asked.to is None:
+                self._ended.setdefault(asked.job, now - self._began)
+                self._queue.ended(asked.job, JobState.FAILED, now)
+            else:
+                self._queue.gave_way(asked.job, now)
+        for resized in decision.resize:
+            self._queue.resized(resized.job, resized.slots, now)
+
+    def _expect(self, entry: Entry, now: float) -> None:
+        job = entry.job
+        history = self._queue.run_times[job.team]
+        rest = rest_of(now, entry.ran(now), entry.progress, job.time_limit, history)
+        heapq.heappush(self._ends, (now + max(getattr(rest, self._part), 1.0), job.id))

@@ -1,0 +1,226 @@
+"""The queue's HTTP API: paths, statuses and rights over one ``QueueService``.
+
+A team says its token and sees and touches its own jobs; the token of the queue is the operator's.
+Code comes first, under its SHA-256, then the job that names it. Orders are in the audit log before
+they are carried out. Nothing is kept between requests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import os
+import re
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from dcos_tensorflow.api.audit import AuditEntry, AuditLog
+from dcos_tensorflow.api.callers.access import (
+    Access,
+    AccessRefused,
+    Caller,
+    Right,
+    is_foreign,
+)
+from dcos_tensorflow.options import OptionsError
+from dcos_tensorflow.queue_service.service import Asker, QueueService, Refused, Request
+from dcos_tensorflow.state.errors import StateError
+from untrusted_input.archives import SUFFIXES
+
+log = logging.getLogger(__name__)
+
+_MOST_BODY = 1_000_000
+#: As a job's archive may be (``deploy.job.job_archive``).
+_MOST_CODE = 1_000_000_000
+_SHA_256 = re.compile(rf"[0-9a-f]{{64}}({'|'.join(map(re.escape, SUFFIXES))})")
+_TEAM = "team:"
+
+Handler = Callable[[HttpRequest, Asker], Awaitable[Response]]
+
+
+class TeamLogins:
+    """The callers that say a team's token (``api.callers.access.Logins``)."""
+
+    def __init__(self, tokens: Mapping[str, str]) -> None:
+        self.tokens = tokens
+
+    def caller(self, token: str) -> Caller | None:
+        """Return whose token that is; None for an unknown one."""
+        sent = token.encode("utf-8", "replace")
+        found = [
+            team for team, known in self.tokens.items() if hmac.compare_digest(sent, known.encode())
+        ]
+        return Caller(f"{_TEAM}{found[0]}", Right.OPERATE) if found else None
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    options: dict[str, Any]
+    folder: str = "/"
+    code: str = ""
+    team: str = ""
+    priority: int = Field(0, ge=-1_000_000, le=1_000_000)
+    time_limit: float | None = Field(None, gt=0.0)
+    deadline: float | None = Field(None, gt=0.0)
+    after: str | None = None
+
+
+class QueueApi:
+    """The routes over one queue. ``code`` is the folder that code is kept in."""
+
+    def __init__(self, service: QueueService, access: Access, audit: AuditLog, code: Path) -> None:
+        self._service = service
+        self._access = access
+        self._audit = audit
+        self._code = code
+
+    def app(self) -> Starlette:
+        """Return the application."""
+        return Starlette(
+            routes=[
+                Route("/v1/health", self._health),
+                Route("/v1/jobs", self._guarded(self._jobs, Right.READ), methods=["GET"]),
+                Route("/v1/jobs", self._guarded(self._submit), methods=["POST"]),
+                *(
+                    Route(
+                        f"/v1/jobs/{{job:path}}/{verb}",
+                        self._guarded(self._verb(act)),
+                        methods=["POST"],
+                    )
+                    for verb, act in (
+                        ("cancel", self._service.cancel),
+                        ("hold", self._service.hold),
+                        ("release", self._service.release),
+                    )
+                ),
+                Route("/v1/jobs/{job:path}", self._guarded(self._job, Right.READ)),
+                Route("/v1/teams", self._guarded(self._teams, Right.READ)),
+                Route("/v1/code/{name}", self._guarded(self._has_code), methods=["GET"]),
+                Route("/v1/code/{name}", self._guarded(self._put_code), methods=["PUT"]),
+            ]
+        )
+
+    def _guarded(self, handler: Handler, right: Right = Right.OPERATE) -> Any:
+        async def endpoint(request: HttpRequest) -> Response:
+            who = ""
+            try:
+                caller = await run_in_threadpool(self._access.admit, request, right)
+                who = caller.name
+                if is_foreign(request, asks=self._access.asks):
+                    return self._answer(request, who, 403, "a page of another site may not ask")
+                team = who.removeprefix(_TEAM) if who.startswith(_TEAM) else ""
+                answer = await handler(request, Asker(who, team))
+            except Exception as error:
+                return self._told(request, who, error)
+            if request.method != "GET":
+                self._note(request, who, answer.status_code, "")
+            return answer
+
+        return endpoint
+
+    def _told(self, request: HttpRequest, who: str, error: Exception) -> Response:
+        match error:
+            case AccessRefused():
+                refusal = error.refusal
+                return self._answer(request, refusal.caller, refusal.status, refusal.why)
+            case Refused():
+                return self._answer(request, who, error.status, str(error))
+            case OptionsError():
+                return self._answer(request, who, 400, str(error))
+            case ValidationError():
+                problems = (
+                    f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()
+                )
+                return self._answer(request, who, 400, "; ".join(problems))
+            case ClientDisconnect():
+                return self._answer(request, who, 400, "the body is not complete")
+            case StateError():
+                return self._answer(request, who, 503, f"nothing was done: {error}")
+        log.exception("%s %s failed", request.method, request.url.path, exc_info=error)
+        return self._answer(request, who, 500, "internal error; the queue's log has the details")
+
+    def _answer(self, request: HttpRequest, who: str, status: int, message: str) -> Response:
+        if request.method != "GET" or status in (401, 403):
+            self._note(request, who, status, message)
+        return JSONResponse({"message": message}, status)
+
+    def _note(self, request: HttpRequest, who: str, status: int, message: str) -> None:
+        client = request.client
+        peer = f"{client.host}:{client.port}" if client is not None else ""
+        verb = f"{request.method} {request.url.path}"
+        self._audit.note(AuditEntry(who, peer, verb, status, message))
+
+    async def _health(self, request: HttpRequest) -> Response:
+        return JSONResponse({"service": "queue", "name": self._service.name})
+
+    async def _jobs(self, request: HttpRequest, asker: Asker) -> Response:
+        return JSONResponse(await run_in_threadpool(self._service.lines, asker))
+
+    async def _job(self, request: HttpRequest, asker: Asker) -> Response:
+        job = request.path_params["job"]
+        return JSONResponse(await run_in_threadpool(self._service.line_of, asker, job))
+
+    async def _teams(self, request: HttpRequest, asker: Asker) -> Response:
+        return JSONResponse(await run_in_threadpool(self._service.teams))
+
+    async def _submit(self, request: HttpRequest, asker: Asker) -> Response:
+        body = b""
+        async for piece in request.stream():
+            body += piece
+            if len(body) > _MOST_BODY:
+                raise Refused(f"the body is longer than {_MOST_BODY} bytes", 413)
+        asked = _Body.model_validate_json(body)
+        if asked.code and not _SHA_256.fullmatch(asked.code):
+            raise Refused("code: it is named by its SHA-256 and its ending")
+        job = await run_in_threadpool(self._service.submit, asker, Request(**asked.model_dump()))
+        return JSONResponse({"job": job}, 201)
+
+    def _verb(self, act: Callable[[Asker, str], None]) -> Handler:
+        async def verb(request: HttpRequest, asker: Asker) -> Response:
+            job = request.path_params["job"]
+            await run_in_threadpool(act, asker, job)
+            return JSONResponse({"job": job})
+
+        return verb
+
+    async def _has_code(self, request: HttpRequest, asker: Asker) -> Response:
+        if self._place(request).is_file():
+            return JSONResponse({"there": True})
+        raise Refused("this code is not here", 404)
+
+    async def _put_code(self, request: HttpRequest, asker: Asker) -> Response:
+        place = self._place(request)
+        handle, partial = tempfile.mkstemp(dir=self._code)
+        try:
+            digest, size = hashlib.sha256(), 0
+            with os.fdopen(handle, "wb") as file:
+                async for piece in request.stream():
+                    size += len(piece)
+                    if size > _MOST_CODE:
+                        raise Refused(f"code of more than {_MOST_CODE} bytes is not kept", 413)
+                    digest.update(piece)
+                    await run_in_threadpool(file.write, piece)
+            if digest.hexdigest() != place.name.partition(".")[0]:
+                raise Refused("what came is not what its SHA-256 says")
+            os.replace(partial, place)
+        finally:
+            Path(partial).unlink(missing_ok=True)
+        return JSONResponse({"there": True}, 201)
+
+    def _place(self, request: HttpRequest) -> Path:
+        name = str(request.path_params["name"])
+        if not _SHA_256.fullmatch(name):
+            raise Refused("code is named by its SHA-256 and its ending")
+        return self._code / name

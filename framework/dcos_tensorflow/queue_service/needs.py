@@ -1,0 +1,58 @@
+"""The need of a job as the queue counts it, from what its options become. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from dcos_tensorflow.core.spec.service_spec import (
+    ConstraintOperator,
+    PlacementConstraint,
+    RoleSpec,
+    ServiceSpec,
+)
+from dcos_tensorflow.queue.model import Constraint, GangNeed, TaskNeed
+
+#: A sweep or a batch that names no number of slots takes as many as there is room for.
+MOST_SLOTS = 10_000
+#: The fields of rules that are no attribute, as the queue's hosts have them.
+HOSTNAME = "hostname"
+
+
+def gang_of(spec: ServiceSpec) -> GangNeed:
+    """Return the tasks that run together: of a sweep or a batch those of one slot."""
+    return tuple((_need(role), role.count) for role in spec.roles if role.count)
+
+
+def slots_of(spec: ServiceSpec) -> int:
+    """Return the most slots that a job can use; 1 of a training."""
+    if spec.units is None:
+        return 1
+    return spec.units.parallelism or MOST_SLOTS
+
+
+def need_of_task(spec: ServiceSpec, task: str) -> TaskNeed | None:
+    """Return the need of a task by its name, ``worker-0`` or ``slot-3-worker-0``."""
+    name = task.rpartition("-")[0]
+    for role in spec.roles:
+        if name == role.role or name.endswith(f"-{role.role}"):
+            return _need(role)
+    return None
+
+
+def _need(role: RoleSpec) -> TaskNeed:
+    wanted = role.resources
+    return TaskNeed(
+        cpu_milli=math.ceil(wanted.cpus * 1000),
+        mem_mib=math.ceil(wanted.mem),
+        gpu_milli=wanted.gpus * 1000,
+        where=tuple(_allowed(role.constraints)),
+    )
+
+
+def _allowed(constraints: tuple[PlacementConstraint, ...]) -> Iterator[Constraint]:
+    """Yield what rules say of a host by itself; those on tasks beside each other the job keeps."""
+    for one in constraints:
+        named = one.operator in (ConstraintOperator.IS, ConstraintOperator.CLUSTER)
+        if named and one.value and not one.field.startswith("@"):
+            yield one.field, (one.value,)

@@ -1,0 +1,233 @@
+"""``queue serve``: the process of a queue, from its file of teams to its last turn.
+
+It leads its store, so that no second one decides; serves the API; looks at the cluster, at the file
+of teams and at jobs; and makes turns until a signal comes. The schedulers of jobs outlive it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from dcos_tensorflow.api.audit import AuditLog
+from dcos_tensorflow.api.callers.access import Access, OpenBinding, check_binding
+from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
+from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError
+from dcos_tensorflow.client.output import say
+from dcos_tensorflow.client.registry import write_private
+from dcos_tensorflow.client.wording import sentence
+from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
+from dcos_tensorflow.core.kept.codec import RecordError
+from dcos_tensorflow.deploy.master_access import MasterAccess, master_of
+from dcos_tensorflow.deploy.own_log import log_to_standard_error
+from dcos_tensorflow.deploy.scheduler_settings import with_guarded_api
+from dcos_tensorflow.deploy.settings import Settings
+from dcos_tensorflow.mesos.agent_files import AgentFilesError
+from dcos_tensorflow.queue_service import records, teams_file
+from dcos_tensorflow.queue_service.app import QueueApi, TeamLogins
+from dcos_tensorflow.queue_service.cluster_view import GpuKinds, read_cluster
+from dcos_tensorflow.queue_service.job_schedulers import JobSchedulers
+from dcos_tensorflow.queue_service.service import QueueService
+from dcos_tensorflow.queue_service.teams_file import Teams
+from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.state.errors import LeadershipTaken, StateError
+from dcos_tensorflow.state.store import open_store
+from untrusted_input.json_text import read_json
+from untrusted_input.process_table import start_time
+
+log = logging.getLogger(__name__)
+
+#: A turn is made so often where nothing asks for one sooner; seconds.
+_TURN_SECONDS = 2.0
+#: The master writes the state of the whole cluster for each look.
+_CLUSTER_SECONDS = 10.0
+#: So many jobs are looked at, or started, at once.
+_ATTENDED = 8
+
+
+@dataclass(frozen=True)
+class ServedQueue:
+    """Where a queue of this user listens; its file is readable by this user alone."""
+
+    pid: int
+    #: When the process began, in clock ticks since boot.
+    started: int
+    #: ``host:port``.
+    api: str
+    token: str
+    name: str
+
+    def lives(self) -> bool:
+        """Say whether this process runs."""
+        return start_time(self.pid) == self.started
+
+
+def served_queue(work: WorkDirectory) -> ServedQueue | None:
+    """Return the queue that a process of this machine serves; None where none does."""
+    try:
+        values = read_json(_file(work).read_text(encoding="utf-8"))
+        found = ServedQueue(**{each.name: values[each.name] for each in fields(ServedQueue)})
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if found.lives() else None
+
+
+def serve(teams_path: Path, settings: Settings, work: WorkDirectory, *, local: bool) -> int:
+    """Serve a queue until a signal comes; return the exit code. Raises CliError."""
+    teams = teams_file.read(teams_path)
+    folder = work.path / "queues" / teams.name
+    code = folder / "code"
+    for each in (work.path, folder.parent, folder, code):
+        make_folder(each)
+    settings = with_guarded_api(settings, local=local)
+    master = master_of(settings, work, local=local)
+    url = settings["state"] or f"sqlite:///{folder / 'state.db'}"
+    with ExitStack() as stack:
+        stack.enter_context(log_to_standard_error("INFO", "pretty"))
+        ended = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: ended.set())
+        try:
+            store = stack.enter_context(closing(open_store(url, f"queues/{teams.name}")))
+            stack.enter_context(
+                store.lead(f"queue, pid {os.getpid()}", 0.0, lambda why: _lost(why, ended))
+            )
+            kept = records.read(store.load())
+        except LeadershipTaken as error:
+            raise CliError(sentence(str(error)), EXIT_LOCKED) from error
+        except (StateError, RecordError) as error:
+            raise CliError(f"The queue's state: {sentence(str(error))}", EXIT_LOCKED) from error
+        pool = ThreadPoolExecutor(_ATTENDED, thread_name_prefix="jobs")
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+        schedulers = JobSchedulers(work, _of_jobs(settings))
+        service = QueueService(
+            teams,
+            kept,
+            store=store,
+            schedulers=schedulers,
+            pool=pool,
+            code=code,
+            clock=time.time,
+        )
+        logins = TeamLogins(teams.tokens)
+        server = _api(service, settings, logins, folder, code)
+        stack.callback(server.stop)
+        mine = ServedQueue(
+            os.getpid(),
+            start_time(os.getpid()) or 0,
+            server.address,
+            settings.secret("api_token"),
+            teams.name,
+        )
+        write_private(_file(work), json.dumps(asdict(mine)) + "\n")
+        say(f"The queue {teams.name} listens on http://{server.address}.")
+        watch = _Watch(teams_path, teams, master, service, logins)
+        while not ended.is_set():
+            watch.look()
+            try:
+                service.turn()
+            except StateError as error:
+                log.warning("nothing is done, for nothing can be stored: %s", error)
+            service.wake.wait(_TURN_SECONDS)
+            service.wake.clear()
+    return 0
+
+
+def _lost(why: str, ended: threading.Event) -> None:
+    log.error("this process is not the leader any more: %s", why)
+    ended.set()
+
+
+def _api(
+    service: QueueService, settings: Settings, logins: TeamLogins, folder: Path, code: Path
+) -> ApiServer:
+    access = Access(settings.secret("api_token"), settings.secret("api_read_token"), logins)
+    try:
+        check_binding(settings["api_host"], access.asks, settings["api_open"])
+        api = QueueApi(service, access, AuditLog(folder / "audit.jsonl"), code)
+        server = ApiServer(api.app(), settings["api_host"], settings["api_port"])
+        server.start()
+    except (OpenBinding, ServerNotStarted) as error:
+        raise CliError(sentence(str(error))) from error
+    return server
+
+
+def _of_jobs(settings: Settings) -> Settings:
+    """Return the settings of the jobs' schedulers: each has an API of its own on this machine."""
+    return settings.without("api_host", "api_port", "api_token", "api_token_file")
+
+
+class _Watch:
+    """Looks at the cluster and at the file of teams, now and then, between two turns."""
+
+    def __init__(
+        self,
+        path: Path,
+        teams: Teams,
+        master: MasterAccess,
+        service: QueueService,
+        logins: TeamLogins,
+    ) -> None:
+        self._path = path
+        self._teams = teams
+        self._seen = _stamp(path)
+        self._master = master
+        self._service = service
+        self._logins = logins
+        self._look_at = 0.0
+        self._trouble = ""
+
+    def look(self) -> None:
+        """Take what has changed."""
+        stamp = _stamp(self._path)
+        if stamp != self._seen:
+            self._seen = stamp
+            self._read_teams()
+        if time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + _CLUSTER_SECONDS
+            self._read_cluster()
+
+    def _read_teams(self) -> None:
+        try:
+            self._teams = teams_file.read(self._path)
+        except CliError as error:
+            log.error("the teams stay as they were: %s", error)
+            return
+        self._logins.tokens = self._teams.tokens
+        self._service.teams_are(self._teams)
+        log.info("%s has changed and holds from now on", self._path)
+
+    def _read_cluster(self) -> None:
+        teams = self._teams
+        roles = {use.mesos_role for use in teams.uses.values() if use.mesos_role}
+        kinds = GpuKinds(teams.gpu_attribute, teams.gpu_weights)
+        try:
+            state = self._master.get("/state")
+            cluster = read_cluster(state, frozenset(self._service.services()), roles, kinds)
+        except (AgentFilesError, KeyError, TypeError, ValueError, AttributeError) as error:
+            if str(error) != self._trouble:
+                log.warning("the cluster is not known: %s", error)
+            self._trouble = str(error)
+            return
+        self._trouble = ""
+        self._service.cluster_is(cluster)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_ino
+
+
+def _file(work: WorkDirectory) -> Path:
+    return work.path / "queue.json"

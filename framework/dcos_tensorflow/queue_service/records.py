@@ -1,0 +1,94 @@
+"""What a queue keeps in the state store, and how it is read back.
+
+``Jobs/<job>/Submitted`` is what a team has submitted, written once; ``Jobs/<job>/Standing`` where
+the job stands (``queue.kept``); ``Teams/<team>`` what a team has used. All in the core's codec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.model.actions import Write
+from dcos_tensorflow.queue.kept import KeptJob, KeptTeam, kept_job, kept_teams
+from dcos_tensorflow.queue.line import Queue
+from dcos_tensorflow.records import dataclass
+
+_JOBS, _TEAMS = "Jobs", "Teams"
+_SUBMITTED, _STANDING = "Submitted", "Standing"
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A job as a team has submitted it."""
+
+    #: The name of its service.
+    job: str
+    #: Who, in the words of the audit log.
+    author: str
+    options: Mapping[str, Any]
+    #: Where relative paths in them start.
+    folder: str
+    #: The SHA-256 of its code, which the queue keeps; empty where the options name a place.
+    code: str = ""
+    #: The caller that has cancelled it; empty while none has.
+    cancelled_by: str = ""
+
+
+@dataclass(frozen=True)
+class KeptQueue:
+    """All records of a queue."""
+
+    submitted: Mapping[str, Submitted]
+    jobs: tuple[KeptJob, ...]
+    teams: Mapping[str, KeptTeam]
+
+
+def read(values: Mapping[str, bytes]) -> KeptQueue:
+    """Return what a store holds. Raises RecordError."""
+    submitted: dict[str, Submitted] = {}
+    jobs: dict[str, KeptJob] = {}
+    teams: dict[str, KeptTeam] = {}
+    for path, value in values.items():
+        match path.split("/"):
+            case [folder, job, name] if folder == _JOBS and name == _SUBMITTED:
+                submitted[job] = codec.decode(Submitted, value)
+            case [folder, job, name] if folder == _JOBS and name == _STANDING:
+                jobs[job] = codec.decode(KeptJob, value)
+            case [folder, team] if folder == _TEAMS:
+                teams[team] = codec.decode(KeptTeam, value)
+    # A crash between the parts of a commit may have left one half.
+    whole = {found.job: found for job, found in submitted.items() if job in jobs}
+    kept = tuple(found for job, found in jobs.items() if job in submitted)
+    return KeptQueue(whole, kept, teams)
+
+
+def folder_of(job: str) -> str:
+    """Return the name of a job as one segment of a path."""
+    return job.replace("/", "__")
+
+
+def submission(found: Submitted) -> Write:
+    """Return the write of what was submitted."""
+    return Write(f"{_JOBS}/{folder_of(found.job)}/{_SUBMITTED}", codec.encode(found))
+
+
+def changes(queue: Queue) -> Iterator[Write]:
+    """Yield the writes of all that is not as it was when this was last called."""
+    for job in sorted(queue.take_changed()):
+        path = f"{_JOBS}/{folder_of(job)}/{_STANDING}"
+        if job in queue.entries:
+            yield Write(path, codec.encode(kept_job(queue.entries[job])))
+
+
+def forgotten(job: str) -> Iterator[Write]:
+    """Yield the writes that remove a job."""
+    for name in (_STANDING, _SUBMITTED):
+        yield Write(f"{_JOBS}/{folder_of(job)}/{name}", None)
+
+
+def teams(queue: Queue) -> Iterator[Write]:
+    """Yield the writes of the teams' usage."""
+    for name, team in kept_teams(queue).items():
+        yield Write(f"{_TEAMS}/{name}", codec.encode(team))

@@ -1,0 +1,589 @@
+"""The service of a queue: requests and looks in, records written, then schedulers brought along.
+
+``turn`` is one round, as of a Kubernetes controller: it reads what is, tells the queue, has it
+decide, stores what has changed, and only then brings each job nearer to where it should be. The
+wanted state is in the records alone, so a round that was cut short is made good by the next one, of
+this process or another. Requests come from the API's threads, looks from a pool; one lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.model.actions import Write
+from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, UnitKind
+from dcos_tensorflow.options import OptionsError, load, service_spec
+from dcos_tensorflow.queue.forecast import Captured, Forecast, capture, forecast
+from dcos_tensorflow.queue.kept import restore
+from dcos_tensorflow.queue.line import Entry, Queue
+from dcos_tensorflow.queue.model import Interval, JobState, Placement, QueuedJob, TaskNeed
+from dcos_tensorflow.queue_service import records
+from dcos_tensorflow.queue_service.cluster_view import ClusterView
+from dcos_tensorflow.queue_service.job_schedulers import JobLook, JobOptions, JobSchedulers
+from dcos_tensorflow.queue_service.needs import gang_of, need_of_task, slots_of
+from dcos_tensorflow.queue_service.records import KeptQueue, Submitted
+from dcos_tensorflow.queue_service.teams_file import Teams
+from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.state.store import StateStore
+
+log = logging.getLogger(__name__)
+
+#: Jobs that have ended and are still shown.
+_ENDED_KEPT = 1_000
+#: How often a team's usage is stored where nothing else is; seconds.
+_TEAMS_SECONDS = 60.0
+#: So long a forecast is shown, and so many times as long as it took to make; seconds.
+_FRESH_SECONDS, _PER_COST = 2.0, 20.0
+#: So many starts of a scheduler in a row that failed end a job.
+_STARTS = 5
+
+
+class Refused(Exception):
+    """A request that the queue does not grant; the text says why."""
+
+    def __init__(self, why: str, status: int = 400) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who asks: a team, or the operator of the queue."""
+
+    #: In the words of the audit log.
+    name: str
+    #: Empty: the operator, who may do everything.
+    team: str = ""
+
+    def may_touch(self, team: str) -> bool:
+        """Say whether a team's jobs are this asker's."""
+        return self.team in ("", team)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A job as it is asked for; the words are those of ``QueuedJob``."""
+
+    options: Mapping[str, Any]
+    folder: str
+    code: str = ""
+    team: str = ""
+    priority: int = 0
+    time_limit: float | None = None
+    deadline: float | None = None
+    after: str | None = None
+
+
+class QueueService:
+    """One queue, its records and its jobs' schedulers. ``clock`` returns unix seconds."""
+
+    def __init__(
+        self,
+        teams: Teams,
+        kept: KeptQueue,
+        *,
+        store: StateStore,
+        schedulers: JobSchedulers,
+        pool: Executor,
+        code: Path,
+        clock: Callable[[], float],
+    ) -> None:
+        self._lock = threading.RLock()
+        self._teams = teams
+        self._store = store
+        self._schedulers = schedulers
+        self._pool = pool
+        self._code = code
+        self._clock = clock
+        self._submitted = dict(kept.submitted)
+        self._kept: KeptQueue | None = kept
+        self._queue = Queue(teams.rules, teams.teams, clock())
+        self._cluster: ClusterView | None = None
+        self._specs: dict[str, ServiceSpec] = {}
+        #: What was seen of jobs since the last turn, and those that are being looked at.
+        self._looks: dict[str, JobLook] = {}
+        self._busy: set[str] = set()
+        self._failed_starts: dict[str, int] = {}
+        #: How many slots each sweep or batch was last told to have.
+        self._asked_slots: dict[str, int] = {}
+        self._stored_teams_at = 0.0
+        self._estimates = _Estimates()
+        #: Set where there is something for a turn to do.
+        self.wake = threading.Event()
+
+    @property
+    def name(self) -> str:
+        """Return what the queue is called."""
+        return self._teams.name
+
+    # ── what callers ask ────────────────────────────────────────────────────────────────────────
+
+    def submit(self, asker: Asker, request: Request) -> str:
+        """Take a job into the line and return its name. Raises Refused, OptionsError."""
+        team = request.team or asker.team or self._only_team()
+        if not asker.may_touch(team):
+            raise Refused(f"{asker.name} may not submit jobs of team {team}", 403)
+        spec = self._spec_of(request)
+        with self._lock:
+            if self._kept is not None:
+                raise Refused("the queue is starting: the master has not told its machines", 503)
+            now = self._clock()
+            use = self._teams.uses.get(team)
+            if use is not None and (refusal := use.refusal(spec, team)):
+                raise Refused(refusal)
+            known = self._submitted.get(spec.name)
+            if known is not None and not self._queue.entries[spec.name].state.ended:
+                raise Refused(f"{spec.name} is in the queue already", 409)
+            job = QueuedJob(
+                id=spec.name,
+                team=team,
+                gang=gang_of(spec),
+                submitted_at=now,
+                priority=request.priority,
+                time_limit=request.time_limit,
+                deadline=request.deadline,
+                after=request.after,
+                slots=slots_of(spec),
+            )
+            if refused := self._queue.submit(job, now):
+                raise Refused(refused)
+            found = Submitted(
+                spec.name, asker.name, dict(request.options), request.folder, request.code
+            )
+            self._submitted[spec.name] = found
+            self._specs[spec.name] = spec
+            self._commit([records.submission(found)])
+        self.wake.set()
+        return spec.name
+
+    def cancel(self, asker: Asker, job: str) -> None:
+        """Take a job out of the queue; one that runs is ended first. Raises Refused."""
+        with self._lock:
+            entry = self._touched(asker, job)
+            found = replace(self._submitted[job], cancelled_by=asker.name)
+            self._submitted[job] = found
+            if not entry.holdings:
+                self._queue.ended(job, JobState.CANCELLED, self._clock(), _by(found))
+            self._commit([records.submission(found)])
+        self.wake.set()
+
+    def hold(self, asker: Asker, job: str) -> None:
+        """Let a waiting job wait until it is released. Raises Refused."""
+        with self._lock:
+            entry = self._touched(asker, job)
+            if entry.state is not JobState.WAITING:
+                raise Refused(f"{job} is {entry.state}: one that waits can be held", 409)
+            self._queue.hold(job)
+            self._commit(())
+
+    def release(self, asker: Asker, job: str) -> None:
+        """Let a held job wait for its turn. Raises Refused."""
+        with self._lock:
+            self._touched(asker, job)
+            self._queue.release(job, self._clock())
+            self._commit(())
+        self.wake.set()
+
+    def lines(self, asker: Asker) -> list[dict[str, Any]]:
+        """Return the asker's jobs: those that run, the line in its order, those that ended."""
+        known = self._estimates.of(self._captured)
+        with self._lock:
+            entries = self._queue.entries
+            running = sorted(self._queue.running(), key=lambda entry: entry.number)
+            line = self._queue.waiting()
+            places = {entry.job.id: place for place, entry in enumerate(line, 1)}
+            seen = {entry.job.id for entry in (*running, *line)}
+            rest = [entry for entry in entries.values() if entry.job.id not in seen]
+            others = [entry for entry in rest if not entry.state.ended]
+            ended = sorted(
+                (entry for entry in rest if entry.state.ended),
+                key=lambda entry: entry.ended_at or 0.0,
+                reverse=True,
+            )
+            shown = [*running, *line, *others, *ended]
+            return [
+                self._shown(entry, places.get(entry.job.id), known)
+                for entry in shown
+                if asker.may_touch(entry.job.team)
+            ]
+
+    def line_of(self, asker: Asker, job: str) -> dict[str, Any]:
+        """Return one job. Raises Refused."""
+        for one in self.lines(asker):
+            if one["job"] == job:
+                return one
+        raise _unknown(job)
+
+    def teams(self) -> list[dict[str, Any]]:
+        """Return the teams with what they are due, have and wait for. Parts of the cluster."""
+        with self._lock:
+            due = self._queue.shares_due()
+            found = []
+            for name, account in self._queue.accounts.items():
+                of_team = [e for e in self._queue.entries.values() if e.job.team == name]
+                team = account.team
+                found.append(
+                    {
+                        "team": name,
+                        "guarantee": team.guarantee,
+                        "weight": team.weight,
+                        "limit": team.limit,
+                        "frozen": team.frozen,
+                        "share": account.share,
+                        "due": due.get(name, 0.0),
+                        "borrowed": max(account.share - team.guarantee, 0.0),
+                        "usage": account.usage,
+                        "running": sum(bool(e.holdings) for e in of_team),
+                        "waiting": sum(not e.holdings and not e.state.ended for e in of_team),
+                    }
+                )
+            return found
+
+    # ── what is brought ─────────────────────────────────────────────────────────────────────────
+
+    def teams_are(self, teams: Teams) -> None:
+        """Take the file of teams as it is now."""
+        with self._lock:
+            self._teams = teams
+            self._queue.rules = teams.rules
+            self._queue.teams_are(teams.teams, self._clock())
+        self.wake.set()
+
+    def cluster_is(self, cluster: ClusterView) -> None:
+        """Take the machines that there are, and where tasks of the queue's jobs are."""
+        with self._lock:
+            now = self._clock()
+            self._cluster = cluster
+            self._queue.hosts_are(cluster.hosts, now)
+            if self._kept is not None:
+                kept, self._kept = self._kept, None
+                self._queue = restore(self._queue, kept.jobs, kept.teams, now)
+                self._queue.hosts_are(cluster.hosts, now)
+                self._queue.take_changed()
+            for job, tasks in cluster.tasks.items():
+                self._placed(job, tasks, now)
+
+    def services(self) -> list[str]:
+        """Return the names of the services of jobs that have not ended."""
+        with self._lock:
+            kept = self._kept
+            if kept is not None:
+                return [one.job.id for one in kept.jobs if not one.state.ended]
+            return [name for name, e in self._queue.entries.items() if not e.state.ended]
+
+    def turn(self) -> None:
+        """Make one round. Raises StateError where nothing could be stored: nothing is done then."""
+        with self._lock:
+            if self._kept is not None:
+                return
+            now = self._clock()
+            looks, self._looks = self._looks, {}
+            for job, look in looks.items():
+                self._take(job, look, now)
+            for why in self._decided(now):
+                log.info("%s", why)
+            self._commit(self._forget(), teams_too=now - self._stored_teams_at >= _TEAMS_SECONDS)
+            running = [entry.job.id for entry in self._queue.running()]
+        for job in running:
+            self._attend(job)
+
+    # ── one job ─────────────────────────────────────────────────────────────────────────────────
+
+    def _take(self, job: str, look: JobLook, now: float) -> None:
+        """Tell the queue what was seen of a job."""
+        entry = self._queue.entries.get(job)
+        if entry is None or not entry.holdings or entry.began_at is None:
+            return
+        if look.progress is not None:
+            self._queue.told(job, look.progress)
+        if self._specs_units(job) and look.serves and look.slots <= entry.slots_wanted:
+            self._queue.resized(job, entry.slots_wanted, now)
+        end = look.end
+        if look.serves or end is None or float(end.get("finished_at") or 0.0) < entry.began_at:
+            return
+        self._failed_starts.pop(job, None)
+        outcome, why = end.get("outcome"), str(end.get("summary") or "")
+        found = self._submitted[job]
+        if outcome == Outcome.SUCCEEDED:
+            self._queue.ended(job, JobState.SUCCEEDED, now, why)
+        elif found.cancelled_by:
+            self._queue.ended(job, JobState.CANCELLED, now, _by(found))
+        elif outcome != Outcome.STOPPED:
+            self._queue.ended(job, JobState.FAILED, now, why)
+        elif entry.state is JobState.GIVING_WAY:
+            self._queue.gave_way(job, now)
+            log.info("%s has given way; it waits in its place in the line", job)
+        elif _is_over_its_limit(entry, now):
+            self._queue.ended(job, JobState.FAILED, now, entry.why)
+        else:
+            self._queue.ended(job, JobState.CANCELLED, now, why)
+
+    def _attend(self, job: str) -> None:
+        """Have a job that has its place looked at, and brought to where it should be."""
+        if job not in self._busy:
+            self._busy.add(job)
+            self._pool.submit(self._bring, job)
+
+    def _bring(self, job: str) -> None:
+        """Start the scheduler of a job, or ask it to end; note what is seen. On the pool."""
+        try:
+            look = self._schedulers.look(job, self._clock())
+            with self._lock:
+                entry = self._queue.entries.get(job)
+                if entry is None or not entry.holdings or entry.state is JobState.PROMISED:
+                    return
+                self._looks[job] = look
+                now, began = self._clock(), entry.began_at or 0.0
+                ending = self._ending(entry, now)
+                slots = entry.slots_wanted
+                options = self._options_of(entry)
+            ended = look.end is not None and float(look.end.get("finished_at") or 0.0) >= began
+            if ended and not look.serves:
+                self.wake.set()
+            elif not look.serves:
+                # Also one that is to end: only a scheduler can end the tasks.
+                self._start(job, options)
+            elif ending and not ended:
+                self._schedulers.stop(job, ending)
+            elif not ending and self._specs_units(job) and look.slots:
+                self._resize(job, slots)
+        except Exception:
+            log.exception("%s could not be attended to", job)
+        finally:
+            self._busy.discard(job)
+
+    def _start(self, job: str, options: JobOptions) -> None:
+        try:
+            self._schedulers.start(options)
+        except CliError as error:
+            times = self._failed_starts.get(job, 0) + 1
+            self._failed_starts[job] = times
+            log.warning("the scheduler of %s did not start (%d): %s", job, times, error)
+            if times >= _STARTS:
+                with self._lock:
+                    why = f"its scheduler did not start {counted(times, 'time')}: {error}"
+                    self._queue.ended(job, JobState.FAILED, self._clock(), why)
+                    self._commit(())
+        else:
+            log.info("the scheduler of %s is started", job)
+        self.wake.set()
+
+    def _resize(self, job: str, slots: int) -> None:
+        if self._asked_slots.get(job) != slots:
+            section = "sweep" if self._specs_units(job) is UnitKind.TRIAL else "batch"
+            if self._schedulers.resize(job, section, slots):
+                self._asked_slots[job] = slots
+
+    def _ending(self, entry: Entry, now: float) -> str:
+        """Return why a job is to end; empty where it is not."""
+        found = self._submitted[entry.job.id]
+        if found.cancelled_by:
+            return _by(found)
+        if entry.state is JobState.GIVING_WAY:
+            return f"the queue: {entry.why}"
+        return entry.why if _is_over_its_limit(entry, now) else ""
+
+    def _options_of(self, entry: Entry) -> JobOptions:
+        found = self._submitted[entry.job.id]
+        use = self._teams.uses.get(entry.job.team)
+        overrides = []
+        if use is not None and use.mesos_role:
+            overrides.append(f"service.mesos_role={use.mesos_role}")
+        if kind := self._specs_units(entry.job.id):
+            section = "sweep" if kind is UnitKind.TRIAL else "batch"
+            overrides.append(f"{section}.parallelism={max(entry.slots_wanted, 1)}")
+        again = bool(overrides) and entry.times_given_way > 0 and bool(kind)
+        return JobOptions(self._with_code(found), found.folder, tuple(overrides), again)
+
+    def _with_code(self, found: Submitted) -> Mapping[str, Any]:
+        if not found.code:
+            return found.options
+        service = {**found.options.get("service", {}), "job_url": str(self._code / found.code)}
+        return {**found.options, "service": service}
+
+    def _spec_of(self, request: Request) -> ServiceSpec:
+        """Return what the options become. Raises OptionsError, Refused."""
+        asked = Submitted("", "", request.options, request.folder, request.code)
+        if request.code and not (self._code / request.code).is_file():
+            raise Refused("the queue does not have the code of this job", 409)
+        return service_spec(load(self._with_code(asked), folder=Path(request.folder)))
+
+    def _specs_units(self, job: str) -> UnitKind | None:
+        """Return what the units of a job are; None of a training."""
+        spec = self._spec(job)
+        return spec.units.kind if spec is not None and spec.units is not None else None
+
+    def _spec(self, job: str) -> ServiceSpec | None:
+        if job not in self._specs:
+            found = self._submitted[job]
+            try:
+                self._specs[job] = service_spec(
+                    load(self._with_code(found), folder=Path(found.folder))
+                )
+            except OptionsError as error:
+                # Another release may refuse what an older one took; its start will tell.
+                log.warning("the options of %s cannot be read: %s", job, error)
+                return None
+        return self._specs[job]
+
+    def _placed(self, job: str, tasks: Mapping[str, str], now: float) -> None:
+        """Tell the queue where the tasks of a training are, once all have their place."""
+        entry = self._queue.entries.get(job)
+        spec = self._spec(job) if job in self._submitted else None
+        if entry is None or spec is None or spec.units is not None or len(entry.holdings) != 1:
+            return
+        found: dict[tuple[str, TaskNeed], int] = {}
+        for task, agent in tasks.items():
+            need = need_of_task(spec, task)
+            if need is not None:
+                found[agent, need] = found.get((agent, need), 0) + 1
+        placement: Placement = tuple((agent, need, n) for (agent, need), n in found.items())
+        if sum(found.values()) == sum(count for _, count in entry.job.gang):
+            known = {host.name for host in self._cluster.hosts} if self._cluster else set()
+            if all(agent in known for agent, _ in found):
+                self._queue.placed(job, tuple(sorted(placement, key=_by_host)), now)
+
+    # ── the round ───────────────────────────────────────────────────────────────────────────────
+
+    def _decided(self, now: float) -> Iterator[str]:
+        """Have the queue decide; yield a sentence for each order. The records are the orders."""
+        decision = self._queue.decide(now)
+        for asked in decision.give_way:
+            yield f"{asked.job} is to end: {asked.why}"
+        for admitted in decision.admit:
+            yield f"{admitted.job} may run: {admitted.why}"
+        for resized in decision.resize:
+            yield f"{resized.job} has {counted(resized.slots, 'slot')}: {resized.why}"
+
+    def _commit(self, more: Iterable[Write], *, teams_too: bool = False) -> None:
+        writes = [*more, *records.changes(self._queue)]
+        if writes or teams_too:
+            self._stored_teams_at = self._clock()
+            self._store.commit([*writes, *records.teams(self._queue)])
+
+    def _forget(self) -> list[Write]:
+        """Forget the oldest of the jobs that have ended."""
+        ended = [e for e in self._queue.entries.values() if e.state.ended]
+        if len(ended) <= _ENDED_KEPT:
+            return []
+        ended.sort(key=lambda entry: entry.ended_at or 0.0)
+        gone: list[Write] = []
+        for entry in ended[: len(ended) - _ENDED_KEPT]:
+            job = entry.job.id
+            self._queue.forget(job)
+            if job not in self._queue.entries:
+                del self._submitted[job]
+                self._specs.pop(job, None)
+                gone.extend(records.forgotten(job))
+        return gone
+
+    def _touched(self, asker: Asker, job: str) -> Entry:
+        """Return a job that has not ended and is the asker's. Raises Refused."""
+        if self._kept is not None:
+            raise Refused("the queue is starting: the master has not told its machines", 503)
+        entry = self._queue.entries.get(job)
+        if entry is None or not asker.may_touch(entry.job.team):
+            raise _unknown(job)
+        if entry.state.ended:
+            raise Refused(f"{job} has ended: it {entry.state}", 409)
+        return entry
+
+    def _captured(self) -> Captured:
+        with self._lock:
+            return capture(self._queue, self._clock())
+
+    def _only_team(self) -> str:
+        names = [team.name for team in self._teams.teams]
+        if len(names) == 1:
+            return names[0]
+        raise Refused(f"which team is it for? There are {', '.join(names)}")
+
+    def _shown(self, entry: Entry, place: int | None, known: Forecast) -> dict[str, Any]:
+        job = entry.job
+        waiting = self._queue.why(job.id)
+        found = self._submitted[job.id]
+        start = None if entry.holdings else known.starts.get(job.id)
+        end = known.ends.get(job.id) if entry.holdings else None
+        return {
+            "job": job.id,
+            "team": job.team,
+            "author": found.author,
+            "state": "held" if entry.held else str(entry.state),
+            "place": place,
+            "wants": _wanted(job),
+            "slots": len(entry.holdings) if job.slots > 1 else None,
+            "why": waiting.why,
+            "kind": waiting.kind,
+            "priority": job.priority,
+            "submitted_at": job.submitted_at,
+            "began_at": entry.began_at,
+            "ended_at": entry.ended_at,
+            "ran_seconds": entry.ran(self._clock()),
+            "time_limit": job.time_limit,
+            "deadline": job.deadline,
+            "after": job.after,
+            "times_given_way": entry.times_given_way,
+            "starts_in": _interval(start),
+            "ends_in": _interval(end),
+        }
+
+
+class _Estimates:
+    """The newest forecast; it is made again when it is old, the later the longer that takes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known = Forecast({}, {})
+        self._good_until = 0.0
+
+    def of(self, captured: Callable[[], Captured]) -> Forecast:
+        """Return one that is not too old."""
+        with self._lock:
+            began = time.monotonic()
+            if began >= self._good_until:
+                self._known = forecast(captured())
+                took = time.monotonic() - began
+                self._good_until = began + max(_FRESH_SECONDS, _PER_COST * took)
+            return self._known
+
+
+def _unknown(job: str) -> Refused:
+    return Refused(f"there is no job {job} in the queue", 404)
+
+
+def _by(found: Submitted) -> str:
+    return f"cancelled by {found.cancelled_by}"
+
+
+def _by_host(part: tuple[str, TaskNeed, int]) -> tuple[str, int, int]:
+    host, need, count = part
+    return host, need.cpu_milli, count
+
+
+def _is_over_its_limit(entry: Entry, now: float) -> bool:
+    limit = entry.job.time_limit
+    return limit is not None and entry.ran(now) >= limit - 1e-6
+
+
+def _interval(found: Interval | None) -> dict[str, float] | None:
+    return asdict(found) if found is not None else None
+
+
+def _wanted(job: QueuedJob) -> dict[str, float]:
+    """Return what a gang takes of the cluster: CPUs, MiB, GPUs."""
+    return {
+        "tasks": sum(count for _, count in job.gang),
+        "cpus": sum(need.cpu_milli * count for need, count in job.gang) / 1000,
+        "mem": sum(need.mem_mib * count for need, count in job.gang),
+        "gpus": sum(need.gpu_milli * count for need, count in job.gang) / 1000,
+    }

@@ -1,0 +1,189 @@
+"""The file of teams: what each is guaranteed, may have and may use, and the rules for all.
+
+Read at the start of ``queue serve`` and again when it has changed; a file that is wrong then
+changes nothing. Tokens lie in files of their own.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.secret_file import private_secret_in
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.queue.model import Rules, Team
+from dcos_tensorflow.records import dataclass
+
+_Part = Annotated[float, Field(ge=0.0, le=1.0)]
+_Seconds = Annotated[float, Field(ge=0.0, le=10_000_000.0)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _TeamSection(_Section):
+    guarantee: _Part = 0.0
+    weight: Annotated[float, Field(gt=0.0, le=1_000_000.0)] = 1.0
+    limit: _Part = 1.0
+    machines: dict[str, list[str]] = {}
+    images: list[str] = ["*"]
+    secrets: list[str] = []
+    mesos_role: str = ""
+    token_file: str = ""
+    frozen: bool = False
+
+
+class _RulesSection(_Section):
+    half_life_seconds: _Seconds = Rules.half_life
+    reclaim_after_seconds: _Seconds = Rules.reclaim_after
+    patience_seconds: _Seconds = Rules.patience
+    grace_seconds: _Seconds = Rules.grace
+    least_run_seconds: _Seconds = Rules.least_run
+    between_giving_way_seconds: _Seconds = Rules.between_giving_way
+    drained: bool = False
+
+
+class _File(_Section):
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")] = "queue"
+    teams: Annotated[dict[str, _TeamSection], Field(min_length=1)]
+    rules: _RulesSection = _RulesSection()
+    gpu_attribute: str = ""
+    gpu_weights: dict[str, Annotated[float, Field(gt=0.0, le=1000.0)]] = {}
+
+
+@dataclass(frozen=True)
+class TeamUse:
+    """What a team may use beside machines."""
+
+    #: Patterns of images that its tasks may run, and of secrets that they may have.
+    images: tuple[str, ...]
+    secrets: tuple[str, ...]
+    #: The Mesos role of its jobs; empty for what their options say.
+    mesos_role: str
+
+    def refusal(self, spec: ServiceSpec, team: str) -> str:
+        """Return why a job may not run for the team; empty where it may."""
+        for role in spec.roles:
+            image = role.container.image if role.container is not None else ""
+            if image and not _is_among(image, self.images):
+                return f"team {team} may not run the image {image}: {_told(self.images)}"
+            for secret in role.secrets:
+                if not _is_among(secret.source, self.secrets):
+                    return f"team {team} may not use the secret {secret.source} ({secret.option})"
+        if self.mesos_role and spec.mesos_role not in ("*", self.mesos_role):
+            return f"team {team} has the Mesos role {self.mesos_role}, not {spec.mesos_role}"
+        return ""
+
+
+@dataclass(frozen=True)
+class Teams:
+    """All that the file says."""
+
+    name: str
+    teams: tuple[Team, ...]
+    uses: Mapping[str, TeamUse]
+    rules: Rules
+    #: Of which attribute a machine's kind of GPU is the value, and what one of each counts.
+    gpu_attribute: str
+    gpu_weights: Mapping[str, float]
+    #: The token of each team that has one.
+    tokens: Mapping[str, str] = field(repr=False)
+
+
+def read(path: Path) -> Teams:
+    """Return what a file of teams says. Raises UsageError with all that is wrong with it."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}.") from error
+    try:
+        found = _File.model_validate(document)
+    except ValidationError as error:
+        raise UsageError("\n".join(_problems(path, error))) from None
+    guaranteed = sum(section.guarantee for section in found.teams.values())
+    if guaranteed > 1.0 + 1e-9:
+        raise UsageError(
+            f"{path}: the teams are guaranteed {100 * guaranteed:.0f} % of the cluster together;"
+            " there is no more than 100 %."
+        )
+    tokens = {}
+    for name, section in found.teams.items():
+        if section.guarantee > section.limit:
+            raise UsageError(
+                f"{path}: teams.{name}.limit is {section.limit:g}, less than its guarantee of"
+                f" {section.guarantee:g}."
+            )
+        if section.token_file:
+            tokens[name] = _token(path, name, section.token_file)
+    if len(set(tokens.values())) < len(tokens):
+        raise UsageError(f"{path}: two teams have the same token.")
+    rules = found.rules
+    return Teams(
+        name=found.name,
+        teams=tuple(_team(name, section) for name, section in found.teams.items()),
+        uses={
+            name: TeamUse(tuple(one.images), tuple(one.secrets), one.mesos_role)
+            for name, one in found.teams.items()
+        },
+        rules=Rules(
+            half_life=rules.half_life_seconds,
+            reclaim_after=rules.reclaim_after_seconds,
+            patience=rules.patience_seconds,
+            grace=rules.grace_seconds,
+            least_run=rules.least_run_seconds,
+            between_giving_way=rules.between_giving_way_seconds,
+            drained=rules.drained,
+        ),
+        gpu_attribute=found.gpu_attribute,
+        gpu_weights=found.gpu_weights,
+        tokens=tokens,
+    )
+
+
+def _team(name: str, section: _TeamSection) -> Team:
+    where = tuple((attribute, tuple(values)) for attribute, values in section.machines.items())
+    return Team(
+        name, section.guarantee, section.weight, section.limit, where, frozen=section.frozen
+    )
+
+
+def _token(path: Path, team: str, file: str) -> str:
+    return private_secret_in(str(path.parent / file), f"{path}: teams.{team}.token_file")
+
+
+def _problems(path: Path, error: ValidationError) -> Iterable[str]:
+    for one in error.errors():
+        place = ".".join(str(part) for part in one["loc"])
+        told = f"{path}: {place or 'the file'}: {one['msg'][:1].lower()}{one['msg'][1:]}"
+        if one["type"] == "extra_forbidden":
+            known = _known_beside(one["loc"])
+            near = get_close_matches(str(one["loc"][-1]), known, n=1)
+            meant = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            yield f"{path}: {place} is not known; {meant}"
+            continue
+        given: Any = one.get("input")
+        shown = "" if isinstance(given, dict | list) else f" (given: {json.dumps(given)})"
+        yield f"{told}{shown}."
+
+
+def _known_beside(place: tuple[int | str, ...]) -> list[str]:
+    sections: dict[str, type[_Section]] = {"teams": _TeamSection, "rules": _RulesSection}
+    section = sections.get(str(place[0]), _File) if len(place) > 1 else _File
+    return list(section.model_fields)
+
+
+def _is_among(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _told(patterns: tuple[str, ...]) -> str:
+    return f"allowed are {', '.join(patterns)}" if patterns else "it may run none"
