@@ -177,8 +177,32 @@ def _crashed(error: Exception) -> int:
     return EXIT_SOFTWARE
 
 
+#: The lists of the help: a command is in one of them.
+SECTIONS = {
+    "Jobs": ("init", "validate", "run", "stop", "update", "uninstall"),
+    "What a job does, and did": (
+        *("status", "why", "logs", "open", "list", "runs", "plot", "sweep", "batch", "cluster"),
+        *("options", "plan", "pod"),
+    ),
+    "A cluster shared by teams": ("submit", "queue", "cancel", "hold", "release"),
+    "Operators": ("local", "scheduler", "capacity", "state"),
+}
+
+
 class _Commands(NamedGroup):
     """The group of all commands."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in their sections."""
+        width = max(len(name) for names in SECTIONS.values() for name in names)
+        for title, names in SECTIONS.items():
+            rows = [
+                (f"{name:<{width}}", command.get_short_help_str(formatter.width - width - 4))
+                for name in names
+                if (command := self.get_command(ctx, name)) is not None
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by its name, or by the one that other tools give it."""

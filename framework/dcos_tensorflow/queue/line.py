@@ -211,14 +211,14 @@ class Queue:
     def never_fits(self, job: QueuedJob) -> str | None:
         """Return why a job could not run on this cluster even if it were empty, or None."""
         team = self.accounts[job.team].team
-        charge = amount_of_gang(job.gang).astype(float)
-        if share_of(charge, self._capacity) > team.limit + 1e-9:
-            return (
-                f"it wants {100 * share_of(charge, self._capacity):.0f} % of the cluster, and team "
-                f"{team.name} may have {100 * team.limit:.0f} %"
-            )
         if self.places.place(job.gang, team.where, self.places.total) is not None:
-            return None
+            share = share_of(amount_of_gang(job.gang).astype(float), self._capacity)
+            if share <= team.limit + 1e-9:
+                return None
+            return (
+                f"it wants {100 * share:.0f} % of the cluster, and team {team.name} may have "
+                f"{100 * team.limit:.0f} %"
+            )
         for need, count in job.gang:
             if self.places.place(((need, 1),), team.where, self.places.total) is None:
                 return f"no machine of team {team.name} has {_text_of(need)} for one task"

@@ -15,14 +15,17 @@ from typing import Any
 
 from dcos_tensorflow.client import ending, registry
 from dcos_tensorflow.client.api_client import NoScheduler, SchedulerAway, connect
-from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.snapshot import Snapshot
+from dcos_tensorflow.client.stored import stored_state
 from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.deploy.background import in_background
 from dcos_tensorflow.deploy.embedded.machine import AgentWishes
 from dcos_tensorflow.deploy.job.deployment import RunRequest
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.run import prepared_alone
+from dcos_tensorflow.deploy.scheduler_settings import state_of
 from dcos_tensorflow.deploy.settings import Settings
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.queue.model import Interval, JobProgress
@@ -32,6 +35,10 @@ log = logging.getLogger(__name__)
 
 #: The error of a rest that is worked out from what is done so far.
 _LOW, _HIGH = 0.8, 1.5
+
+
+class JobRefused(Exception):
+    """A job cannot begin as it is, and nothing of it runs; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,8 @@ class JobSchedulers:
     def start(self, job: JobOptions) -> None:
         """Start the scheduler of a job, or of the job that its service has begun.
 
-        Raises CliError for options that no longer hold, or a scheduler that ends at once.
+        Raises JobRefused where its options are wrong here, and CliError for what may pass: a state
+        store that is away, a full disk.
         """
         request = RunRequest(
             given=job.options,
@@ -82,13 +90,22 @@ class JobSchedulers:
             work=self._work,
             detach=True,
             resume=job.again,
+            # A sweep that is under way may have another number of slots by now.
+            update=True,
             json=True,
         )
         try:
             with prepared_alone(request) as deployed:
                 in_background(deployed)
-        except OptionsError as error:
-            raise CliError(str(error)) from error
+        except (UsageError, OptionsError) as error:
+            if self._is_under_way(str(job.given["service"]["name"])):
+                raise CliError(str(error)) from error
+            raise JobRefused(str(error)) from error
+
+    def _is_under_way(self, service: str) -> bool:
+        directory = self._work.service(service)
+        state = stored_state(state_of(self._settings, directory), service)
+        return state is not None and state.job.phase is not JobPhase.DONE
 
     def look(self, service: str, now: float) -> JobLook:
         """Return where the job of a service stands. Raises nothing for a scheduler that is away."""

@@ -40,6 +40,7 @@ from dcos_tensorflow.queue_service.teams_file import Teams
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.store import open_store
+from untrusted_input import trees
 from untrusted_input.json_text import read_json
 from untrusted_input.process_table import start_time
 
@@ -80,8 +81,18 @@ def served_queue(work: WorkDirectory) -> ServedQueue | None:
     return found if found.lives() else None
 
 
-def serve(teams_path: Path, settings: Settings, work: WorkDirectory, *, local: bool) -> int:
-    """Serve a queue until a signal comes; return the exit code. Raises CliError."""
+def serve(
+    teams_path: Path,
+    settings: Settings,
+    work: WorkDirectory,
+    *,
+    local: bool,
+    uninstall: bool = False,
+) -> int:
+    """Serve a queue until a signal comes; return the exit code. Raises CliError.
+
+    ``uninstall``: end all jobs, forget them and their code, and end then.
+    """
     teams = teams_file.read(teams_path)
     folder = work.path / "queues" / teams.name
     code = folder / "code"
@@ -102,7 +113,8 @@ def serve(teams_path: Path, settings: Settings, work: WorkDirectory, *, local: b
             )
             kept = records.read(store.load())
         except LeadershipTaken as error:
-            raise CliError(sentence(str(error)), EXIT_LOCKED) from error
+            told = f"Another process serves the queue {teams.name}: {error.holder}."
+            raise CliError(told, EXIT_LOCKED) from error
         except (StateError, RecordError) as error:
             raise CliError(f"The queue's state: {sentence(str(error))}", EXIT_LOCKED) from error
         pool = ThreadPoolExecutor(_ATTENDED, thread_name_prefix="jobs")
@@ -120,6 +132,7 @@ def serve(teams_path: Path, settings: Settings, work: WorkDirectory, *, local: b
         logins = TeamLogins(teams.tokens)
         server = _api(service, settings, logins, folder, code)
         stack.callback(server.stop)
+        stack.callback(_file(work).unlink, missing_ok=True)
         mine = ServedQueue(
             os.getpid(),
             start_time(os.getpid()) or 0,
@@ -134,6 +147,11 @@ def serve(teams_path: Path, settings: Settings, work: WorkDirectory, *, local: b
             watch.look()
             try:
                 service.turn()
+                if uninstall and service.is_emptied():
+                    store.erase()
+                    trees.remove(folder)
+                    say(f"Nothing is left of the queue {teams.name}.")
+                    return 0
             except StateError as error:
                 log.warning("nothing is done, for nothing can be stored: %s", error)
             service.wake.wait(_TURN_SECONDS)

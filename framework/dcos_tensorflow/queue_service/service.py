@@ -29,7 +29,12 @@ from dcos_tensorflow.queue.line import Entry, Queue
 from dcos_tensorflow.queue.model import Interval, JobState, Placement, QueuedJob, TaskNeed
 from dcos_tensorflow.queue_service import records
 from dcos_tensorflow.queue_service.cluster_view import ClusterView
-from dcos_tensorflow.queue_service.job_schedulers import JobLook, JobOptions, JobSchedulers
+from dcos_tensorflow.queue_service.job_schedulers import (
+    JobLook,
+    JobOptions,
+    JobRefused,
+    JobSchedulers,
+)
 from dcos_tensorflow.queue_service.needs import gang_of, need_of_task, slots_of
 from dcos_tensorflow.queue_service.records import KeptQueue, Submitted
 from dcos_tensorflow.queue_service.teams_file import Teams
@@ -44,8 +49,8 @@ _ENDED_KEPT = 1_000
 _TEAMS_SECONDS = 60.0
 #: So long a forecast is shown, and so many times as long as it took to make; seconds.
 _FRESH_SECONDS, _PER_COST = 2.0, 20.0
-#: So many starts of a scheduler in a row that failed end a job.
-_STARTS = 5
+#: How long after a start that failed the next one is tried, the longest one last; seconds.
+_START_AGAIN = (2.0, 5.0, 15.0, 30.0)
 
 
 class Refused(Exception):
@@ -113,7 +118,7 @@ class QueueService:
         #: What was seen of jobs since the last turn, and those that are being looked at.
         self._looks: dict[str, JobLook] = {}
         self._busy: set[str] = set()
-        self._failed_starts: dict[str, int] = {}
+        self._failed_starts: dict[str, _FailedStart] = {}
         #: How many slots each sweep or batch was last told to have.
         self._asked_slots: dict[str, int] = {}
         self._stored_teams_at = 0.0
@@ -297,6 +302,17 @@ class QueueService:
         for job in running:
             self._attend(job)
 
+    def is_emptied(self) -> bool:
+        """Cancel all jobs that there are; say whether none is left that has not ended."""
+        with self._lock:
+            if self._kept is not None:
+                return False
+            left = [job for job, e in self._queue.entries.items() if not e.state.ended]
+            for job in left:
+                if not self._submitted[job].cancelled_by:
+                    self.cancel(Asker("the uninstall"), job)
+            return not left and not self._busy
+
     # ── one job ─────────────────────────────────────────────────────────────────────────────────
 
     def _take(self, job: str, look: JobLook, now: float) -> None:
@@ -311,7 +327,6 @@ class QueueService:
         end = look.end
         if look.serves or end is None or float(end.get("finished_at") or 0.0) < entry.began_at:
             return
-        self._failed_starts.pop(job, None)
         outcome, why = end.get("outcome"), str(end.get("summary") or "")
         found = self._submitted[job]
         if outcome == Outcome.SUCCEEDED:
@@ -363,18 +378,24 @@ class QueueService:
             self._busy.discard(job)
 
     def _start(self, job: str, options: JobOptions) -> None:
+        before = self._failed_starts.get(job)
+        if before is not None and self._clock() < before.again_at:
+            return
         try:
             self._schedulers.start(options)
+        except JobRefused as error:
+            with self._lock:
+                self._queue.ended(job, JobState.FAILED, self._clock(), str(error))
+                self._commit(())
         except CliError as error:
-            times = self._failed_starts.get(job, 0) + 1
-            self._failed_starts[job] = times
+            # Its tasks may run: they are never left alone.
+            times = before.times + 1 if before is not None else 1
+            wait = _START_AGAIN[min(times, len(_START_AGAIN)) - 1]
+            self._failed_starts[job] = _FailedStart(times, self._clock() + wait, str(error))
             log.warning("the scheduler of %s did not start (%d): %s", job, times, error)
-            if times >= _STARTS:
-                with self._lock:
-                    why = f"its scheduler did not start {counted(times, 'time')}: {error}"
-                    self._queue.ended(job, JobState.FAILED, self._clock(), why)
-                    self._commit(())
+            return
         else:
+            self._failed_starts.pop(job, None)
             log.info("the scheduler of %s is started", job)
         self.wake.set()
 
@@ -511,7 +532,7 @@ class QueueService:
     def _shown(self, entry: Entry, place: int | None, known: Forecast) -> dict[str, Any]:
         job = entry.job
         waiting = self._queue.why(job.id)
-        found = self._submitted[job.id]
+        found, trouble = self._submitted[job.id], self._failed_starts.get(job.id)
         start = None if entry.holdings else known.starts.get(job.id)
         end = known.ends.get(job.id) if entry.holdings else None
         return {
@@ -522,7 +543,7 @@ class QueueService:
             "place": place,
             "wants": _wanted(job),
             "slots": len(entry.holdings) if job.slots > 1 else None,
-            "why": waiting.why,
+            "why": waiting.why if trouble is None else trouble.told,
             "kind": waiting.kind,
             "priority": job.priority,
             "submitted_at": job.submitted_at,
@@ -536,6 +557,21 @@ class QueueService:
             "starts_in": _interval(start),
             "ends_in": _interval(end),
         }
+
+
+@dataclass(frozen=True)
+class _FailedStart:
+    """A scheduler that did not start."""
+
+    #: So often in a row.
+    times: int
+    again_at: float
+    why: str
+
+    @property
+    def told(self) -> str:
+        """Return what a person is told."""
+        return f"its scheduler did not start {counted(self.times, 'time')}: {self.why}"
 
 
 class _Estimates:

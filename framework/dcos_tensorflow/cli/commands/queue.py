@@ -207,8 +207,11 @@ def teams(*, queue: QueueClient, as_json: bool) -> int:
 @click.argument("teams_file", metavar="TEAMS.json", type=OPTIONS_FILE)
 @click.option("--local", is_flag=True, help="Use the embedded cluster of local up, the default.")
 @setting_flags([*RUN_SETTINGS, "api_open"], shown=("master", "state", "api_host", "api_port"))
+@click.option("--uninstall", is_flag=True, help="End all jobs and forget them, and end then.")
 @work_dir_flag
-def serve(teams_file: Path, *, local: bool, work: WorkDirectory, **flags: Any) -> int:
+def serve(
+    teams_file: Path, *, local: bool, uninstall: bool, work: WorkDirectory, **flags: Any
+) -> int:
     """Serve the queue of the teams in TEAMS.json, until a signal comes.
 
     Jobs run on when it ends. A change of TEAMS.json holds at once.
@@ -218,7 +221,9 @@ def serve(teams_file: Path, *, local: bool, work: WorkDirectory, **flags: Any) -
 
     keep_memory_private()
     settings = collect_for_run(os.environ, flags, local=local)
-    return serve_queue(teams_file, settings, work, local=not settings["master"])
+    return serve_queue(
+        teams_file, settings, work, local=not settings["master"], uninstall=uninstall
+    )
 
 
 def _verb(name: str, does: str, done: str) -> click.Command:

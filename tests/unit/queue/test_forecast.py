@@ -1,0 +1,54 @@
+"""When jobs are likely to begin: the queue played on by its own rules."""
+
+from __future__ import annotations
+
+from dcos_tensorflow.queue.forecast import capture, forecast
+from dcos_tensorflow.queue.line import Queue
+from dcos_tensorflow.queue.model import (
+    Host,
+    Interval,
+    JobProgress,
+    JobState,
+    QueuedJob,
+    Rules,
+    TaskNeed,
+    Team,
+)
+
+NEED = TaskNeed(1_000, 1_024, 1_000)
+
+
+def queue_with(*jobs: QueuedJob) -> Queue:
+    queue = Queue(Rules(), (Team("red"), Team("blue")), 0.0)
+    queue.hosts_are([Host("host", 8_000, 16_000, 1_000)], 0.0)
+    for job in jobs:
+        assert queue.submit(job, 0.0) is None
+    queue.decide(0.0)
+    return queue
+
+
+def job(name: str, **more: float) -> QueuedJob:
+    return QueuedJob(name, "red", ((NEED, 1),), 0.0, time_limit=more.get("limit"))
+
+
+def test_a_job_begins_when_the_one_before_it_is_likely_to_end() -> None:
+    queue = queue_with(job("first"), job("second"), job("third", limit=100.0))
+    queue.told("first", JobProgress(10.0, Interval(50.0, 60.0, 90.0)))
+    found = forecast(capture(queue, 10.0))
+    assert found.ends["first"] == Interval(50.0, 60.0, 90.0)
+    assert found.starts["second"] == Interval(50.0, 60.0, 90.0)
+    assert found.starts["third"].low > found.starts["second"].low
+
+
+def test_a_forecast_changes_nothing_of_the_queue() -> None:
+    queue = queue_with(job("first"), job("second"))
+    queue.take_changed()
+    forecast(capture(queue, 10.0))
+    assert queue.entries["second"].state is JobState.WAITING
+    assert not queue.take_changed()
+
+
+def test_a_job_that_is_held_is_told_no_time() -> None:
+    queue = queue_with(job("first"), job("second"))
+    queue.hold("second")
+    assert "second" not in forecast(capture(queue, 10.0)).starts
