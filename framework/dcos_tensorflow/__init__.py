@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dcos_tensorflow.client.errors import CliError
     from dcos_tensorflow.estimator.job import Job, JobFailed
+    from dcos_tensorflow.estimator.queue import Queue
     from dcos_tensorflow.estimator.tensorflow import TensorFlow
     from dcos_tensorflow.estimator.unit_jobs import Batch, Sweep
     from dcos_tensorflow.options.errors import OptionsError
@@ -25,6 +26,7 @@ __all__ = [
     "Job",
     "JobFailed",
     "OptionsError",
+    "Queue",
     "Sweep",
     "TensorFlow",
     "report",
@@ -37,6 +39,7 @@ _PLACES = {
     "Job": "estimator.job",
     "JobFailed": "estimator.job",
     "OptionsError": "options.errors",
+    "Queue": "estimator.queue",
     "Sweep": "estimator.unit_jobs",
     "TensorFlow": "estimator.tensorflow",
     "report": "task.output.reporting",

@@ -27,6 +27,7 @@ from waiting import eventually
 AGENTS = 4
 DEADLINE = 240.0
 MORE_STEPS = 50
+SECONDS_A_JOB = 40.0
 #: A lost machine is noticed soon, and a thread that waits for a busy one is no lost machine.
 TIMING = Timing(agent_ping=1.0, agent_ping_timeouts=5)
 FIRST_PORT = 5700 + os.getpid() % 16 * 400
@@ -143,8 +144,8 @@ class SharedCluster:
         names = [j["job"] for j in found if j["team"] == team and j["state"] == "running"]
         return [name for name in names if self.steps_of(name, "saves")]
 
-    def wait_for(self, condition: Any, what: str) -> Any:
-        return eventually(condition, seconds=DEADLINE, what=lambda: f"{what}: {self.log()}")
+    def wait_for(self, condition: Any, what: str, seconds: float = DEADLINE) -> Any:
+        return eventually(condition, seconds=seconds, what=lambda: f"{what}: {self.log()}")
 
     def frameworks(self) -> list[str]:
         """Return the frameworks that the master still has."""
@@ -191,7 +192,7 @@ def shared(
     made.close()
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2400)
 @pytest.mark.parametrize(
     ("shared", "jobs"),
     [
@@ -229,6 +230,7 @@ def test_teams_share_a_cluster_and_all_jobs_end_right(
     shared.wait_for(
         lambda: sorted(n for n, j in shared.jobs("--all").items() if j["ended_at"]) == everything,
         "the end of all jobs",
+        DEADLINE + SECONDS_A_JOB * len(everything),
     )
     ended = shared.jobs("--all")
     assert {n: j["why"] for n, j in ended.items() if j["state"] != "succeeded"} == {}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from dcos_tensorflow.client import registry
-from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.work_directory import WorkDirectory, work_directory
 from dcos_tensorflow.deploy.embedded.machine import AgentWishes
 from dcos_tensorflow.deploy.job.deployment import RunRequest
@@ -27,6 +27,7 @@ from dcos_tensorflow.deploy.job.script_job import (
 from dcos_tensorflow.deploy.settings import collect_for_run
 from dcos_tensorflow.estimator import call_arguments
 from dcos_tensorflow.estimator.job import Job, kept_spec
+from dcos_tensorflow.estimator.queue import Queue
 from dcos_tensorflow.estimator.unit_jobs import Batch, Sweep, kind_of
 
 
@@ -83,6 +84,7 @@ class TensorFlow:
         wait: bool = True,
         logs: bool = True,
         fresh: bool = False,
+        queue: Queue | None = None,
     ) -> Job:
         """Begin the job and, with ``wait``, follow it to its end; return it.
 
@@ -94,7 +96,7 @@ class TensorFlow:
         Raises OptionsError for wrong options, CliError where the job cannot be begun, and JobFailed
         when it was followed and did not succeed.
         """
-        return self._run({}, inputs, wait=wait, logs=logs, fresh=fresh)
+        return self._run({}, inputs, wait=wait, logs=logs, fresh=fresh, queue=queue)
 
     def sweep(
         self,
@@ -106,6 +108,7 @@ class TensorFlow:
         wait: bool = True,
         logs: bool = False,
         fresh: bool = False,
+        queue: Queue | None = None,
         **sweep: Any,
     ) -> Sweep:
         """Begin a search for the best parameters and, with ``wait``, follow it; return it.
@@ -121,7 +124,8 @@ class TensorFlow:
         )
         objective = {"metric": metric, "goal": goal}
         units = {"sweep": {"parameters": tried, "objective": objective, **sweep}}
-        return cast(Sweep, self._run(units, inputs, wait=wait, logs=logs, fresh=fresh))
+        job = self._run(units, inputs, wait=wait, logs=logs, fresh=fresh, queue=queue)
+        return cast(Sweep, job)
 
     def batch(
         self,
@@ -131,6 +135,7 @@ class TensorFlow:
         resume: bool = False,
         wait: bool = True,
         logs: bool = False,
+        queue: Queue | None = None,
         **batch: Any,
     ) -> Batch:
         """Begin to work on a big input in pieces and, with ``wait``, follow that; return it.
@@ -145,7 +150,7 @@ class TensorFlow:
         pieces = call_arguments.pieces(inputs, self._folder)
         place = call_arguments.place_of("output", output, self._folder)
         units = {"batch": {"inputs": pieces, "output": place, "resume": resume, **batch}}
-        return cast(Batch, self._run(units, None, wait=wait, logs=logs))
+        return cast(Batch, self._run(units, None, wait=wait, logs=logs, queue=queue))
 
     @staticmethod
     def attach(name: str, *, work_dir: str | Path | None = None) -> Job:
@@ -170,9 +175,24 @@ class TensorFlow:
         wait: bool,
         logs: bool,
         fresh: bool = False,
+        queue: Queue | None = None,
     ) -> Job:
-        """Begin the job, with options of its ``units``, and with ``wait`` follow it; return it."""
-        job = self._begun(self._given(units, inputs), fresh=fresh)
+        """Begin the job, with options of its ``units``, and with ``wait`` follow it; return it.
+
+        With a ``queue`` it begins when its turn comes.
+        """
+        given, work = self._given(units, inputs), _work(self.work_dir)
+        if queue is not None:
+            if fresh:
+                raise UsageError(
+                    "fresh: a queue removes no checkpoints; give the job another name."
+                )
+            kind = {"sweep": Sweep, "batch": Batch}.get(next(iter(units), ""), Job)
+            job = kind(queue.submit(given, work), work)
+            if wait:
+                queue.wait(job, work, logs=logs)
+            return job
+        job = self._begun(given, fresh=fresh)
         if wait:
             job.wait(logs=logs)
         return job

@@ -75,6 +75,7 @@ class _Body(BaseModel):
     time_limit: float | None = Field(None, gt=0.0)
     deadline: float | None = Field(None, gt=0.0)
     after: str | None = None
+    hold: bool = False
 
 
 class QueueApi:

@@ -13,6 +13,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -24,6 +25,7 @@ from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.job.job_archive import pack
 from dcos_tensorflow.options import HIDDEN, as_given, effective
+from dcos_tensorflow.queue.model import JobState
 from dcos_tensorflow.queue_service.process import served_queue
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.gate import Allowed, Gate
@@ -56,6 +58,7 @@ class Wishes:
     #: Unix seconds.
     deadline: float | None = None
     after: str | None = None
+    hold: bool = False
 
 
 class QueueClient:
@@ -63,8 +66,8 @@ class QueueClient:
 
     def __init__(self, api: ApiAddress, work: WorkDirectory) -> None:
         self.api = api
-        # What we keep there ourselves is no code of a job.
-        self._apart = (work.path,)
+        #: Where services of this machine are; what lies there is no code of a job.
+        self.work = work
 
     def submit(self, given: GivenOptions, wishes: Wishes) -> str:
         """Hand a job in and return its name. Raises CliError, OptionsError."""
@@ -82,7 +85,7 @@ class QueueClient:
             scratch = Path(tempfile.mkdtemp())
             try:
                 code = self._brought(
-                    pack(source, scratch / "code.zip", apart=self._apart, gate=_GATE)
+                    pack(source, scratch / "code.zip", apart=(self.work.path,), gate=_GATE)
                 )
             finally:
                 trees.remove(scratch)
@@ -90,11 +93,7 @@ class QueueClient:
             "options": document,
             "folder": str(folder.absolute()),
             "code": code,
-            "team": wishes.team,
-            "priority": wishes.priority,
-            "time_limit": wishes.time_limit,
-            "deadline": wishes.deadline,
-            "after": wishes.after,
+            **asdict(wishes),
         }
         return str(self._ask("POST", "/v1/jobs", json.dumps(body).encode())["job"])
 
@@ -114,24 +113,33 @@ class QueueClient:
         """Return the teams. Raises CliError."""
         return list(self._ask("GET", "/v1/teams"))
 
-    def wait(self, job: str, tell: Callable[[str], None]) -> dict[str, Any]:
-        """Return a job once it has ended; ``tell`` each change on the way. Raises CliError."""
+    def follow(
+        self, job: str, tell: Callable[[str], None], watch: Callable[[], object]
+    ) -> dict[str, Any]:
+        """Return a job once it has ended; ``tell`` each change of its place in the line.
+
+        While it runs ``watch`` is called, which may follow it and returns when that is over: it may
+        have given way, and wait again. Raises CliError.
+        """
         told, heard = "", time.monotonic()
         while True:
             try:
                 found = self.job(job)
-                heard = time.monotonic()
             except QueueAway:
                 if time.monotonic() - heard > _AWAY_SECONDS:
                     raise
                 time.sleep(_LOOK_SECONDS)
                 continue
-            line = f"{job} is {found['state']}: {found['why']}"
+            heard = time.monotonic()
+            verb = "is" if found["ended_at"] is None or found["state"] == "cancelled" else "has"
+            line = f"{job} {verb} {found['state']}: {found['why']}"
             if line != told:
                 told = line
                 tell(line)
             if found["ended_at"] is not None:
                 return found
+            if found["state"] == JobState.RUNNING:
+                watch()
             time.sleep(_LOOK_SECONDS)
 
     def _brought(self, archive: Path) -> str:

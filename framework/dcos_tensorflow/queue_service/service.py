@@ -87,6 +87,8 @@ class Request:
     time_limit: float | None = None
     deadline: float | None = None
     after: str | None = None
+    #: It waits until it is released.
+    hold: bool = False
 
 
 class QueueService:
@@ -165,6 +167,8 @@ class QueueService:
             found = Submitted(
                 spec.name, asker.name, dict(request.options), request.folder, request.code
             )
+            if request.hold:
+                self._queue.hold(spec.name)
             self._submitted[spec.name] = found
             self._specs[spec.name] = spec
             self._commit([records.submission(found)])
@@ -547,7 +551,7 @@ class QueueService:
             "kind": waiting.kind,
             "priority": job.priority,
             "submitted_at": job.submitted_at,
-            "began_at": entry.began_at,
+            "began_at": entry.first_began_at,
             "ended_at": entry.ended_at,
             "ran_seconds": entry.ran(self._clock()),
             "time_limit": job.time_limit,

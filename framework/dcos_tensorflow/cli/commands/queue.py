@@ -27,7 +27,7 @@ from dcos_tensorflow.cli.flags import (
 )
 from dcos_tensorflow.client.api_address import named
 from dcos_tensorflow.client.errors import EXIT_FAILED, EXIT_INTERRUPTED
-from dcos_tensorflow.client.output import say, say_lines, show_json
+from dcos_tensorflow.client.output import complain, say, say_lines, show_json
 from dcos_tensorflow.client.wording import columns, duration, megabytes
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
@@ -109,6 +109,7 @@ def queue_flags(function: F) -> F:
     help="When the result is needed: 2026-12-01T08:00, +6h.",
 )
 @click.option("--after", metavar="JOB", help="Run it when that job has succeeded.")
+@click.option("--hold", is_flag=True, help="Let it wait until it is released.")
 @click.option("--wait", is_flag=True, help="Follow it to its end, exit with its exit code.")
 @script_flags
 @gpus_flag
@@ -124,6 +125,7 @@ def submit(
     time_limit: float | None,
     deadline: float | None,
     after: str | None,
+    hold: bool,
     wait: bool,
     workers: int | None,
     ps: int | None,
@@ -143,7 +145,7 @@ def submit(
     from dcos_tensorflow.queue_service.client import Wishes
 
     said = ScriptFlags(workers, ps, gpus, tensorflow, name, strategy, script_arguments())
-    wishes = Wishes(team or "", priority, time_limit, deadline, after)
+    wishes = Wishes(team or "", priority, time_limit, deadline, after, hold)
     submitted = queue.submit(given_options(job, said, overrides), wishes)
     if wait:
         return _waited(queue, submitted, as_json)
@@ -157,14 +159,33 @@ def submit(
 
 
 def _waited(queue: QueueClient, job: str, as_json: bool) -> int:
+    """Follow a job through the line and through its runs; return its exit code."""
+    from dcos_tensorflow.client import ending, registry
+    from dcos_tensorflow.client.following.job import follow_service, view_for
+    from dcos_tensorflow.client.service_choice import ServiceChoice
+
+    stream = sys.stderr if as_json else sys.stdout
+    ended_last: dict[str, Any] = {}
+
+    def watch() -> None:
+        # On another machine only the queue knows of it.
+        if registry.read(queue.work.service(job)) is not None:
+            service = ServiceChoice(queue.work, job).service()
+            ended = follow_service(service, view_for(stream), left=lambda: False, tell=complain)
+            ended_last.update(ended or {})
+
     try:
-        ended = queue.wait(job, lambda line: say(line, sys.stderr if as_json else sys.stdout))
+        ended = queue.follow(job, lambda line: say(line, stream), watch)
     except KeyboardInterrupt:
         say(f"{job} stays in the queue; dcos-tensorflow cancel {job} takes it out.", sys.stderr)
         return EXIT_INTERRUPTED
     if as_json:
         show_json(ended)
-    return 0 if ended["state"] == "succeeded" else EXIT_FAILED
+    elif ended_last:
+        say_lines(ending.lines(ended_last))
+    if ended["state"] == "succeeded":
+        return 0
+    return int(ended_last.get("exit_code") or EXIT_FAILED)
 
 
 @click.group(cls=GroupWithDefault, default="list")
@@ -258,7 +279,7 @@ def _row(job: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _wants(wants: Mapping[str, float]) -> str:
     gpus = f", {counted(wants['gpus'], 'GPU')}" if wants["gpus"] else ""
-    return f"{wants['cpus']:g} CPUs, {megabytes(wants['mem'])}{gpus}"
+    return f"{counted(wants['cpus'], 'CPU')}, {megabytes(wants['mem'])}{gpus}"
 
 
 def _starts(job: Mapping[str, Any]) -> str:

@@ -1,0 +1,136 @@
+"""The queue's API as its client asks it: who may do what, and the way of a job's code."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dcos_tensorflow.api.audit import AuditLog
+from dcos_tensorflow.api.callers.access import Access
+from dcos_tensorflow.api.server import ApiServer
+from dcos_tensorflow.client.api_address import registered
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.deploy.job.given_options import GivenOptions
+from dcos_tensorflow.queue_service.app import QueueApi, TeamLogins
+from dcos_tensorflow.queue_service.client import QueueClient, Wishes
+from played_queue import PlayedQueue
+
+OPERATOR, RED, BLUE = (f"the-token-of-{name}-is-long" for name in ("operator", "red", "blue"))
+
+
+class Served:
+    """A played queue behind its API."""
+
+    def __init__(self, queue: PlayedQueue, folder: Path) -> None:
+        self.queue = queue
+        self.folder = folder
+        self.code = folder / "code"
+        self.code.mkdir()
+        self.audit = folder / "audit.jsonl"
+        queue.service._code = self.code
+        access = Access(OPERATOR, logins=TeamLogins({"red": RED, "blue": BLUE}))
+        api = QueueApi(queue.service, access, AuditLog(self.audit), self.code)
+        self.server = ApiServer(api.app())
+        self.server.start()
+
+    def client(self, token: str) -> QueueClient:
+        return QueueClient(registered(self.server.address, token), WorkDirectory(self.folder))
+
+    def status(self, method: str, path: str, body: bytes = b"", **headers: str) -> int:
+        """Return what a request of the red team is answered."""
+        sent = {"authorization": f"Bearer {RED}", **headers}
+        with closing(http.client.HTTPConnection(self.server.address)) as connection:
+            connection.request(method, path, body, sent)
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status
+
+    def job(self, name: str, **service: object) -> GivenOptions:
+        """Return the options of a job whose code lies in a folder of its own."""
+        source = self.folder / name
+        source.mkdir()
+        (source / "train.py").write_text("print('step 1')\n")
+        given = {"name": name, "job_url": str(source), "job_name": "train", **service}
+        return GivenOptions({"service": given, "worker": {"count": 1, "cpus": 1, "mem": 100}})
+
+
+@pytest.fixture
+def served(queue: PlayedQueue, tmp_path: Path) -> Iterator[Served]:
+    made = Served(queue, tmp_path)
+    yield made
+    made.server.stop()
+
+
+def test_a_job_runs_with_the_code_that_was_submitted(served: Served) -> None:
+    client = served.client(RED)
+    client.submit(served.job("job"), Wishes())
+    (served.folder / "job" / "train.py").write_text("raise SystemExit\n")
+    served.queue.turn()
+    ((name, options),) = served.queue.schedulers.started
+    url = Path(str(options.given["service"]["job_url"]))
+    assert (name, url.parent) == ("job", served.code)
+    assert url.is_file()
+
+
+def test_the_same_code_is_brought_once(served: Served) -> None:
+    client = served.client(RED)
+    given = served.job("job")
+    client.submit(given, Wishes())
+    client.order("job", "cancel")
+    client.submit(given, Wishes())
+    assert len(list(served.code.iterdir())) == 1
+
+
+def test_a_team_sees_its_own_jobs_and_the_operator_all(served: Served) -> None:
+    served.client(RED).submit(served.job("one"), Wishes())
+    served.client(BLUE).submit(served.job("two"), Wishes())
+    seen = {token: {j["job"] for j in served.client(token).jobs()} for token in (RED, BLUE)}
+    assert seen == {RED: {"one"}, BLUE: {"two"}}
+    assert {job["job"] for job in served.client(OPERATOR).jobs()} == {"one", "two"}
+
+
+@pytest.mark.parametrize("token", ["", "a-token-that-is-nobodys"])
+def test_who_has_no_token_is_told_nothing(served: Served, token: str) -> None:
+    with pytest.raises(CliError, match="token"):
+        served.client(token).jobs()
+
+
+def test_a_team_cannot_cancel_the_job_of_another(served: Served) -> None:
+    served.client(RED).submit(served.job("one"), Wishes())
+    with pytest.raises(CliError, match="there is no job one"):
+        served.client(BLUE).order("one", "cancel")
+
+
+def test_an_order_is_in_the_audit_log_with_its_author(served: Served) -> None:
+    served.client(RED).submit(served.job("one"), Wishes())
+    served.client(OPERATOR).order("one", "hold")
+    entries = [json.loads(line) for line in served.audit.read_text().splitlines()]
+    told = [(one["who"], one["verb"], one["status"]) for one in entries]
+    assert ("team:red", "POST /v1/jobs", 201) in told
+    assert ("operator", "POST /v1/jobs/one/hold", 200) in told
+
+
+def test_a_secret_in_clear_is_not_handed_to_a_queue(served: Served) -> None:
+    given = served.job("job", env=json.dumps({"API_PASSWORD": "hunter2"}))
+    with pytest.raises(UsageError, match="in clear"):
+        served.client(RED).submit(given, Wishes())
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("../../etc/passwd", 404), (f"{'a' * 64}.zip", 400), ("x.zip", 400)]
+)
+def test_code_has_the_name_of_what_it_is(served: Served, name: str, status: int) -> None:
+    assert served.status("PUT", f"/v1/code/{name}", b"not that") == status
+    assert list(served.code.iterdir()) == []
+
+
+def test_a_page_of_another_site_orders_nothing(served: Served) -> None:
+    served.client(RED).submit(served.job("one"), Wishes())
+    asked = served.status("POST", "/v1/jobs/one/cancel", origin="https://evil.example")
+    assert asked == 403
