@@ -22,7 +22,9 @@ from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec, UnitKind
-from dcos_tensorflow.options import OptionsError, load, service_spec
+from dcos_tensorflow.core.spec.workload_spec import BatchSpec
+from dcos_tensorflow.options import Options, OptionsError, load, service_spec
+from dcos_tensorflow.options.sections.storage import linked_data
 from dcos_tensorflow.queue.forecast import Captured, Forecast, capture, forecast
 from dcos_tensorflow.queue.kept import restore
 from dcos_tensorflow.queue.line import Entry, Queue
@@ -140,7 +142,12 @@ class QueueService:
         team = request.team or asker.team or self._only_team()
         if not asker.may_touch(team):
             raise Refused(f"{asker.name} may not submit jobs of team {team}", 403)
-        spec = self._spec_of(request)
+        if asker.team:
+            # A team's paths are on its own machine, and this process may read more than a team may.
+            request = replace(request, folder=str(self._code))
+        options, spec = self._read(request)
+        if asker.team and (reaches := "; ".join(_reaches_here(options, request))):
+            raise Refused(f"{reaches}: a team's job brings its code, and its data lies elsewhere")
         with self._lock:
             if self._kept is not None:
                 raise Refused("the queue is starting: the master has not told its machines", 503)
@@ -436,12 +443,13 @@ class QueueService:
         service = {**found.options.get("service", {}), "job_url": str(self._code / found.code)}
         return {**found.options, "service": service}
 
-    def _spec_of(self, request: Request) -> ServiceSpec:
-        """Return what the options become. Raises OptionsError, Refused."""
+    def _read(self, request: Request) -> tuple[Options, ServiceSpec]:
+        """Return the options, and what they become. Raises OptionsError, Refused."""
         asked = Submitted("", "", request.options, request.folder, request.code)
         if request.code and not (self._code / request.code).is_file():
             raise Refused("the queue does not have the code of this job", 409)
-        return service_spec(load(self._with_code(asked), folder=Path(request.folder)))
+        options = load(self._with_code(asked), folder=Path(request.folder))
+        return options, service_spec(options)
 
     def _specs_units(self, job: str) -> UnitKind | None:
         """Return what the units of a job are; None of a training."""
@@ -595,6 +603,21 @@ class _Estimates:
                 took = time.monotonic() - began
                 self._good_until = began + max(_FRESH_SECONDS, _PER_COST * took)
             return self._known
+
+
+def _reaches_here(options: Options, request: Request) -> Iterator[str]:
+    """Yield what options name of the machine that their scheduler runs on."""
+    url, listing = options.service.job_url, ""
+    if url and not request.code and ("://" not in url or url.startswith("file:")):
+        yield f"service.job_url: {url} is a place of the queue's machine"
+    for link in linked_data(options):
+        if not link.source.startswith("/"):
+            yield f"data: {link.source} is a place of the queue's machine"
+    spec = service_spec(options)
+    if isinstance(spec.workload, BatchSpec):
+        listing = spec.workload.listing
+    if listing and "://" not in listing:
+        yield f"batch.inputs: {listing} is a place of the queue's machine"
 
 
 def _unknown(job: str) -> Refused:

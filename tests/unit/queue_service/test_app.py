@@ -123,6 +123,26 @@ def test_a_secret_in_clear_is_not_handed_to_a_queue(served: Served) -> None:
 
 
 @pytest.mark.parametrize(
+    "sections",
+    [
+        {"service": {"name": "job", "job_url": "/etc", "job_name": "x"}},
+        {"service": {"name": "job", "job_url": "file:///etc", "job_name": "x"}},
+        {
+            "service": {"name": "job", "job_cmd": "true"},
+            "data": [{"uri": "secret", "path": "data"}],
+        },
+    ],
+)
+def test_a_team_has_nothing_read_on_the_queues_machine(
+    served: Served, sections: dict[str, object]
+) -> None:
+    worker = {"worker": {"count": 1, "cpus": 1, "mem": 100}}
+    body = json.dumps({"options": {**sections, **worker}, "folder": str(served.folder)})
+    assert served.status("POST", "/v1/jobs", body.encode()) == 400
+    assert served.client(OPERATOR).jobs() == []
+
+
+@pytest.mark.parametrize(
     ("name", "status"), [("../../etc/passwd", 404), (f"{'a' * 64}.zip", 400), ("x.zip", 400)]
 )
 def test_code_has_the_name_of_what_it_is(served: Served, name: str, status: int) -> None:
