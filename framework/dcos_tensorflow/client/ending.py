@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from dcos_tensorflow.client.errors import EXIT_FAILED
 from dcos_tensorflow.client.registry import write_private
 from dcos_tensorflow.client.wording import (
+    columns,
     duration,
     numbers,
     short,
@@ -252,11 +253,13 @@ def lines(ended: Mapping[str, Any]) -> list[str]:
     where = table([*told, *ended["places"].items(), *_left(ended)])
     why = list(_why(ended))
     steps = table(list(ended.get("next", {}).items()))
+    leaders = [f"  {line}" for line in columns((ended.get("units") or {}).get("leaderboard") or ())]
     # What the code did comes before where things lie, and that before what may be done next.
     return [
         _verdict_line(ended),
         *([_IDLE] if ended.get("idle") else ()),
         *([*why, ""] if why else ()),
+        *([*leaders, ""] if leaders else ()),
         *where,
         *(["", *steps] if steps else ()),
     ]
