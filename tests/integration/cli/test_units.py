@@ -148,7 +148,8 @@ def test_a_script_is_searched_without_a_file_and_its_board_stands_at_the_end(
     script.parent.mkdir()
     script.write_text(PARSES)
     flags = ("--sweep", "lr=0.5,2", "--sweep", "units=3", "--metric", "loss", "--trials", "2")
-    wishes = (*ROOMY, "--set", "worker.mem=100", "--set", "sweep.method=grid")
+    small = ("--set", "worker.mem=100", "--set", "worker.disk=10")
+    wishes = (*ROOMY, *small, "--set", "sweep.method=grid")
     ended = command_line("run", script, *flags, *wishes, "--", "--rate", "{lr}")
     assert ended.code == 0, ended.out
     board = [line.split()[:5] for line in ended.out.splitlines() if line.startswith("  1  ")]
