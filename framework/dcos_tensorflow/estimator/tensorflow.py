@@ -127,7 +127,7 @@ class TensorFlow:
 
     def batch(
         self,
-        inputs: Mapping[str, Any] | range,
+        inputs: Mapping[str, Any] | range | str | Path,
         output: str | Path,
         *,
         resume: bool = False,
@@ -137,12 +137,13 @@ class TensorFlow:
     ) -> Batch:
         """Begin to work on a big input in pieces and, with ``wait``, follow that; return it.
 
-        ``inputs`` is a range whose step is the size of a piece, or such as
-        ``{"s3_prefix": "s3://bucket/images", "per_shard": 20}`` and ``{"manifest": "inputs.txt"}``;
-        ``output`` is a path or a place in S3 with ``{index}`` in it. Where output is there already
-        ``resume`` does what is missing; without it that is an error. What else there is to say is
-        options of the section ``batch`` (docs/options.md), such as ``parallelism``; all else is as
-        with ``fit``.
+        ``inputs`` is a range whose step is the size of a piece, a folder, a pattern of files such
+        as ``data/*.csv``, ``s3://bucket/images/``, or such as
+        ``{"files": "data/*.csv", "per_shard": 20}`` and ``{"manifest": "inputs.txt"}``; ``output``
+        is a path or a place in S3 with ``{index}`` in it. Where output is there already ``resume``
+        does what is missing; without it that is an error. What else there is to say is options of
+        the section ``batch`` (docs/options.md), such as ``parallelism``; all else is as with
+        ``fit``.
         """
         pieces = call_arguments.pieces(inputs, self._folder)
         place = call_arguments.place_of("output", output, self._folder)

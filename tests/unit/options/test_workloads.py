@@ -191,6 +191,9 @@ def test_parallelism_is_a_number_or_auto_also_as_text() -> None:
             batching(manifest="in.txt", range=[0, 1, 1]),
             "batch.inputs.manifest: batch.inputs.range is set",
         ),
+        (batching(files="s3://b/in"), "batch.inputs.files: is in S3"),
+        (batching(files="s3://b/in"), "did you mean batch.inputs.s3_prefix?"),
+        (batching(files="gs://b/in"), "batch.inputs.files: must be a path"),
         (batching("out/part.jsonl"), "batch.output: is one name for all shards: it needs {index}"),
         (
             batching("s3://bucket/in/out-{index}", s3_prefix="s3://bucket/in"),

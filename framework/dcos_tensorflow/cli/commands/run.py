@@ -103,8 +103,8 @@ def run(
         # Of a script's job they are the workers', not the embedded cluster's.
         if resume and said.sweep is None:
             raise UsageError(
-                "--resume is for a sweep, and for a batch, which an options file asks for; a script"
-                " goes on from its checkpoints by itself."
+                "--resume is for a batch, which an options file asks for, and for a search"
+                " (--sweep); a script goes on from its checkpoints by itself."
             )
         said, given = replace(said, gpus=given["gpus"]), {**given, "gpus": None}
 

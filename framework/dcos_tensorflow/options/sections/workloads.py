@@ -384,6 +384,7 @@ def _batch(options: Options) -> BatchSpec:
         per_shard=per_shard,
         begin=begin,
         end=end,
-        listing=prefix or inputs.manifest,
+        # Of files a manifest is made before they are served: it is no prefix.
+        listing=prefix or inputs.manifest or inputs.files.rstrip("/"),
         resume=options.batch.resume,
     )
