@@ -102,7 +102,8 @@ def with_last_output(snapshot: Snapshot, tail: Tail) -> Snapshot:
             for line in without_errors(lines[-_SEARCHED_LINES:]):
                 progress = read(progress, line, task.get("changed_at") or 0.0)
         report = dict(task.get("report") or {})
-        known = {k: v for k, v in progress.as_json().items() if v is not None}
+        # What the last lines do not tell is known from the runner.
+        known = {k: v for k, v in progress.as_json().items() if v is not None and v != {}}
         report["progress"] = {**(report.get("progress") or {}), **known}
         if progress.result is not None:
             report["result"] = dict(progress.result)
