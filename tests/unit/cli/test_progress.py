@@ -287,6 +287,19 @@ def test_closing_the_live_view_leaves_the_terminal_usable():
     )
 
 
+def test_the_live_view_never_goes_over_what_was_asked_meanwhile():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    view = LiveProgress(console)
+    view.show(training(1), NOW)
+    view.close()
+    asked = console.file.tell()
+    view.show(training(2), NOW)
+    goes_up = "\x1b[1A"
+    assert goes_up not in console.file.getvalue()[asked:]
+    view.close()
+    assert goes_up in console.file.getvalue()[asked:]
+
+
 def denied(summary):
     state = running()
     problem = {"kind": "denied", "retryable": False, "summary": summary, "hint": "allow it"}

@@ -44,18 +44,22 @@ class LiveProgress:
     """The view. A context manager: the terminal is as before once it is left."""
 
     def __init__(self, console: Console) -> None:
-        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._console = console
+        self._live: Live | None = None
 
     def show(self, snapshot: Snapshot, now: float) -> None:
         """Draw the view of this moment."""
-        if not self._live.is_started:
+        if self._live is None:
+            # One that was stopped still goes up by its height first, over what was asked meanwhile.
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
         self._live.update(render(snapshot, now), refresh=True)
 
     def close(self) -> None:
         """Take the view off the terminal; ``show`` puts it back."""
-        if self._live.is_started:
+        if self._live is not None:
             self._live.stop()
+            self._live = None
 
 
 def render(snapshot: Snapshot, now: float) -> RenderableType:
