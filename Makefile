@@ -19,6 +19,9 @@ BIN := $(VENV)/bin
 TENSORFLOW_VENV := .venvs/tensorflow-$(TENSORFLOW)
 OLD_TENSORFLOW_VENV := .venvs/tensorflow-$(OLD_TENSORFLOW)
 PIP := -m pip --disable-pip-version-check --quiet
+# What downloads for minutes shows how far it is: $(call SHOWN,WHAT) PYTHON $(SHOWN_PIP) ...
+SHOWN = @$(PYTHON) packaging/shown_install.py '$(1)'
+SHOWN_PIP := -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak unit environments lint docs format schemas simulate bench package lock audit clean system-packages
@@ -48,7 +51,7 @@ $(VENV)/.installed: setup.cfg pyproject.toml vendor/http-parser/pyproject.toml r
 	  || { echo "Python 3.11 or newer is needed; set PYTHON=... ($(PYTHON) is older)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(PIP) $(LOCKED) requirements/build.lock
-	$(BIN)/python $(PIP) $(LOCKED) requirements/runtime.lock
+	$(call SHOWN,The packages of dcos-tensorflow) $(BIN)/python $(SHOWN_PIP) $(LOCKED) requirements/runtime.lock
 	@# An older pip, as Debian's, else records no files of what comes without a wheel: no package from these.
 	$(BIN)/python $(PIP) $(OWN) ./vendor/http-parser --editable .
 	$(BIN)/python $(PIP) check
@@ -56,7 +59,7 @@ $(VENV)/.installed: setup.cfg pyproject.toml vendor/http-parser/pyproject.toml r
 
 # What tests and checks need beside that. It is most of the download: a first training waits for none of it.
 $(VENV)/.checks: $(VENV)/.installed requirements/checks.lock
-	$(BIN)/python $(PIP) $(LOCKED) requirements/checks.lock
+	$(call SHOWN,What the tests need) $(BIN)/python $(SHOWN_PIP) $(LOCKED) requirements/checks.lock
 	$(BIN)/python $(PIP) check
 	@touch $@
 
@@ -89,7 +92,8 @@ UV := --quiet --universal --python-version 3.11 --generate-hashes --no-header --
 .venvs/tensorflow-%/.installed:
 	@mkdir -p .venvs
 	$(PYTHON) -m venv .venvs/tensorflow-$*
-	.venvs/tensorflow-$*/bin/python $(PIP) install 'tensorflow-cpu==$*' tensorboard scikit-learn
+	$(call SHOWN,TensorFlow $*) .venvs/tensorflow-$*/bin/python $(SHOWN_PIP) install \
+	  'tensorflow-cpu==$*' tensorboard scikit-learn
 	@touch $@
 
 # Keras 2, for model.fit on several tasks: up to 2.15 it is TensorFlow's own. What tf_keras requires

@@ -102,7 +102,7 @@ def test_a_killed_process_is_told_and_started_again_at_no_cost(home, job):
     (home.home / "finish").touch()
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 0, out
-    assert "killed with SIGKILL by something else than the task runner" in out
+    assert "SIGKILL has ended the process: the task runner did not send it" in out
 
 
 def test_a_run_whose_reader_has_gone_ends_quietly(home, job):

@@ -252,14 +252,43 @@ class ScriptCommand(click.Command):
             ) from error
 
 
-def script_arguments() -> tuple[str, ...] | None:
+def _script_arguments() -> tuple[str, ...] | None:
     """Return what stood behind ``--``; None where nothing did."""
     found: tuple[str, ...] | None = click.get_current_context().meta.get(_ARGUMENTS)
     return found
 
 
 def script_flags(function: F) -> F:
-    """Add what can be said beside a script, but for ``--gpus``."""
+    """Add what can be said beside a script, but for ``--gpus``; hand over ``said``, ScriptFlags."""
+
+    @functools.wraps(function)
+    def call(
+        *,
+        parameters: tuple[str, ...],
+        trials: int | None,
+        metric: str | None,
+        workers: int | None,
+        ps: int | None,
+        strategy: str | None,
+        tensorflow: str | None,
+        name: str | None,
+        **given: Any,
+    ) -> Any:
+        # A tenth of a second, which --help need not wait for.
+        from dcos_tensorflow.deploy.job.script_job import ScriptFlags
+        from dcos_tensorflow.deploy.job.sweep_flags import sweep_of
+
+        said = ScriptFlags(
+            workers=workers,
+            ps=ps,
+            tensorflow=tensorflow,
+            name=name,
+            strategy=strategy,
+            sweep=sweep_of(parameters, trials, metric),
+            arguments=_script_arguments(),
+        )
+        return function(said=said, **given)
+
     flags = (
         click.option(
             "--workers", type=click.IntRange(1), metavar="N", help="Workers of a script; default 1."
@@ -277,10 +306,27 @@ def script_flags(function: F) -> F:
         ),
         click.option("--tensorflow", metavar="VERSION", help="TensorFlow version, such as 2.21.0."),
         click.option("--name", metavar="NAME", help="Name of the service; default the script's."),
+        click.option(
+            "--sweep",
+            "parameters",
+            multiple=True,
+            metavar="NAME=...",
+            help="Search a parameter of a script: lr=log:1e-4:1e-1, units=int:16:256 or"
+            " optimizer=adam,sgd. May be repeated.",
+        ),
+        click.option(
+            "--trials", type=click.IntRange(1), metavar="N", help="Trials of a search; default 50."
+        ),
+        click.option(
+            "--metric",
+            metavar="NAME",
+            help="What a search looks for: val_accuracy (the most of it), val_loss (the least).",
+        ),
     )
+    found: Any = call
     for add in reversed(flags):
-        function = add(function)
-    return function
+        found = add(found)
+    return found  # type: ignore[no-any-return]
 
 
 def gpus_flag(function: F) -> F:
@@ -293,8 +339,15 @@ def agent_flags(function: F, *, shown: bool = True) -> F:
     """Add the flags that say how large an embedded cluster is, the rarer ones ``shown`` or not."""
     flags = (
         click.option("--agents", type=int, help="Agents of the embedded cluster.", default=1),
-        click.option("--cpus", type=click.FloatRange(min=0, min_open=True), help="CPUs of each."),
-        click.option("--mem", type=click.FloatRange(min=1), help="Memory of each, in MB."),
+        click.option(
+            "--cpus",
+            type=click.FloatRange(min=0, min_open=True),
+            hidden=not shown,
+            help="CPUs of each.",
+        ),
+        click.option(
+            "--mem", type=click.FloatRange(min=1), hidden=not shown, help="Memory of each, in MB."
+        ),
         click.option(
             "--disk",
             type=click.FloatRange(min=0),

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from dcos_tensorflow.client.errors import EXIT_FAILED
 from dcos_tensorflow.client.registry import write_private
 from dcos_tensorflow.client.wording import (
+    columns,
     duration,
     numbers,
     short,
@@ -101,7 +102,8 @@ def with_last_output(snapshot: Snapshot, tail: Tail) -> Snapshot:
             for line in without_errors(lines[-_SEARCHED_LINES:]):
                 progress = read(progress, line, task.get("changed_at") or 0.0)
         report = dict(task.get("report") or {})
-        known = {k: v for k, v in progress.as_json().items() if v is not None}
+        # What the last lines do not tell is known from the runner.
+        known = {k: v for k, v in progress.as_json().items() if v is not None and v != {}}
         report["progress"] = {**(report.get("progress") or {}), **known}
         if progress.result is not None:
             report["result"] = dict(progress.result)
@@ -252,11 +254,13 @@ def lines(ended: Mapping[str, Any]) -> list[str]:
     where = table([*told, *ended["places"].items(), *_left(ended)])
     why = list(_why(ended))
     steps = table(list(ended.get("next", {}).items()))
+    leaders = [f"  {line}" for line in columns((ended.get("units") or {}).get("leaderboard") or ())]
     # What the code did comes before where things lie, and that before what may be done next.
     return [
         _verdict_line(ended),
         *([_IDLE] if ended.get("idle") else ()),
         *([*why, ""] if why else ()),
+        *([*leaders, ""] if leaders else ()),
         *where,
         *(["", *steps] if steps else ()),
     ]

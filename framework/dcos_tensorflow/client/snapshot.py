@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.json_numbers import as_number
-from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskState
 from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, TaskRole
 from dcos_tensorflow.records import dataclass
@@ -25,6 +25,8 @@ Json = Mapping[str, Any]
 #: How long the first report of a task runner is waited for before its process is said to run.
 _REPORT_SECONDS = 60.0
 
+#: What a task does whose container was ended.
+_ENDED = "ended"
 _STARTING = frozenset({TaskState.LAUNCHING, TaskState.STAGING, TaskState.STARTING})
 
 
@@ -149,6 +151,13 @@ class Snapshot:
                 return dict(found)
         return {}
 
+    @property
+    def _culprit(self) -> str | None:
+        """Return the id of the attempt whose failure has ended the job; None where none has."""
+        incidents = self.job.get("incidents") or ()
+        failed = (self.verdict or {}).get("outcome") == Outcome.FAILED
+        return str(incidents[-1]["task_id"]) if failed and incidents else None
+
     def _members(self) -> dict[str, str]:
         """Return the tasks by the address that their peers know them under."""
         return {
@@ -167,6 +176,11 @@ class Snapshot:
         report = task.get("report") or {}
         shows = name.rpartition("-")[0] == TaskRole.TENSORBOARD
         doing, detail = _standing(state, task, report, self._members(), shows=shows)
+        is_culprit = doing == _ENDED and task.get("task_id") == self._culprit
+        if is_culprit:
+            # Its container was ended afterwards: that is not how the task ended.
+            code = (self.verdict or {}).get("exit_code")
+            doing, detail = str(TaskState.FAILED), f"with exit code {code}"
         progress = report.get("progress") or {}
         return TaskLine(
             name=name,
@@ -178,7 +192,7 @@ class Snapshot:
             epoch=progress.get("epoch"),
             epochs=progress.get("epochs"),
             attempt=task.get("attempt", 0),
-            failed=state in (TaskState.FAILED, TaskState.LOST) or _has_failed(report),
+            failed=is_culprit or state in (TaskState.FAILED, TaskState.LOST) or _has_failed(report),
             metrics={
                 name: value
                 for name, told in (progress.get("metrics") or {}).items()
@@ -247,6 +261,6 @@ def _standing(
         # Its container was ended afterwards: that is not how the task ended.
         return str(TaskState.FAILED), f"with exit code {report.get('exit_code')}"
     if task.get("kill_reason"):
-        return "ended", str(task["kill_reason"])
+        return _ENDED, str(task["kill_reason"])
     evidence = task.get("evidence") or {}
     return str(state), str(evidence.get("summary") or task.get("message") or task.get("reason"))

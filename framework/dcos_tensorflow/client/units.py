@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.client.api_client import NoScheduler
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _CALLED = {"trial": "sweep", "shard": "batch"}
 #: So many of those that failed are told of at the end.
 _FAILURES = 3
+#: So many trials of a sweep are shown at its end.
+_LEADERS = 10
 
 
 def units_document(choice: ServiceChoice, kind: str, state: str = "") -> dict[str, Any]:
@@ -51,8 +53,9 @@ def units_document(choice: ServiceChoice, kind: str, state: str = "") -> dict[st
 def units_outcome(state: ServiceState) -> dict[str, Any]:
     """Return what came of a service's units, for the end of its job; nothing where it has none.
 
-    ``best`` is the best trial of a sweep, None where there is none or it is a batch; ``doubt`` is
-    what is to be said of what all trials told, empty for nothing. ``failures``
+    ``best`` is the best trial of a sweep, None where there is none or it is a batch;
+    ``leaderboard`` are its first trials as a table for a person, its head the first row; ``doubt``
+    is what is to be said of what all trials told, empty for nothing. ``failures``
     are the first of those that failed or, of a sweep, told no objective; each has its ``number``,
     that of a shard being its index, its ``state`` and ``why``; ``failed`` is how many they are.
     """
@@ -63,12 +66,14 @@ def units_outcome(state: ServiceState) -> dict[str, Any]:
     if counts is None:
         return {}
     document = redact(units.UnitsView().shown(state), secret_values(state))
-    best, doubt, bad = None, "", [unit for unit in document["units"] if _is_bad(unit)]
+    bad = [unit for unit in document["units"] if _is_bad(unit)]
+    best, doubt, leaders = None, "", []
     if document["objective"]:
         from dcos_tensorflow.workloads.sweep.leaderboard import board_of
 
         board = board_of(document)
         row, metric, doubt = board.best, board.metric, board.doubt
+        leaders = _table(board, board.finished[:_LEADERS]) if row is not None else []
         if row is not None:
             told = {"metric": metric, "value": row.value, "parameters": dict(row.parameters)}
             best = {"number": row.number, **told}
@@ -76,7 +81,8 @@ def units_outcome(state: ServiceState) -> dict[str, Any]:
         {"number": unit.get("index", unit["number"]), "state": unit["state"], "why": unit["why"]}
         for unit in bad[:_FAILURES]
     ]
-    return {**counts, "best": best, "failures": failures, "failed": len(bad), "doubt": doubt}
+    said = {"leaderboard": leaders, "doubt": doubt}
+    return {**counts, "best": best, **said, "failures": failures, "failed": len(bad)}
 
 
 def _is_bad(unit: Mapping[str, Any]) -> bool:
@@ -148,11 +154,14 @@ def board_lines(board: Board, most: int | None) -> Iterator[str]:
     if not board.rows:
         return
     shown = board.rows[:most]
-    cells = [("", "trial", board.metric, *board.names, "time", "state")]
-    cells += [_cells(row, board) for row in shown]
-    yield from columns(cells)
+    yield from columns(_table(board, shown))
     if len(shown) < len(board.rows):
         yield f"... and {len(board.rows) - len(shown)} more: --all shows them."
+
+
+def _table(board: Board, rows: Sequence[Row]) -> list[Sequence[str]]:
+    head = ("", "trial", board.metric, *board.names, "time", "state")
+    return [head, *(_cells(row, board) for row in rows)]
 
 
 def _cells(row: Row, board: Board) -> tuple[str, ...]:

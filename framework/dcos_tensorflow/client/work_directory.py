@@ -42,6 +42,8 @@ class ServiceDirectory:
         self.task_logs = path / "tasks"
         #: The end of what the tasks of the last job have told, where that was no local one.
         self.kept_output = path / "kept-output"
+        #: What a batch works on, where that is a list of files of this machine.
+        self.inputs = path / "inputs"
         #: What is kept of each run: its curves, its options, how it ended.
         self.history = path / "history"
         #: The scheduler's log.
@@ -85,7 +87,7 @@ class ServiceDirectory:
         copied of the sandboxes of another cluster goes, with the links to it.
         """
         copied = (self.kept_output, self.task_logs) if self.kept_output.exists() else ()
-        for folder in (self.artifacts, *copied):
+        for folder in (self.artifacts, self.inputs, *copied):
             trees.remove(folder)
         for file in (self.registration, self.last_end, self.last_page):
             with contextlib.suppress(OSError):

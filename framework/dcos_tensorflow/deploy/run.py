@@ -29,6 +29,7 @@ from dcos_tensorflow.deploy import background, foreground
 from dcos_tensorflow.deploy.embedded.cluster import PRINCIPAL
 from dcos_tensorflow.deploy.job.deployment import Deployment, PreparedJob, RunRequest
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
+from dcos_tensorflow.deploy.job.listed_files import with_listed_files
 from dcos_tensorflow.deploy.job.preparation import prepare, with_principal
 from dcos_tensorflow.deploy.published_counts import kept_note, runs_as_published
 from dcos_tensorflow.deploy.scheduler_settings import links_of, state_of
@@ -71,6 +72,10 @@ def _prepared(request: RunRequest, options: Options) -> Deployment:
     known = stored.stored_state(url, options.service.name)
     if request.resume:
         request = replace(request, given=_resumed(request.given, known))
+        options = request.given.load()
+    if options.batch.inputs.files:
+        given = with_listed_files(request.given, options, directory, known, local=request.local)
+        request = replace(request, given=given)
         options = request.given.load()
     if request.given.is_script:
         _check_same_script(options, known)

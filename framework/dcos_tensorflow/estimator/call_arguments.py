@@ -92,9 +92,13 @@ def pieces(inputs: Any, folder: Path) -> dict[str, Any]:
     """
     if isinstance(inputs, range):
         return {"range": [inputs.start, inputs.stop, inputs.step]}
+    if isinstance(inputs, str | Path):
+        is_prefix = str(inputs).startswith("s3://")
+        inputs = {"s3_prefix" if is_prefix else "files": inputs}
     found = by_name("inputs", inputs)
-    if "manifest" in found:
-        found["manifest"] = place_of("inputs.manifest", found["manifest"], folder)
+    for name in ("manifest", "files"):
+        if name in found:
+            found[name] = place_of(f"inputs.{name}", found[name], folder)
     return found
 
 

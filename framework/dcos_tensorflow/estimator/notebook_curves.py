@@ -10,9 +10,12 @@ from collections.abc import Iterable, Mapping
 from html import escape
 
 from dcos_tensorflow.client.snapshot import Snapshot, TaskLine
-from dcos_tensorflow.client.wording import short
+from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.svg import ticks
 
-_WIDTH, _HEIGHT, _MARGIN = 320, 160, 34
+_WIDTH, _HEIGHT, _TOP, _BOTTOM, _RIGHT = 320, 160, 20, 140, 8
+#: How wide a letter is, of fonts whose letters are all alike.
+_LETTER = 6.2
 _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#7f7f7f")
 #: A line with more points is drawn with every other one from then on.
 _MOST_POINTS = 500
@@ -60,17 +63,44 @@ def chart(name: str, lines: Mapping[str, Points]) -> str:
     """Return one chart: a line for each task, from the first step to the last."""
     points = [point for line in lines.values() for point in line.items()]
     across, upwards = _ends(x for x, _ in points), _ends(y for _, y in points)
-    (left, right), (low, high) = across, upwards
-    drawn = "".join(_line(line, across, upwards, n) for n, line in enumerate(lines.values()))
+    up, along = ticks(*upwards, 3), ticks(*across, 4)
+    # Wide enough for the longest number, whatever it is.
+    place = _Place(_LETTER * max(len(text) for _, text in up) + 10, across, upwards)
+    drawn = "".join(_line(line, place, n) for n, line in enumerate(lines.values()))
+    marks = [_label(place.left - 4, place.y(v) + 3, "end", text) for v, text in up]
+    marks += [
+        _label(place.x(v), _HEIGHT - 5, _anchor(place.x(v), place, len(text)), text)
+        for v, text in along
+    ]
+    frame = f"M{place.left:.0f} {_TOP}V{_BOTTOM}H{_WIDTH - _RIGHT}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}"'
-        f' font-family="monospace" font-size="10" fill="gray">{drawn}'
+        f' font-family="monospace" font-size="10" fill="gray">'
+        f'<path d="{frame}" fill="none" stroke="gray" stroke-opacity="0.4"/>{drawn}'
         f"<title>{escape(', '.join(lines))}</title>{_label(_WIDTH / 2, 12, 'middle', name)}"
-        f"{_label(_MARGIN - 3, 24, 'end', short(high))}"
-        f"{_label(_MARGIN - 3, _HEIGHT - 20, 'end', short(low))}"
-        f"{_label(_MARGIN, _HEIGHT - 5, 'start', short(left))}"
-        f"{_label(_WIDTH - 5, _HEIGHT - 5, 'end', short(right))}</svg>"
+        f"{''.join(marks)}</svg>"
     )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where steps and values are in a chart: ``left`` of it is room for the numbers."""
+
+    left: float
+    across: tuple[float, float]
+    upwards: tuple[float, float]
+
+    def x(self, step: float) -> float:
+        return self.left + (_WIDTH - _RIGHT - self.left) * _share(step, *self.across)
+
+    def y(self, value: float) -> float:
+        return _BOTTOM - (_BOTTOM - _TOP) * _share(value, *self.upwards)
+
+
+def _anchor(x: float, place: _Place, letters: int) -> str:
+    """Return on which side of its place a number is written, so that it is whole."""
+    half = letters * _LETTER / 2
+    return "end" if x + half > _WIDTH else "start" if x - half < place.left - half else "middle"
 
 
 def _ends(values: Iterable[float]) -> tuple[float, float]:
@@ -78,14 +108,8 @@ def _ends(values: Iterable[float]) -> tuple[float, float]:
     return min(known), max(known)
 
 
-def _line(
-    line: Points, across: tuple[float, float], upwards: tuple[float, float], number: int
-) -> str:
-    width, height = _WIDTH - _MARGIN - 5, _HEIGHT - 40
-    places = " ".join(
-        f"{_MARGIN + width * _share(x, *across):.1f},{20 + height * (1 - _share(y, *upwards)):.1f}"
-        for x, y in sorted(line.items())
-    )
+def _line(line: Points, place: _Place, number: int) -> str:
+    places = " ".join(f"{place.x(x):.1f},{place.y(y):.1f}" for x, y in sorted(line.items()))
     colour = _COLOURS[number % len(_COLOURS)]
     return f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="{places}"/>'
 
@@ -95,4 +119,4 @@ def _share(value: float, low: float, high: float) -> float:
 
 
 def _label(x: float, y: float, anchor: str, text: str) -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'

@@ -24,6 +24,7 @@ from dcos_tensorflow.deploy.job.script_job import (
     options_of,
     read_script,
 )
+from dcos_tensorflow.deploy.job.sweep_flags import goal_of
 from dcos_tensorflow.deploy.settings import collect_for_run
 from dcos_tensorflow.estimator import call_arguments
 from dcos_tensorflow.estimator.job import Job, kept_spec
@@ -104,7 +105,7 @@ class TensorFlow:
         metric: str,
         inputs: Mapping[str, str | Path] | None = None,
         *,
-        goal: str = "maximize",
+        goal: str | None = None,
         wait: bool = True,
         logs: bool = False,
         fresh: bool = False,
@@ -115,21 +116,22 @@ class TensorFlow:
 
         ``parameters`` are what is tried by name, each a list of values or such as
         ``{"log_uniform": [1e-5, 0.1]}``; ``metric`` is the number that tells how good a trial is,
-        and ``goal`` whether more of it is better (maximize) or less (minimize). What else there is
-        to say is options of the section ``sweep`` (docs/options.md), such as ``max_trials``; all
-        else is as with ``fit``.
+        and ``goal`` whether more of it is better (maximize) or less (minimize): left out, its name
+        says it, and less is better of a loss or an error. What else there is to say is options of
+        the section ``sweep`` (docs/options.md), such as ``max_trials``; all else is as with
+        ``fit``.
         """
         tried = call_arguments.plain_values(
             "parameters", call_arguments.by_name("parameters", parameters)
         )
-        objective = {"metric": metric, "goal": goal}
+        objective = {"metric": metric, "goal": goal or str(goal_of(metric))}
         units = {"sweep": {"parameters": tried, "objective": objective, **sweep}}
         job = self._run(units, inputs, wait=wait, logs=logs, fresh=fresh, queue=queue)
         return cast(Sweep, job)
 
     def batch(
         self,
-        inputs: Mapping[str, Any] | range,
+        inputs: Mapping[str, Any] | range | str | Path,
         output: str | Path,
         *,
         resume: bool = False,
@@ -140,12 +142,13 @@ class TensorFlow:
     ) -> Batch:
         """Begin to work on a big input in pieces and, with ``wait``, follow that; return it.
 
-        ``inputs`` is a range whose step is the size of a piece, or such as
-        ``{"s3_prefix": "s3://bucket/images", "per_shard": 20}`` and ``{"manifest": "inputs.txt"}``;
-        ``output`` is a path or a place in S3 with ``{index}`` in it. Where output is there already
-        ``resume`` does what is missing; without it that is an error. What else there is to say is
-        options of the section ``batch`` (docs/options.md), such as ``parallelism``; all else is as
-        with ``fit``.
+        ``inputs`` is a range whose step is the size of a piece, a folder, a pattern of files such
+        as ``data/*.csv``, ``s3://bucket/images/``, or such as
+        ``{"files": "data/*.csv", "per_shard": 20}`` and ``{"manifest": "inputs.txt"}``; ``output``
+        is a path or a place in S3 with ``{index}`` in it. Where output is there already ``resume``
+        does what is missing; without it that is an error. What else there is to say is options of
+        the section ``batch`` (docs/options.md), such as ``parallelism``; all else is as with
+        ``fit``.
         """
         pieces = call_arguments.pieces(inputs, self._folder)
         place = call_arguments.place_of("output", output, self._folder)

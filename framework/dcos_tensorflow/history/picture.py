@@ -13,11 +13,13 @@ from itertools import pairwise
 from dcos_tensorflow.history.points import Points
 from dcos_tensorflow.history.record import Record
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.svg import BLUE, GREEN, ORANGE, framed, words
+from dcos_tensorflow.svg import BLUE, GREEN, ORANGE, framed, level, ticks, upright, words
 
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 900, 90, 30, 60, 360
+#: Numbers below the picture.
+_ALONG = 8
 #: Below the picture: a line for each curve, then for each incident.
-_UNDER, _ROW = 408, 20
+_UNDER, _ROW = 416, 20
 _COLOURS = (BLUE, ORANGE, GREEN, "#8e5bd0", "#c23b6b", "#1f9aa8", "#8a8a1f", "#a0622d")
 _RED = "#d0342c"
 _MOST_INCIDENTS = 8
@@ -141,15 +143,14 @@ def _axes(frame: _Frame, told: bool, *, over_time: bool) -> Iterator[str]:
     yield f'<path class="axis" d="M{_LEFT} {_TOP}V{_BOTTOM}H{right}" fill="none"/>'
     if not told:
         return
-    for value in sorted({frame.low, frame.high}):
-        yield words(_LEFT - 8, frame.y(value) + 4, f"{value:.4g}", "end")
+    yield from upright(_LEFT, [(frame.y(v), text) for v, text in ticks(frame.low, frame.high)])
     unit, size = "step", 1.0
     if over_time:
         long = frame.last
         unit, size = next((u for u in _UNITS if long >= 2 * u[1]), _UNITS[-1])
-    for place in sorted({frame.first, frame.last}):
-        yield words(frame.x(place), _BOTTOM + 18, f"{place / size:.6g}", "middle")
-    yield words((_LEFT + right) / 2, _BOTTOM + 18, unit, "middle")
+    along = ticks(frame.first / size, frame.last / size, _ALONG)
+    yield from level(_BOTTOM, [(frame.x(place * size), text) for place, text in along])
+    yield words(right, _BOTTOM + 36, unit, "end")
 
 
 def _drawn(frame: _Frame, lines: Sequence[_Line], *, by_run: bool) -> Iterator[str]:

@@ -25,6 +25,8 @@ _ARGPARSE = frozenset({"add_argument", "add_option"})
 _ACTIONS = {"store_true": TRUE, "store_false": FALSE, "append": REPEATED}
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
 _NUMBER = re.compile(r"-(\d|\.\d)")
+#: A parameter that an argument names; in two pairs of braces it is text.
+_NAMED = re.compile(r"\{\{([A-Za-z_][\w.-]*)\}\}|\{([A-Za-z_][\w.-]*)\}", re.ASCII)
 
 
 def options_in(call: ast.Call) -> Iterator[Tuple[str, str]]:
@@ -43,6 +45,26 @@ def options_in(call: ast.Call) -> Iterator[Tuple[str, str]]:
                 yield yes, BOTH if slash else _kind_of_click(call)
     elif name.startswith("DEFINE_") and texts:
         yield f"--{texts[0]}", ABSL if name.startswith("DEFINE_bool") else VALUE
+
+
+def parameters_in(argument: str) -> List[str]:
+    """Return the names of the parameters that an argument names in braces."""
+    return [name for _, name in _NAMED.findall(argument) if name]
+
+
+def filled(argument: str, parameters: Mapping[str, Any]) -> str:
+    """Return an argument with the values of the parameters that it names: ``{lr}`` is 0.01.
+
+    ``{{lr}}`` is the text ``{lr}``; braces around anything else stay as they are.
+    """
+
+    def value(found: "re.Match[str]") -> str:
+        text, name = found.groups()
+        if text:
+            return f"{{{text}}}"
+        return _text(parameters[name]) if name in parameters else found.group()
+
+    return _NAMED.sub(value, argument)
 
 
 def option_of(name: str, options: Mapping[str, str]) -> str:

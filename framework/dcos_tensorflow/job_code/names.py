@@ -13,6 +13,7 @@ from typing import Dict, List, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.arguments import options_in
+from dcos_tensorflow.job_code.command_functions import options_of_functions
 from dcos_tensorflow.records import dataclass
 
 PARAMETER_SERVER = "parameter_server"
@@ -130,6 +131,8 @@ def names_in(tree: ast.AST) -> CodeNames:
     """Return what the code of one file names. Raises RecursionError for code nested too deep."""
     reader = _Reader()
     reader.visit(tree)
+    for option, kind in options_of_functions(tree, reader.names.imports):
+        reader.names.options.setdefault(option, kind)
     return reader.names
 
 

@@ -246,7 +246,8 @@ def _unread_variables(options: Options) -> Iterator[Finding]:
     known = {*service.env, *RESERVED_VARIABLES, *_FOUND}
     for name in dict.fromkeys(n for each in service.job_args for n in _VARIABLE.findall(each)):
         is_parameter = name.startswith(job_parameters.PREFIX)
-        passed = ", service.parameters_as_arguments" if is_parameter else ""
+        own = name.removeprefix(job_parameters.PREFIX).lower()
+        passed = f", service.parameters_as_arguments, {{{own}}} in a sweep" if is_parameter else ""
         if name in known or is_parameter:
             yield Finding(
                 "service.job_args",

@@ -151,3 +151,32 @@ def test_a_script_resumes_by_itself(command_line: CommandLine, tmp_path: Path) -
 def test_only_a_batch_is_resumed(command_line: CommandLine, tmp_path: Path) -> None:
     refused = command_line.ask("run", write_options(tmp_path, service={"job_cmd": "x"}), "--resume")
     assert (refused.code, "batch.inputs" in refused.out) == (2, True), refused.out
+
+
+def test_files_that_come_while_a_batch_is_under_way_are_none_of_its_inputs(
+    command_line: CommandLine, tmp_path: Path
+) -> None:
+    batch, data = Batch(command_line, tmp_path), tmp_path / "data"
+    data.mkdir()
+    for number in range(SHARDS):
+        (data / f"{number:02}.txt").write_text(str(number))
+    shard = "echo $SHARD_INDEX >> {0}/worked; sleep 0.3; cat $(cat $SHARD_INPUTS) > $SHARD_OUTPUT"
+    batch.options = write_options(
+        tmp_path,
+        service={"name": "batch", "job_cmd": shard.format(tmp_path)},
+        worker={"count": 1},
+        batch={
+            "inputs": {"files": "data/*.txt", "per_shard": 1},
+            "output": "out/part-{index}",
+            "parallelism": AT_A_TIME,
+        },
+    )
+    batch.killed_on_the_way()
+    (data / "00a.txt").write_text("came later")
+    ended = batch.run("--resume")
+    assert ended.code == 0, ended.out
+    found = {path.name: path.read_text() for path in tmp_path.glob("out/part-*")}
+    assert found == {f"part-{n}": str(n) for n in range(SHARDS)}
+    # The next run of the batch lists them anew.
+    assert batch.run("--resume").code == 0
+    assert (tmp_path / "out" / f"part-{SHARDS}").read_text() == "came later"

@@ -287,6 +287,18 @@ exit $CODE"""
     assert done(task, 2)["result"]["measured"] == [[1, 0.1], [4, 0.4], [12, 0.12]]
 
 
+def test_a_trial_finds_its_parameters_in_the_arguments_that_name_them(start):
+    parses = "import json, sys\nprint('result:', json.dumps({'argv': sys.argv[1:]}))\n# --lr\n"
+    context = json.dumps({"lr": 9, "batch": 8})
+    words = ["--rate={lr}", "{{lr}}", "{other}"]
+    job = {"arguments": words, "context": context, "parameters_as_arguments": "true"}
+    task = slot(start, job=job, files={"job.py": parses})
+    give(task, 1, payload(0, context={"lr": 0.5, "units": 3}))
+    # What the trial has it has from there alone; the rest is passed on as before.
+    argv = ["--batch", "8", "--rate=0.5", "{lr}", "{other}", "--units", "3"]
+    assert done(task, 1)["result"]["result"] == {"argv": argv}
+
+
 def test_a_trial_that_was_killed_behind_its_last_step_has_told_its_last_value(start, tmp_path):
     trains = """\
 if [ ! -e "$CHECKPOINT_DIR/last" ]; then

@@ -80,6 +80,12 @@ class TestJob:
         assert body["incidents"][0]["task"] == "worker-1"
         assert body["restarts"] == 2
 
+    def test_a_failure_counts_for_the_task_that_failed_first(self, ask: Any) -> None:
+        peer = an_incident("worker-0", collateral=("worker-1",))
+        job = {"incidents": (an_incident(), an_incident(), peer)}
+        tasks = ask("/v1/job", a_state(JobPhase.RUNNING, gang(), job=job)).json()["tasks"]
+        assert [tasks[name]["failures"] for name in ("ps-0", "worker-0", "worker-1")] == [0, 1, 2]
+
     def test_it_tells_the_result(self, ask: Any) -> None:
         state = a_state(JobPhase.DONE, job={"result": {"accuracy": 0.97}})
         assert ask("/v1/job", state).json()["result"] == {"accuracy": 0.97}

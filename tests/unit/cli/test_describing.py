@@ -52,7 +52,7 @@ def test_a_sweep_says_what_it_tries_and_how_often(described):
         "max_trials": 60,
         "early_stopping": "asha",
     }
-    found = described(worker=1, sweep=sweep)
+    found = described("import os\nos.environ['JOB_CONTEXT']\n", worker=1, sweep=sweep)
     told = lines(found)
     assert found["units"]["count"] == 60
     assert told[0] == "job would run 1 task on this machine for each trial at a time:"

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,15 @@ def test_without_a_result_the_numbers_that_the_deciding_task_told_last_stand_at_
         return ["step 9 loss 0.5 val_loss 0.25"] if file == "stdout" else []
 
     assert "worker-0     step 9, loss 0.5, val_loss 0.25" in text(succeeded(), tail)
+
+
+def test_what_its_last_lines_do_not_tell_is_known_from_its_runner():
+    state = succeeded()
+    (name,) = [n for n in state.tasks if n == "worker-0"]
+    progress = {"step": 9, "loss": 0.5, "metrics": {"val_loss": 0.25}}
+    told = replace(state.told, reports={state.tasks[name].task_id: {"progress": progress}})
+    state = replace(state, told=told)
+    assert "step 9, loss 0.5, val_loss 0.25" in text(state, lambda *_: [])
 
 
 NOTE = "It reported no step and left no file: check that the code calls its training."

@@ -18,7 +18,17 @@ from dcos_tensorflow.client.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.service_spec import TaskRole
-from sample_states import NOW, a_role, a_spec, a_state, an_incident, failed, gang, running
+from sample_states import (
+    NOW,
+    a_record,
+    a_role,
+    a_spec,
+    a_state,
+    an_incident,
+    failed,
+    gang,
+    running,
+)
 
 
 def training(step, state=None):
@@ -243,6 +253,15 @@ def test_the_live_view_shows_the_numbers():
     assert row.split()[:5] == ["worker-0", "running", "7", "0.25", "0.5"]
 
 
+def test_the_live_view_keeps_the_epoch_beside_the_step_and_the_loss():
+    record = a_record("worker-0")
+    told = {"step": 420, "loss": 0.25, "epoch": 2, "epochs": 10}
+    reports = {record.task_id: {"state": "running", "progress": told}}
+    state = a_state(JobPhase.RUNNING, [record], reports=reports)
+    row = next(line for line in shown(snapshot_of(state)).splitlines() if "worker-0" in line)
+    assert row.split()[:5] == ["worker-0", "running", "2/10", "420", "0.25"]
+
+
 def test_the_live_view_shows_the_last_failure():
     assert "last failure: worker-1 failed on node1" in shown(snapshot_of(failed()))
 
@@ -266,6 +285,19 @@ def test_closing_the_live_view_leaves_the_terminal_usable():
     assert (
         console.file.getvalue().rstrip().endswith("\x1b[?25h") or "25h" in console.file.getvalue()
     )
+
+
+def test_the_live_view_never_goes_over_what_was_asked_meanwhile():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    view = LiveProgress(console)
+    view.show(training(1), NOW)
+    view.close()
+    asked = console.file.tell()
+    view.show(training(2), NOW)
+    goes_up = "\x1b[1A"
+    assert goes_up not in console.file.getvalue()[asked:]
+    view.close()
+    assert goes_up in console.file.getvalue()[asked:]
 
 
 def denied(summary):

@@ -175,6 +175,8 @@ def test_what_is_no_script_is_refused_with_what_to_type(script: Path, name: str,
     ("flags", "told"),
     [
         ({"workers": 2}, "--workers is for a script; with {} say --set worker.count=..."),
+        ({"strategy": "mirrored"}, "with {} say --set service.under_strategy=..."),
+        ({"sweep": {}}, "--sweep is for a script; with {} say --set sweep.parameters=..."),
         ({"arguments": ("x",)}, "Arguments after -- are for a script; {} has service.job_args"),
     ],
 )

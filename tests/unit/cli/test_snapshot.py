@@ -8,7 +8,7 @@ from dcos_tensorflow.client.snapshot import snapshot_of
 from dcos_tensorflow.client.wording import numbers
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
-from sample_states import TOKEN_KEY, a_record, a_state, failed, gang, running
+from sample_states import TOKEN_KEY, a_record, a_state, an_incident, failed, gang, running
 
 
 def line(state, name):
@@ -71,6 +71,13 @@ def test_a_task_whose_process_failed_before_its_container_was_ended_has_failed()
     state = reported(a_state(JobPhase.DONE, [killed]), "worker-0", state="failed", exit_code=3)
     found = line(state, "worker-0")
     assert (found.doing, found.detail, found.failed) == ("failed", "with exit code 3", True)
+
+
+def test_the_task_that_ended_the_job_has_failed_whatever_its_runner_said_last():
+    state = failed(incidents=(an_incident("worker-0"),))
+    found = line(state, "worker-0")
+    assert (found.doing, found.detail, found.failed) == ("failed", "with exit code 3", True)
+    assert line(state, "ps-0").doing == "ended"
 
 
 def test_a_failed_task_says_how():

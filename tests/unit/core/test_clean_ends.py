@@ -217,7 +217,7 @@ def test_the_same_twice_without_progress_ends_the_job():
         assert verdict(scheduler) == ""
         let_one_save_alone(scheduler)
         recover(scheduler, 30)
-    assert "2 times the same, no step between" in verdict(scheduler)
+    assert "2 times the same, each time at step 20" in verdict(scheduler)
     assert "retry.same_failure_limit" in verdict(scheduler)
 
 

@@ -224,6 +224,14 @@ def test_what_costs_nothing_but_never_gets_anywhere_ends_the_job():
         fail_process(scheduler, "chief-0", "interrupted", 137)
         scheduler.run(30)
     assert "got no further" in scheduler.state.job.verdict.summary
+    told = [i.summary.partition(" (")[2] for i in scheduler.state.job.incidents]
+    assert told == ["", *(f"{times} times in a row, no further step)" for times in (2, 3, 4))]
+
+
+def test_interruptions_with_progress_between_are_not_told_as_a_row():
+    scheduler = a_job(limit=0)
+    assert survives_interruptions(scheduler)
+    assert not [i for i in scheduler.state.job.incidents if "in a row" in i.summary]
 
 
 def test_failures_that_are_charged_end_the_job_by_their_own_limit_alone():

@@ -138,6 +138,20 @@ def test_a_manifest_is_named_from_where_the_program_is(tmp_path, monkeypatch):
     assert pieces(given, tmp_path / "code") == {"manifest": "../inputs.txt", "per_shard": 20}
 
 
+@pytest.mark.parametrize(
+    ("inputs", "found"),
+    [
+        ("data/*.csv", {"files": "../data/*.csv"}),
+        (Path("/data"), {"files": "/data"}),
+        ("s3://bucket/images/", {"s3_prefix": "s3://bucket/images/"}),
+        ({"files": "data", "per_shard": 2}, {"files": "../data", "per_shard": 2}),
+    ],
+)
+def test_a_place_is_what_lies_there(tmp_path, monkeypatch, inputs, found):
+    monkeypatch.chdir(tmp_path)
+    assert pieces(inputs, tmp_path / "code") == found
+
+
 def test_a_folder_for_output_stays_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert place_of("output", "found/", tmp_path) == "./found/"

@@ -27,6 +27,20 @@ def test_there_is_a_chart_for_each_metric_and_a_line_for_each_task():
     assert charts[0].find(f"{SVG}title").text == "worker-0, worker-1"
 
 
+def test_the_numbers_at_the_axes_are_whole_however_long_they_are():
+    values = (1.2345678e-7, 1.2345679e-7, 1.234568e-7)
+    (chart,) = drawn(
+        *(TaskLine("w", "running", step=n * 10_000_000, loss=v) for n, v in enumerate(values))
+    )
+    marks = chart.findall(f"{SVG}text")[1:]
+    assert len(marks) >= 4
+    for mark in marks:
+        width = 6.0 * len(mark.text)
+        before = {"start": 0.0, "middle": 0.5, "end": 1.0}[mark.get("text-anchor")] * width
+        begins = float(mark.get("x")) - before
+        assert 0 <= begins <= begins + width <= 320, mark.text
+
+
 def test_a_falling_loss_falls():
     (chart,) = drawn(*(TaskLine("worker-0", "running", step=n, loss=10.0 - n) for n in range(3)))
     points = chart.find(f"{SVG}polyline").get("points").split()

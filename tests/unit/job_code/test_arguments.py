@@ -5,7 +5,7 @@ import ast
 
 import pytest
 
-from dcos_tensorflow.job_code.arguments import ALWAYS, AUTO, NEVER, arguments_of
+from dcos_tensorflow.job_code.arguments import ALWAYS, AUTO, NEVER, arguments_of, filled
 from dcos_tensorflow.job_code.names import names_in
 
 ARGPARSE = """
@@ -30,6 +30,15 @@ ABSL = """
 flags.DEFINE_float("lr", 0.1, "")
 tf.compat.v1.flags.DEFINE_boolean("warm", False, "")
 """
+TYPER = """
+import typer
+app = typer.Typer()
+@app.command()
+def main(data: str, batch_size: int = 8, tags: list[str] = [], warm: bool = False,
+         lr: float = typer.Option(0.1, "--rate"), *, out: Annotated[str, typer.Option("--to")]): ...
+def other(units: int = 3): ...
+"""
+FIRE = "import fire\ndef main(lr, units=3): ...\nfire.Fire(main)\n"
 
 
 def written(source: str, parameters: dict[str, object], mode: str = AUTO, *given: str) -> list[str]:
@@ -55,6 +64,12 @@ def written(source: str, parameters: dict[str, object], mode: str = AUTO, *given
         (CLICK, {"lr": 0.5, "layers": [1, 2]}, ["--lr", "0.5", "--layers", "1", "--layers", "2"]),
         (CLICK, {"augment": True, "warm": False}, ["--augment", "--no-warm"]),
         (ABSL, {"lr": 0.5, "warm": True}, ["--lr", "0.5", "--warm=true"]),
+        (TYPER, {"batch_size": 4, "warm": False}, ["--batch-size", "4", "--no-warm"]),
+        (TYPER, {"tags": ["a", "b"]}, ["--tags", "a", "--tags", "b"]),
+        (TYPER, {"rate": 0.5, "lr": 0.5, "to": "x"}, ["--rate", "0.5", "--to", "x"]),
+        (TYPER, {"data": "x", "units": 4}, []),
+        (FIRE, {"lr": 0.5, "units": 4}, ["--lr", "0.5", "--units", "4"]),
+        (FIRE.replace("fire", "blaze"), {"lr": 0.5}, []),
         ("print(1)", {"lr": 0.5}, []),
     ],
 )
@@ -80,3 +95,21 @@ def test_where_that_is_asked_for_all_parameters_are_arguments_or_none() -> None:
 
 def test_what_is_given_already_is_left_out() -> None:
     assert written(ARGPARSE, {"lr": 1, "batch_size": 2}, AUTO, "--lr=5", "--batch-size", "6") == []
+
+
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [
+        ("{lr}", "0.5"),
+        ("--rate={lr}", "--rate=0.5"),
+        ("{layers}", "[64, 32]"),
+        ("{warm}", "True"),
+        ("{name}-{lr}", "a b-0.5"),
+        ('{"optimizer":{"lr":{lr}}}', '{"optimizer":{"lr":0.5}}'),
+        ("{{lr}}", "{lr}"),
+        ("{other} {} {0} {a b} {{", "{other} {} {0} {a b} {{"),
+    ],
+)
+def test_an_argument_is_filled_with_the_parameters_that_it_names(argument: str, text: str) -> None:
+    parameters = {"lr": 0.5, "layers": [64, 32], "warm": True, "name": "a b"}
+    assert filled(argument, parameters) == text

@@ -27,6 +27,10 @@ def sweeping(parameters: Any = RATE, metric: str = "val_accuracy", **more: Any) 
     return {"service": {"job_name": "train"}, "sweep": sweep}
 
 
+def with_arguments(*words: str, parameters: Any = RATE) -> dict[str, Any]:
+    return {**sweeping(parameters), "service": {"job_name": "train", "job_args": list(words)}}
+
+
 def batching(output: str = "out/part-{index}", **inputs: Any) -> dict[str, Any]:
     batch = {"inputs": inputs or {"range": [0, 1000, 100]}, "output": output}
     return {"service": {"job_cmd": "python shard.py"}, "batch": batch}
@@ -76,6 +80,11 @@ def test_a_sweep_is_what_the_options_say() -> None:
         seed=7,
         lag=8,
     )
+
+
+def test_braces_in_arguments_are_text_without_a_sweep() -> None:
+    job = {"service": {"job_name": "train", "job_args": ["{lr}"]}}
+    assert service_spec(load(job)).job.arguments == ("{lr}",)
 
 
 def test_the_number_of_trials_is_that_of_the_grid_or_fifty() -> None:
@@ -157,6 +166,16 @@ def test_parallelism_is_a_number_or_auto_also_as_text() -> None:
             sweeping({c: {"int": [0, 99]} for c in "abc"}, method="grid"),
             "sweep.parameters: a grid of them has 1000000 combinations",
         ),
+        (
+            with_arguments("--lr", "{learning_rat}"),
+            "service.job_args: {learning_rat} is no parameter of the sweep; did you mean "
+            '{learning_rate}? (given: ["--lr", "{learning_rat}"]; allowed: {learning_rate}, or '
+            "{{learning_rat}} for the text {learning_rat})",
+        ),
+        (
+            with_arguments("{learning_rate}", parameters={"learning_rate": [0.1, None]}),
+            "service.job_args: {learning_rate} may be null, and what stands here is always an",
+        ),
         (sweeping(parallelism=0), "sweep.parallelism: is too small (given: 0; allowed: a whole"),
         (sweeping(parallelism="outo"), "not a text; did you mean auto?"),
         (sweeping(max_share=0), "sweep.max_share: is too small"),
@@ -172,6 +191,9 @@ def test_parallelism_is_a_number_or_auto_also_as_text() -> None:
             batching(manifest="in.txt", range=[0, 1, 1]),
             "batch.inputs.manifest: batch.inputs.range is set",
         ),
+        (batching(files="s3://b/in"), "batch.inputs.files: is in S3"),
+        (batching(files="s3://b/in"), "did you mean batch.inputs.s3_prefix?"),
+        (batching(files="gs://b/in"), "batch.inputs.files: must be a path"),
         (batching("out/part.jsonl"), "batch.output: is one name for all shards: it needs {index}"),
         (
             batching("s3://bucket/in/out-{index}", s3_prefix="s3://bucket/in"),

@@ -1,4 +1,4 @@
-"""What tells of errors in a job's output tells no numbers of its training."""
+"""Many kinds of output: what tells of errors in it tells no numbers of the training."""
 
 import pytest
 
@@ -16,14 +16,25 @@ TRACEBACK = """Traceback (most recent call last):
 """
 PROGRESS = {
     "Keras' bar": "Epoch 2/3\n10/10 - 1s - 9ms/step - loss: 0.25 - accuracy: 0.5\n",
+    "Keras 3's bar on a terminal": "Epoch 1/3\n\r\x1b[1m 1/10\x1b[0m \x1b[32m━━\x1b[0m\x1b[37m━━━"
+    "\x1b[0m \x1b[1m1s\x1b[0m 9ms/step - loss: 9.0\x08\x08\r\x1b[1m10/10\x1b[0m \x1b[32m━━━\x1b[0m"
+    "\x1b[37m\x1b[0m \x1b[1m0s\x1b[0m 9ms/step - accuracy: 0.5 - loss: 0.25 - val_loss: 0.5\n",
+    "Keras 2's bar": "Epoch 1/3\n 1/10 [=>....] - ETA: 5s - loss: 9\x08\x08\x08\r"
+    "10/10 [======] - 1s 9ms/step - loss: 0.25 - lr: 0.001\n",
     "Keras' bar that grows": " 1/10 [>...] - loss: 9\r10/10 [====] - loss: 0.25\n",
     "tqdm": "100%|####| 10/10 [00:01<00:00, 9it/s, loss=0.25]\n",
+    "tqdm with the epoch": "Epoch 1:  10%|#  | 1/10 [00:00<00:05,  1.9it/s, loss=9]\r"
+    "Epoch 1: 100%|####| 10/10 [00:05<00:00,  1.9it/s, loss=0.25]\n",
+    "lines that end as on Windows": "step 10 loss 0.25\r\n",
     "plain words": "step 10 loss 0.25\n",
     "print of pairs": "step=10, loss=0.25, auc=0.5\n",
     "JSON lines": '{"step": 10, "loss": 0.25}\n',
     "an Estimator": "INFO:tensorflow:loss = 0.25, step = 10 (0.5 sec)\n",
     "logging": "INFO:root:step 10 loss 0.25\n",
     "logging with the time": "2026-11-27 10:00:00,123 INFO train: step 10, loss 0.25\n",
+    "logging with the name": "2026-11-27 10:00:00,123 - train - INFO - step 10 loss 0.25\n",
+    "loguru": "2026-11-27 10:00:00.123 | INFO     | train:main:9 - step 10 loss 0.25\n",
+    "a log in JSON": '{"level": "INFO", "message": "step 10 loss 0.25"}\n',
     "absl": "I1127 10:00:00.123456 7 train.py:9] step 10 loss 0.25\n",
     "terminal codes": "\x1b[32mstep 10\x1b[0m loss 0.25\n",
     "a PyTorch-like loop": "Train Epoch: 1 [10/60] Loss: 0.25\n",
@@ -44,6 +55,20 @@ ERRORS = {
     "a log record of a warning": "WARNING:tensorflow:step 60 is slow, loss 0.5\n",
     "a dated log record of an error": "2026-11-27 10:00:00,1 ERROR train: step 60 loss 0.5\n",
     "absl's warning": "W1127 10:00:00.1 7 train.py:9] step 60, loss 0.5\n",
+    "a log record with the name": "2026-11-27 10:00:00,123 - train - WARNING - step 60 loss 0.5\n",
+    "a log record with the hour": "10:00:00 ERROR step 60 loss 0.5\n",
+    "a log in JSON": '{"time": 1, "severity": "ERROR", "message": "step 60 loss 0.5"}\n',
+    "a warning in colour": "\x1b[33mWARNING\x1b[0m: step 60 loss 0.5\n",
+    "TensorFlow's own INFO": "INFO:tensorflow:Saving checkpoints for 60 into /x/model.ckpt.\n",
+    "arguments that were refused": "usage: t.py [-h] [--steps STEPS]\nt.py: error: argument"
+    " --steps: invalid int value: 'x60'\n",
+    "arguments as Python shows them": "Namespace(steps=60, lr=0.5, loss='mse')\n",
+    "a line of code": "    model.compile(steps=60, loss=0.5)\n",
+    "a group of exceptions": "  + Exception Group Traceback (most recent call last):\n"
+    '  |   File "/t.py", line 3, in f\n  |     fit(steps=60, loss=0.5)\n'
+    "  | ExceptionGroup: two (2 sub-exceptions)\n  +-+---------------- 1 ----------------\n"
+    "    | ValueError: step 60, loss 0.5\n    +------------------------------------\n",
+    "glog's error": "E0000 00:00:1795331357.616110   21188 cuda_dnn.cc:8310] step 60 loss 0.5\n",
     "TensorFlow's C++": "2026-11-27 10:00:00.123456: I tensorflow/util.cc:1] step 60 loss 0.5\n",
 }
 

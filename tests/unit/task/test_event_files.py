@@ -163,6 +163,28 @@ def test_a_metric_is_called_as_keras_calls_it(tag, folder, name):
     assert metric_of(tag, f"/logs/{folder}/events.out.tfevents.1.host") == name
 
 
+@pytest.mark.parametrize("tag", ["batch_loss", "evaluation_loss_vs_iterations"])
+def test_a_metric_that_keras_tells_twice_has_one_name(tmp_path, tag):
+    path = tmp_path / "train" / "events.out.tfevents.1.host"
+    files = EventFiles((str(tmp_path),), own=True)
+    append(path, event(9, scalar(tag, 0.75)), event(2, scalar("epoch_loss", 0.5)))
+    assert files.newest_step([]) == 9
+    assert files.take_scalars() == [(2, "loss", 0.5)]
+    append(path, event(3, scalar("batch_size", 32.0)))
+    assert (files.newest_step([]), files.take_scalars()) == (9, [(3, "batch_size", 32.0)])
+
+
+def test_the_scalars_of_a_file_that_was_held_open_are_read_to_its_end(tmp_path, monkeypatch):
+    path = tmp_path / "events.out.tfevents.1.host"
+    append(path, event(1, scalar("loss", 0.5)))
+    files = HeldOpen([path])
+    files.read(monkeypatch)
+    append(path, event(2, scalar("loss", 0.25)))
+    files.paths = ()
+    files.read(monkeypatch)
+    assert files.take_scalars() == [(1, "loss", 0.5), (2, "loss", 0.25)]
+
+
 def test_scalars_are_read_once_of_whatever_is_written_into_an_own_directory(tmp_path):
     path = tmp_path / "validation" / "events.out.tfevents.1.host"
     files = EventFiles((str(tmp_path),), own=True)

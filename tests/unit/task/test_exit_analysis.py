@@ -332,6 +332,8 @@ def test_a_kill_while_the_kernel_killed_for_memory_is_a_lack_of_memory(code):
 def test_any_other_kill_that_we_did_not_ask_for_is_an_interruption(code):
     report = verdict(code, "UnavailableError: an old one")
     assert (report.exit_code, report.exit_class) == (137, ExitClass.INTERRUPTED)
+    assert "SIGKILL" in report.summary
+    assert "the script or the machine's memory killer" in report.summary
 
 
 def test_a_process_that_we_have_stopped_is_interrupted():

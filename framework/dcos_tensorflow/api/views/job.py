@@ -20,6 +20,7 @@ from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.restarts import outcome
+from dcos_tensorflow.core.spec.service_spec import gang_named
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api import schemas
@@ -96,7 +97,7 @@ def _task(state: ServiceState, name: str) -> schemas.TaskOfJob:
         "state": str(record.state),
         "attempt": record.attempt,
         "epoch": record.epoch,
-        "failures": record.failures,
+        "failures": _failures(state, record),
         "agent_id": record.agent_id,
         "hostname": record.hostname,
         "address": record.address,
@@ -110,6 +111,16 @@ def _task(state: ServiceState, name: str) -> schemas.TaskOfJob:
         "report": {key: report[key] for key in REPORTED if key in report} if report else None,
         "evidence": codec.to_plain(evidence),
     }
+
+
+def _failures(state: ServiceState, record: TaskRecord) -> int:
+    """Return how often a task has failed: as a sidecar, or as the cause of incidents of its gang.
+
+    Those are counted that the job keeps: of the time in which failures count.
+    """
+    gang = state.gangs.get(gang_named(record.name))
+    incidents = gang.job.incidents if gang is not None else ()
+    return record.failures + sum(incident.task == record.name for incident in incidents)
 
 
 def _asked_port(state: ServiceState, record: TaskRecord) -> int | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,11 +13,13 @@ from dcos_tensorflow.cli.flags import (
     ScriptCommand,
     gpus_flag,
     json_flag,
-    script_arguments,
     script_flags,
 )
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.output import say_lines, show_json
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.deploy.job.script_job import ScriptFlags
 
 
 @click.command(cls=ScriptCommand)
@@ -38,12 +42,8 @@ def init(
     *,
     output: Path,
     force: bool,
-    workers: int | None,
-    ps: int | None,
-    strategy: str | None,
+    said: ScriptFlags,
     gpus: int | None,
-    tensorflow: str | None,
-    name: str | None,
     as_json: bool,
 ) -> int:
     """Write a first options file for a script, with comments.
@@ -52,7 +52,6 @@ def init(
     """
     from dcos_tensorflow.deploy.job.commented_options import first_options, said_of
     from dcos_tensorflow.deploy.job.script_job import (
-        ScriptFlags,
         check_is_script,
         only_script,
         read_script,
@@ -61,9 +60,10 @@ def init(
     path = script or only_script(Path())
     check_is_script(path)
     read = read_script(path)
-    said = ScriptFlags(workers, ps, gpus, tensorflow, name, strategy, script_arguments())
     in_terminal = output == Path("-")
-    text = first_options(read, said, Path("options.json") if in_terminal else output)
+    text = first_options(
+        read, replace(said, gpus=gpus), Path("options.json") if in_terminal else output
+    )
     if in_terminal:
         click.echo(text, nl=False)
         return 0

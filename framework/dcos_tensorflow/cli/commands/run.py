@@ -16,7 +16,6 @@ from dcos_tensorflow.cli.flags import (
     agent_flags,
     json_flag,
     overrides_flag,
-    script_arguments,
     script_flags,
     work_dir_flag,
 )
@@ -31,6 +30,7 @@ from dcos_tensorflow.deploy.settings import (
 
 if TYPE_CHECKING:
     from dcos_tensorflow.deploy.job.given_options import GivenOptions
+    from dcos_tensorflow.deploy.job.script_job import ScriptFlags
 
 _AGENTS = ("agents", "cpus", "mem", "disk", "gpus", "attributes")
 
@@ -50,7 +50,7 @@ def run_flags(settings: Collection[str] = RUN_SETTINGS) -> Callable[[F], F]:
             help="Follow the job to its end, or run it in the background.",
         ),
         overrides_flag,
-        setting_flags(settings, shown=("master", "state")),
+        setting_flags(settings, shown=("master",)),
         functools.partial(agent_flags, shown=False),
         click.option("--fresh", is_flag=True, help="Remove the checkpoints of earlier runs first."),
         click.option(
@@ -83,11 +83,7 @@ def run_flags(settings: Collection[str] = RUN_SETTINGS) -> Callable[[F], F]:
 def run(
     job: Path,
     *,
-    workers: int | None,
-    ps: int | None,
-    strategy: str | None,
-    tensorflow: str | None,
-    name: str | None,
+    said: ScriptFlags,
     overrides: tuple[str, ...],
     work: WorkDirectory,
     resume: bool,
@@ -101,15 +97,14 @@ def run(
     script's. OPTIONS.json can set all other options. Flags for the connection to Mesos, ZooKeeper
     and S3 are those of the scheduler; DCOS_TENSORFLOW_* variables set them, too (docs/cli.md).
     """
-    from dcos_tensorflow.deploy.job.script_job import ScriptFlags, given_options
+    from dcos_tensorflow.deploy.job.script_job import given_options
 
-    said = ScriptFlags(workers, ps, None, tensorflow, name, strategy, script_arguments())
     if job.suffix == ".py":
         # Of a script's job they are the workers', not the embedded cluster's.
-        if resume:
+        if resume and said.sweep is None:
             raise UsageError(
-                "--resume is for a batch, which an options file asks for; a script goes on from its"
-                " checkpoints by itself."
+                "--resume is for a batch, which an options file asks for, and for a search"
+                " (--sweep); a script goes on from its checkpoints by itself."
             )
         said, given = replace(said, gpus=given["gpus"]), {**given, "gpus": None}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +14,6 @@ from dcos_tensorflow.cli.flags import (
     gpus_flag,
     json_flag,
     overrides_flag,
-    script_arguments,
     script_flags,
     work_dir_flag,
 )
@@ -21,6 +21,9 @@ from dcos_tensorflow.client.errors import EXIT_USAGE, UsageError, explaining_ref
 from dcos_tensorflow.client.output import say_lines, show_json
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.deploy.settings import collect, setting_flags
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.deploy.job.script_job import ScriptFlags
 
 _MASTER_VARIABLE = "DCOS_TENSORFLOW_MASTER"
 _VARIABLES = (_MASTER_VARIABLE, "DCOS_TENSORFLOW_PUBLISHED_DEFAULTS")
@@ -38,12 +41,8 @@ _VARIABLES = (_MASTER_VARIABLE, "DCOS_TENSORFLOW_PUBLISHED_DEFAULTS")
 def validate(
     job: Path,
     *,
-    workers: int | None,
-    ps: int | None,
-    strategy: str | None,
+    said: ScriptFlags,
     gpus: int | None,
-    tensorflow: str | None,
-    name: str | None,
     local: bool,
     overrides: tuple[str, ...],
     master: str | None,
@@ -56,7 +55,7 @@ def validate(
     from dcos_tensorflow.deploy.job import describing
     from dcos_tensorflow.deploy.job.deployment import PreparedJob
     from dcos_tensorflow.deploy.job.preparation import preview
-    from dcos_tensorflow.deploy.job.script_job import ScriptFlags, given_options
+    from dcos_tensorflow.deploy.job.script_job import given_options
     from dcos_tensorflow.options.default_tasks import came_by_default
 
     if local and master is not None:
@@ -67,9 +66,8 @@ def validate(
     flags = {"master": master, "published_defaults": published_defaults}
     settings = collect(None, environ, flags)
     here = not settings["master"]
-    said = ScriptFlags(workers, ps, gpus, tensorflow, name, strategy, script_arguments())
     published = settings["published_defaults"]
-    given = given_options(job, said, overrides, published_defaults=published)
+    given = given_options(job, replace(said, gpus=gpus), overrides, published_defaults=published)
     options = given.load()
 
     def prepared() -> PreparedJob:

@@ -44,18 +44,22 @@ class LiveProgress:
     """The view. A context manager: the terminal is as before once it is left."""
 
     def __init__(self, console: Console) -> None:
-        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._console = console
+        self._live: Live | None = None
 
     def show(self, snapshot: Snapshot, now: float) -> None:
         """Draw the view of this moment."""
-        if not self._live.is_started:
+        if self._live is None:
+            # One that was stopped still goes up by its height first, over what was asked meanwhile.
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
         self._live.update(render(snapshot, now), refresh=True)
 
     def close(self) -> None:
         """Take the view off the terminal; ``show`` puts it back."""
-        if self._live.is_started:
+        if self._live is not None:
             self._live.stop()
+            self._live = None
 
 
 def render(snapshot: Snapshot, now: float) -> RenderableType:
@@ -96,21 +100,24 @@ def _heading(snapshot: Snapshot, now: float) -> Text:
 def _tasks(snapshot: Snapshot, now: float) -> Table:
     tasks, told = snapshot.tasks, [snapshot.standing(now)[1], *_last_failure(snapshot)]
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("task", "", "step", "loss", "accuracy"):
-        right = title in ("step", "loss", "accuracy")
+    # Beside the loss, where any task tells one: a bar counts the steps of an epoch.
+    epochs = any(task.epoch is not None for task in tasks)
+    for title in ("task", "", *(["epoch"] if epochs else []), "step", "loss", "accuracy"):
+        right = title not in ("task", "")
         table.add_column(title, justify="right" if right else "left", no_wrap=True)
     table.add_column("", overflow="fold")
     for task in tasks[:_MAX_ROWS]:
         table.add_row(
             _text(task.name),
             _text(task.doing, style=_STYLES.get(task.doing, "dim")),
-            _step(task),
+            *([_epoch(task)] if epochs else []),
+            "" if task.step is None else str(task.step),
             "" if task.loss is None else short(task.loss),
             "" if task.accuracy is None else short(task.accuracy),
             _text(_detail(task, told), style="red" if task.failed else "dim"),
         )
     if len(tasks) > _MAX_ROWS:
-        table.add_row(f"and {len(tasks) - _MAX_ROWS} more", "", "", "", "", "")
+        table.add_row(f"and {len(tasks) - _MAX_ROWS} more")
     return table
 
 
@@ -122,7 +129,7 @@ def _detail(task: TaskLine, told: Sequence[str]) -> str:
     return ", ".join(filter(None, (without_repeats(task.detail, told), *metrics(task))))
 
 
-def _step(task: TaskLine) -> str:
-    if task.step is not None:
-        return str(task.step)
-    return f"epoch {task.epoch}" if task.epoch is not None else ""
+def _epoch(task: TaskLine) -> str:
+    if task.epoch is None:
+        return ""
+    return str(task.epoch) if task.epochs is None else f"{task.epoch}/{task.epochs}"

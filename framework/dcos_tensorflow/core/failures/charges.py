@@ -47,8 +47,12 @@ def note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
     known = within_window(gang.job, spec.retry, now)
     if own_errors.unexplained_in_a_row((*known, incident)) >= UNEXPLAINED_LIMIT:
         incident = replace(incident, charged=True)
-    gang.job = replace(gang.job, incidents=_bounded((*known, incident)))
     _judge_progress(gang, incident)
+    summary, times = incident.summary, own_errors.kills_in_a_row((*known, incident))
+    if times > 1 and gang.job.fruitless:
+        told = bounds.cut(f"{summary} ({times} times in a row, no further step)", bounds.TEXT_BYTES)
+        incident = replace(incident, summary=told)
+    gang.job = replace(gang.job, incidents=_bounded((*known, incident)))
     permanent, refused = failure.cause.permanent, _is_refused_from_the_start(gang, failure)
     end = "it can never run" if permanent else own_errors.why_not_again(gang.view)
     end = _REFUSED if refused else end
@@ -63,7 +67,7 @@ def note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
         gang.restart = replace(gang.restart, due_at=now + wait)
         return True
     code = failure.exit_code or (contract.EXIT_JOB_UNUSABLE if permanent else 1)
-    fail(gang, f"{incident.summary} ({end})", contract.EXIT_JOB_UNUSABLE if refused else code)
+    fail(gang, f"{summary} ({end})", contract.EXIT_JOB_UNUSABLE if refused else code)
     return False
 
 

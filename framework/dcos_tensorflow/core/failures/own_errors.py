@@ -53,7 +53,9 @@ def why_not_again(view: GangView) -> str:
     if times >= limit > 1:
         is_error = incident.kind != causes.ENDED_BEFORE_PEERS
         same = "the same error at the same line" if is_error else "the same"
-        return f"{times} times {same}, no step between: {_OWN}"
+        step = incident.step if incident.error.step is None else incident.error.step
+        at = "no step between" if step is None else f"each time at step {step}"
+        return f"{times} times {same}, {at}: {_OWN}"
     if limit == 1:
         return _OWN
     if _holds_for_all(limit) and _missing_from_all(view, incident) == 0:
@@ -166,6 +168,20 @@ def unexplained_in_a_row(incidents: Sequence[Incident]) -> int:
         step = incident.step if trained else step
         checkpoint = incident.checkpoint if saved else checkpoint
     return times if newest.unexplained else 0
+
+
+def kills_in_a_row(incidents: Sequence[Incident]) -> int:
+    """Return how often in a row the newest incident's task was interrupted, and got no further.
+
+    Itself included; 0 where it was not.
+    """
+    newest, times = incidents[-1], 0
+    for incident in reversed(incidents):
+        same = (incident.task, incident.kind) == (newest.task, causes.INTERRUPTED)
+        if not same or _is_further(newest.step, incident.step):
+            break
+        times += 1
+    return times
 
 
 def in_newest_start(incidents: Sequence[Incident]) -> int:

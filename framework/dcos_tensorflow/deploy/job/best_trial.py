@@ -19,6 +19,7 @@ from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirector
 from dcos_tensorflow.core.job_parameters import option_of_role, variables
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.job.preparation import packed_job
+from dcos_tensorflow.job_code.arguments import filled
 from dcos_tensorflow.options import as_given
 from dcos_tensorflow.scheduler.secrets.masking import REDACTED
 from dcos_tensorflow.workloads.sweep.leaderboard import Row
@@ -101,6 +102,7 @@ def with_parameters(known: Mapping[str, Any], best: Row) -> dict[str, Any]:
         "name": f"{service['name']}-best",
         "job_context": json.dumps(context),
         "env": {**service["env"], **variables(best.parameters)},
+        "job_args": [filled(each, best.parameters) for each in service.get("job_args", ())],
     }
     found = {**known, "service": service}
     del found["sweep"]

@@ -38,6 +38,8 @@ def first_options(script: Script, flags: ScriptFlags, output: Path) -> str:
     for group in _ROLES:
         if group in options:
             found[group] = _role(script, group, options[group])
+    if "sweep" in options:
+        found["sweep"] = options["sweep"]
     if script.facts.evaluator is not None:
         place = script.facts.evaluator.place
         why = f"{place} knows of an evaluator: 1 runs one beside the training."

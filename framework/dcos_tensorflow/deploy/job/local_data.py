@@ -80,19 +80,21 @@ def pack_data(found: tuple[LocalData, ...], target: Path, gate: Gate) -> Path:
 _MANIFEST, _OUTPUT = "batch.inputs.manifest", "batch.output"
 
 
-def with_batch_places(spec: ServiceSpec, base: Path | None, *, local: bool) -> ServiceSpec:
+def with_batch_places(
+    spec: ServiceSpec, base: Path | None, *, local: bool, is_listed: bool = True
+) -> ServiceSpec:
     """Return the service with whole paths for its batch; ``base`` is the folder of the options.
 
     ``local`` says that the tasks run on this machine, as this user: else a manifest lies beside the
     options, because tasks get what is in it, and the author of options is not trusted with every
-    file here. Raises UsageError for one that does not, or is not there, and for an output that no
-    other machine could find.
+    file here. Files that are still to be listed (``listed_files``) are none yet. Raises UsageError
+    for one that does not, or is not there, and for an output that no other machine could find.
     """
     work = spec.workload
     if not isinstance(work, BatchSpec):
         return spec
     folder, listing, output = base or Path.cwd(), work.listing, work.output
-    if listing and "://" not in listing:
+    if is_listed and listing and "://" not in listing:
         path = folder / _path(listing, _MANIFEST)
         from dcos_tensorflow.scheduler.gate import Allowed, Gate
 

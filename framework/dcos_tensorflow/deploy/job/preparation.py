@@ -38,6 +38,7 @@ from dcos_tensorflow.deploy.embedded.interpreters import (
 )
 from dcos_tensorflow.deploy.job.deployment import PreparedJob, SeenCode
 from dcos_tensorflow.deploy.job.job_archive import check_sum, pack
+from dcos_tensorflow.deploy.job.listed_files import listed, refuse_unlisted
 from dcos_tensorflow.deploy.job.local_data import pack_data, with_batch_places, with_local_data
 from dcos_tensorflow.deploy.job.seen_code import (
     environments_are_there,
@@ -93,6 +94,7 @@ def prepare(
     # Who only looks at options packs nothing.
     from dcos_tensorflow.scheduler.gate import Allowed, Gate
 
+    refuse_unlisted(options)
     found, source = preview(options, directory, environ, local=local)
     directory.prepare()
     archive, gate = None, Gate(Allowed(links=links, everything=local))
@@ -150,7 +152,10 @@ def preview(
     for what can never run, OptionsError for TASKCFG_* variables that make no sense.
     """
     spec = with_task_environment(service_spec(options), task_environment(environ))
-    spec = with_batch_places(spec, options.base_directory, local=local)
+    is_listed = not options.batch.inputs.files
+    if not is_listed:
+        listed(options, local=local)
+    spec = with_batch_places(spec, options.base_directory, local=local, is_listed=is_listed)
     told = list(notes(options, shares_directory=local))
     source = local_source(spec, options.base_directory, local=local)
     check_sum(source, spec.job.sha256)
@@ -233,6 +238,7 @@ def changed_spec(
     """
     spec = with_task_environment(service_spec(options), task_environment(environ))
     try:
+        refuse_unlisted(options)
         spec = with_batch_places(spec, options.base_directory, local=local)
         if not local and not restarted and _manifest(spec) not in ("", _manifest(running)):
             raise UsageError(

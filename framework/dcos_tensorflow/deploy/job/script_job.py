@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.core.contract import CONTRACT_SCRIPT
+from dcos_tensorflow.core.spec.workload_spec import Goal
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.job_code.facts import Facts, Named, read_facts
 from dcos_tensorflow.job_code.modules import Found, Module
@@ -43,6 +44,8 @@ class ScriptFlags:
     name: str | None = None
     #: Puts code of one task under a strategy of all tasks: mirrored, or parameter_server.
     strategy: str | None = None
+    #: The section of a search (``sweep_flags``).
+    sweep: Mapping[str, Any] | None = None
     #: What stood behind ``--``.
     arguments: tuple[str, ...] | None = None
 
@@ -157,7 +160,17 @@ def options_of(script: Script, flags: ScriptFlags) -> tuple[dict[str, Any], tupl
     if flags.strategy:
         service["under_strategy"] = True
     roles, more = roles_of(script, flags)
-    return {"service": service, **roles}, (*notes, *more)
+    if flags.sweep is None:
+        return {"service": service, **roles}, (*notes, *more)
+    return {"service": service, **roles, "sweep": dict(flags.sweep)}, (
+        *(*notes, *more),
+        _searched(**flags.sweep["objective"]),
+    )
+
+
+def _searched(metric: str, goal: str) -> str:
+    most, other = ("most", "minimize") if goal == Goal.MAXIMIZE else ("least", "maximize")
+    return f"The {most} {metric} is the best: --set sweep.objective.goal={other} turns that round."
 
 
 def roles_of(script: Script, flags: ScriptFlags) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -285,5 +298,7 @@ def _not_beside_options(path: Path, said: str) -> str:
         "ps": "parameter_server.count",
         "gpus": "gpu_worker.gpus",
         "tensorflow": "service.tensorflow_version",
+        "strategy": "service.under_strategy",
+        "sweep": "sweep.parameters",
     }
     return f"--{said} is for a script; with {path} say --set {options[said]}=..."

@@ -24,7 +24,7 @@ from dcos_tensorflow.deploy.job.deployment import SeenCode
 from dcos_tensorflow.deploy.job.job_archive import unpack
 from dcos_tensorflow.job_code import agreement
 from dcos_tensorflow.job_code.agreement import Tasks
-from dcos_tensorflow.job_code.arguments import ALWAYS, NEVER, option_of
+from dcos_tensorflow.job_code.arguments import ALWAYS, NEVER, option_of, parameters_in
 from dcos_tensorflow.job_code.facts import Facts, job_strategy, put_under_strategy, read_facts
 from dcos_tensorflow.job_code.modules import Found, JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE
@@ -40,6 +40,8 @@ from dcos_tensorflow.task.python.python_packages import (
 from dcos_tensorflow.task.spec import JobCode
 from untrusted_input import trees
 from untrusted_input.archives import is_archive
+
+_SWEEP = "sweep.parameters"
 
 
 def inspect_code(spec: ServiceSpec, source: Path | None) -> SeenCode:
@@ -61,6 +63,7 @@ def inspect_code(spec: ServiceSpec, source: Path | None) -> SeenCode:
             if spec.job.under_strategy:
                 facts = put_under_strategy(facts, has_servers=bool(tasks.servers))
             agreement.check(found.contract, facts, tasks)
+            _check_parameters(spec, found.contract, facts)
             named = named_tensorflow(spec, found, str(root))
         except JobUnusable as error:
             text = f"{error}; {error.hint}" if error.hint else str(error)
@@ -72,43 +75,73 @@ def inspect_code(spec: ServiceSpec, source: Path | None) -> SeenCode:
     return SeenCode(found.contract, strategy, facts, told, named)
 
 
+def _check_parameters(spec: ServiceSpec, kind: str, facts: Facts) -> None:
+    """Raise JobUnusable where all code was read, and nothing of it reads what a sweep tries."""
+    names = dict(_parameters(spec)).get(_SWEEP, [])
+    unread = [] if facts.hidden else _passed_and_unread(names, spec, kind, facts)[1]
+    if unread:
+        first = unread[0]
+        raise JobUnusable(
+            f"{facts.code} does not read {listed(unread)} of the sweep: neither JOB_CONTEXT nor"
+            f" {listed([variable(name) for name in unread])}, and it parses no such argument, so"
+            " that all trials would be the same",
+            f'name it in an argument, "{{{first}}}" in service.job_args or behind -- of a script;'
+            f" or parse --{first} in the code (argparse, absl, click, typer, fire)",
+        )
+
+
 def parameter_notes(spec: ServiceSpec, kind: str, facts: Facts) -> Iterator[str]:
     """Yield which parameters reach a script as arguments, and which the code is not seen to read.
 
-    ``kind`` is how it is called. A function is called with all of them; of code that does more than
-    can be read nothing is said.
+    ``kind`` is how it is called. Of code that does more than can be read, this is said of a sweep
+    alone, whose trials would be the same.
     """
-    if kind in (contract.CONTRACT_FUNCTION, contract.CONTRACT_SHARDS):
-        return
-    mode = spec.job.parameters_as_arguments if kind == contract.CONTRACT_SCRIPT else NEVER
     for option, names in _parameters(spec):
-        passed = {name: argument for name in names if (argument := _argument(name, facts, mode))}
+        passed, unread = _passed_and_unread(names, spec, kind, facts)
         if passed:
             arguments = ", ".join(passed.values())
             yield (
                 f"{option}: {they(passed, 'go')} to {facts.code} as {arguments}"
-                f" (service.parameters_as_arguments: {mode})."
+                f" (service.parameters_as_arguments: {spec.job.parameters_as_arguments})."
             )
-        unread = [name for name in names if name not in passed and not _reads(facts, name)]
-        if unread and not facts.hidden:
+        if unread and (not facts.hidden or option == _SWEEP):
             variables = [variable(name) for name in unread]
             yield (
                 f"{option}: {facts.code} is not seen to read {listed(unread)}: neither"
                 f" JOB_CONTEXT nor {listed(variables)}, and it parses no such argument."
+                + (f" Not all of it can be read: {facts.hidden}." if facts.hidden else "")
             )
 
 
 def _parameters(spec: ServiceSpec) -> Iterator[tuple[str, list[str]]]:
-    """Yield the options that name parameters for the code, and the parameters of each."""
+    """Yield the options that name parameters for the code, and the parameters of each.
+
+    What an argument names has its place.
+    """
     work = spec.workload
     if isinstance(work, SweepSpec):
+        named = {name for argument in spec.job.arguments for name in parameters_in(argument)}
         names = [p.name for p in work.parameters if option_of_role(p.name) is None]
-        yield "sweep.parameters", names
+        yield _SWEEP, [name for name in names if name not in named]
     try:
         context = json.loads(spec.job.context)
     except ValueError:
         return
     yield "service.job_context", list(context) if isinstance(context, dict) else []
+
+
+def _passed_and_unread(
+    names: Sequence[str], spec: ServiceSpec, kind: str, facts: Facts
+) -> tuple[Mapping[str, str], Sequence[str]]:
+    """Return the arguments that parameters reach the code as, and those that it does not read.
+
+    ``kind`` is how it is called: a function is called with all of them.
+    """
+    if kind in (contract.CONTRACT_FUNCTION, contract.CONTRACT_SHARDS):
+        return {}, []
+    mode = spec.job.parameters_as_arguments if kind == contract.CONTRACT_SCRIPT else NEVER
+    passed = {name: argument for name in names if (argument := _argument(name, facts, mode))}
+    return passed, [n for n in names if n not in passed and not _reads(facts, n)]
 
 
 def _argument(name: str, facts: Facts, mode: str) -> str:

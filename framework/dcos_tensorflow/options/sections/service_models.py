@@ -200,14 +200,15 @@ class Service(Section):
     job_args: TextList = Field(
         default=[],
         title="Job Arguments",
-        description="Arguments of the module of job_name, in sys.argv: a list of texts.",
+        description="Arguments of the module of job_name, in sys.argv: a list of texts. In a sweep "
+        "{lr} is the trial's value of the parameter lr, and {{lr}} the text {lr}.",
     )
     parameters_as_arguments: AutoOrBoolean = Field(
         "auto",
         title="Parameters as arguments",
         description="Whether a script gets the parameters of a trial, hyperparameters and the "
         "values of job_context as arguments, each as --name value: auto passes those on that "
-        "the code is seen to parse (argparse, click, absl), true all, false none.",
+        "the code is seen to parse (argparse, absl, click, typer, fire), true all, false none.",
     )
     job_contract: Literal["auto", "function", "script", "command"] = Field(
         "auto",

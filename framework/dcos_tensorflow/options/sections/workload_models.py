@@ -233,6 +233,15 @@ def _manifest(value: str) -> str:
     return value
 
 
+def _files(value: str) -> str:
+    single_line(value)
+    if is_s3(value):
+        raise problem("is in S3, and the files are those of a machine", "batch.inputs.s3_prefix")
+    if "://" in value:
+        raise problem("must be a path", "data/*.csv")
+    return value
+
+
 def _output(value: str) -> str:
     single_line(value)
     if not value:
@@ -326,6 +335,9 @@ InputPrefix = Annotated[
 Manifest = Annotated[
     str, AfterValidator(_manifest), Allowed("a path or an object in S3, or empty text")
 ]
+InputFiles = Annotated[
+    str, AfterValidator(_files), Allowed("a folder, or a pattern such as data/*.csv, or empty text")
+]
 Output = Annotated[
     str,
     AfterValidator(_output),
@@ -418,7 +430,7 @@ class Sweep(Section):
 
 
 class BatchInputs(Section):
-    """What a batch works on: one of a range, a prefix and a manifest."""
+    """What a batch works on: one of a range, a prefix, a manifest, and files."""
 
     range: ShardRange = Field(
         default=[],
@@ -438,10 +450,18 @@ class BatchInputs(Section):
         description="A file beside the options, or in S3, with one input per line. A shard "
         "finds its inputs in the file SHARD_INPUTS.",
     )
+    files: InputFiles = Field(
+        "",
+        title="Files",
+        description="A folder, of which all files below it are meant, or a pattern such as "
+        "data/*.csv (** for any folders), beside the options on the machine of run, for the "
+        "embedded cluster. run lists the files once, sorted by name. A shard finds its paths in "
+        "the file SHARD_INPUTS.",
+    )
     per_shard: PerShard = Field(
         10,
         title="Inputs of a shard",
-        description="Number of objects of s3_prefix, or lines of the manifest, in a shard.",
+        description="Number of objects of s3_prefix, lines of the manifest, or files, in a shard.",
     )
 
 
@@ -481,7 +501,7 @@ class Batch(Section):
 
 
 #: The kinds of input that a batch may name.
-INPUTS = ("range", "s3_prefix", "manifest")
+INPUTS = ("range", "s3_prefix", "manifest", "files")
 
 
 def given_inputs(options: Options) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from itertools import islice, product
 from math import prod
 
@@ -33,6 +34,7 @@ from dcos_tensorflow.core.spec.workload_spec import (
     index_of,
     writes_below,
 )
+from dcos_tensorflow.job_code.arguments import parameters_in
 from dcos_tensorflow.options import catalogue, document
 from dcos_tensorflow.options.errors import Finding
 from dcos_tensorflow.options.sections.placement import parse_placement
@@ -124,6 +126,7 @@ def _sweep_findings(options: Options) -> Iterator[Finding]:
             "the name of a number that the job tells, such as val_accuracy",
             (metric,),
         )
+    yield from _in_arguments(options)
     found = parameters(options)
     names: dict[str, str] = {}
     for parameter in found:
@@ -147,6 +150,23 @@ def _sweep_findings(options: Options) -> Iterator[Finding]:
         yield Finding(_PARAMETERS, told, f"at most {MOST_SHAPES}", (_PARAMETERS,))
     if sweep.method == "grid":
         yield from _grid(options, found)
+
+
+def _in_arguments(options: Options) -> Iterator[Finding]:
+    """Yield names in arguments that no trial fills in."""
+    path, found = "service.job_args", options.sweep.parameters
+    for name in dict.fromkeys(n for each in options.service.job_args for n in parameters_in(each)):
+        if name not in found:
+            near = get_close_matches(name, found, n=1)
+            meant = f"; did you mean {{{near[0]}}}?" if near else ""
+            told = f"{{{name}}} is no parameter of the sweep{meant}"
+            places = ", ".join(f"{{{each}}}" for each in found)
+            allowed = f"{places}, or {{{{{name}}}}} for the text {{{name}}}"
+            yield Finding(path, told, allowed, (path, _PARAMETERS))
+        elif None in parameter_of(name, found[name]).choices:
+            told = f"{{{name}}} may be null, and what stands here is always an argument"
+            allowed = f"no {{{name}}}: service.parameters_as_arguments leaves null out"
+            yield Finding(path, told, allowed, (path, _PARAMETERS))
 
 
 def _shaping(options: Options, parameter: Parameter) -> Iterator[Finding]:
@@ -364,6 +384,7 @@ def _batch(options: Options) -> BatchSpec:
         per_shard=per_shard,
         begin=begin,
         end=end,
-        listing=prefix or inputs.manifest,
+        # Of files a manifest is made before they are served: it is no prefix.
+        listing=prefix or inputs.manifest or inputs.files.rstrip("/"),
         resume=options.batch.resume,
     )

@@ -345,8 +345,8 @@ def _unknown_failure(
     if code in _KILLED:
         return (
             ExitClass.INTERRUPTED,
-            "The process was killed with SIGKILL by something else than the task runner, and not "
-            "for want of memory",
+            "SIGKILL has ended the process: the task runner did not send it, and the task's memory "
+            "was not used up. It came from the script or the machine's memory killer",
             "",
         )
     if code in (-signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGINT):

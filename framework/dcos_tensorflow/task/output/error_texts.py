@@ -18,7 +18,7 @@ _MOST_OF_A_TEXT = 200
 #: What ends an exception's text: a line that tells of a training by its form.
 _PROGRESS = re.compile(
     rb"\s*(?:(?:Train )?Epoch\b|\d+/\d+\b|\d+%\||(?:global[_ ])?step\b|\{|INFO:|I\d{4} |result\b"
-    rb"|\d{4}-\d\d-\d\d[^A-Za-z]*INFO\b"
+    rb"|\d{4}-\d\d-\d\d[^A-Za-z]*(?:[\w.]+ - )?INFO\b"
     rb"|[\w/.-]+\s?[:=]\s?[-+]?[\d.]+[,;\s]+[\w/.-]+\s?[:=]\s?[-+]?[\d.])",
     re.IGNORECASE,
 )
@@ -28,7 +28,9 @@ _IS_OF_AN_ERROR = re.compile(
     r"""\s*(?:
       [\w./<>-]+:\d+:\ (?:[\w.]*Warning|WARNING|ERROR):?     # the module warnings, compilers
     | (?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt)\b(?::|$)
-    | (?:\[?\d{4}-\d\d-\d\d[^A-Za-z]*)?\[?(?:WARNING|WARN|ERROR|CRITICAL|FATAL)\b
+    | (?:\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d)[^A-Za-z]*)?  # logging, by any of its formats
+      (?:[\w.]+\ -\ )?\[?(?:WARNING|WARN|ERROR|CRITICAL|FATAL)\b
+    | \{.*"(?:level|levelname|severity|log_level)":\ ?"(?i:warn|warning|error|critical|fatal)"
     | [WEF]\d{4}\ \d\d:\d\d                                 # absl, glog
     | \d{4}-\d\d-\d\d\ \d\d:\d\d:\d\d\.\d+:\ [IWEF]\        # TensorFlow's own, from C++
     )""",

@@ -2,8 +2,7 @@
 
 ``observer`` asks for them where a job tells no step itself, and where a unit of work is judged by a
 metric that was not told otherwise. TensorFlow is not needed: an event file is a row of framed
-records. Only what was appended since the last look is read; of a record a few bytes where its step
-alone is asked for.
+records. Only what was appended since the last look is read, and of a long record a few bytes.
 
 Source: tensorflow/core/lib/io/record_writer.h (the frame); what is in it ``summaries`` says.
 """
@@ -67,8 +66,9 @@ class _File:
 class EventFiles:
     """Follows the event files of one start of the user's process.
 
-    They are those that its processes hold open below ``directories``; with ``own`` no other process
-    writes there, so that they are all that come there, and their scalars are kept until asked for.
+    They are those that its processes hold open below ``directories``, or held at a look before;
+    with ``own`` no other process writes there, so that they are all that come there. Their scalars
+    are kept until asked for.
     """
 
     def __init__(self, directories: Tuple[str, ...], *, own: bool = False) -> None:
@@ -87,7 +87,7 @@ class EventFiles:
         """
         directories = self._directories
         paths = event_files_below(directories) if self._own else open_event_files(pids, directories)
-        for path in paths:
+        for path in dict.fromkeys((*self._files, *paths)):
             file = self._files.setdefault(path, _File())
             if not file.broken:
                 self._read(path, file)
@@ -114,7 +114,7 @@ class EventFiles:
                 if end > size:
                     # Half written; or no event file at all, which then never gets so long.
                     return
-                whole = self._own and length <= SCALARS_BYTES
+                whole = length <= SCALARS_BYTES
                 look = length if whole else min(length, LOOK_BYTES)
                 event = os.pread(descriptor, look, file.offset + HEAD_BYTES)
                 step = summaries.step_of(event)
@@ -131,7 +131,9 @@ class EventFiles:
 
 def _scalars(path: str, step: int, event: bytes) -> Iterator[Scalar]:
     for tag, value in summaries.scalars_of(event).items():
-        yield step, summaries.metric_of(tag, path), value
+        name = summaries.metric_of(tag, path)
+        if name:
+            yield step, name, value
 
 
 def _size(path: str) -> int:

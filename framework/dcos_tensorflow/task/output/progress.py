@@ -65,6 +65,8 @@ _PAIR = re.compile(
 #: A line of nothing but such pairs may have blanks alone between them: "step 3 loss 0.2 auc 0.9".
 _PLAIN_PAIR = re.compile(rf"([A-Za-z_][\w/.-]{{0,{MAX_NAME - 1}}})[:=]? {_NUMBER}(?:[,;] ?| |$)")
 _BLANKS = re.compile(r"\s+")
+#: A line of code, or how Python shows an object: ``Namespace(steps=60, lr=0.5)``.
+_CALL = re.compile(r"\s*[A-Za-z_][\w.]*\([^()]*=.*\)\s*")
 #: How the numbers of a bar of ``evaluate`` begin.
 _EVALUATION = "eval"
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
@@ -209,7 +211,7 @@ def read_line(progress: Progress, line: str, now: float) -> Progress:
     if len(line) > MAX_LINE or not _WORTH_A_LOOK.search(line):
         return progress
     line = _TERMINAL_CODES.sub("", line)
-    if is_of_an_error(line):
+    if is_of_an_error(line) or _CALL.fullmatch(line):
         return progress
     result = _RESULT.search(line)
     if result:

@@ -9,6 +9,7 @@ Source: tensorflow/core/util/event.proto, tensorflow/core/framework/{summary,ten
 from __future__ import annotations
 
 import os
+import re
 import struct
 from typing import Dict, Iterator, Optional, Tuple, Union
 
@@ -24,6 +25,8 @@ _TYPE, _CONTENT, _FLOATS, _DOUBLES = 1, 4, 5, 6
 _FORMS = {1: "<f", 2: "<d"}
 #: Keras' callback for TensorBoard calls its metrics so, ...
 _OF_AN_EPOCH = "epoch_"
+#: ... and tells them once more of each batch, and of an evaluation by the batches until then.
+_ONCE_MORE = re.compile(r"batch_(?!size$).+|evaluation_.+_vs_iterations")
 #: ... and who measures on other data than the training's writes into a folder of such a name.
 _OTHER_DATA = {"validation": "val_", "val": "val_", "test": "test_", "eval": "eval_"}
 
@@ -48,8 +51,11 @@ def scalars_of(event: bytes) -> Dict[str, float]:
 def metric_of(tag: str, path: str) -> str:
     """Return what a scalar is called whose tag was written into the event file ``path``.
 
-    As Keras does: ``epoch_accuracy`` is ``accuracy``, and ``val_accuracy`` in ``validation``.
+    As Keras does: ``epoch_accuracy`` is ``accuracy``, and ``val_accuracy`` in ``validation``. It is
+    empty for what Keras tells of the same metric by another name, at other steps.
     """
+    if _ONCE_MORE.fullmatch(tag):
+        return ""
     name = tag[len(_OF_AN_EPOCH) :] if tag.startswith(_OF_AN_EPOCH) else tag
     return _OTHER_DATA.get(os.path.basename(os.path.dirname(path)), "") + name
 

@@ -72,7 +72,7 @@ class Observer:
 
     ``port`` is that of its own TensorFlow server, 0 for none. With ``in_shell`` the process is a
     shell, and what it runs is looked at too. ``directories`` are where its event files may lie;
-    with ``measures`` no other task's lie there, and their scalars count. What takes a table of the
+    with ``measures`` no other task's lie there. What takes a table of the
     whole machine waits for ``first_look`` seconds.
     """
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.arguments import arguments_of
+from dcos_tensorflow.job_code.arguments import arguments_of, filled, parameters_in
 from dcos_tensorflow.job_code.modules import Found
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import checkpoints
@@ -89,9 +89,13 @@ class Preparation:
     def _arguments(self, parameters: Mapping[str, Any]) -> List[str]:
         """Return the module's arguments: a trial's parameters, of its own job's what is not given.
 
-        Of an argument that comes twice a parser takes the last.
+        Of an argument that comes twice a parser takes the last. Without a trial braces are text.
         """
-        given = list(self.spec.job.arguments)
+        given, left = list(self.spec.job.arguments), parameters
+        if parameters:
+            named = {name for argument in given for name in parameters_in(argument)}
+            given = [filled(argument, parameters) for argument in given]
+            left = {k: v for k, v in parameters.items() if k not in named}
         if self.found.contract != contract.CONTRACT_SCRIPT:
             return given
         mode = self.spec.job.parameters_as_arguments
@@ -99,7 +103,7 @@ class Preparation:
         return [
             *arguments_of(known, self.options, mode, given),
             *given,
-            *arguments_of(parameters, self.options, mode),
+            *arguments_of(left, self.options, mode),
         ]
 
     def checkpoint(self) -> Optional[checkpoints.Checkpoint]:

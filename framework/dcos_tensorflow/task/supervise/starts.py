@@ -313,7 +313,7 @@ class Starts:
             self.process.close()
         # All that this start has told is its own, not the next one's.
         self.progress.read_file(last=self.unit.is_there)
-        if self.observer and self.unit.measures:
+        if self.observer:
             self._read_events(self.observer, last=True)
         self.process = self.observer = None
         ending = ProcessEnding(

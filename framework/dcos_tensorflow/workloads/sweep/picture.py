@@ -13,7 +13,7 @@ from typing import cast
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.spec.workload_spec import ParameterValue
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.svg import BLUE, ORANGE, framed, words
+from dcos_tensorflow.svg import BLUE, ORANGE, framed, level, ticks, upright, words
 from dcos_tensorflow.workloads.sweep.leaderboard import Board, Row
 
 _WIDTH, _LEFT, _RIGHT = 900, 90, 60
@@ -49,7 +49,7 @@ def _curve(board: Board) -> Iterator[str]:
     low, high = min(values), max(values)
     last = max(row.number for row in rows)
 
-    def x(number: int) -> float:
+    def x(number: float) -> float:
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (number / last if last else 0.5)
 
     def y(value: float) -> float:
@@ -64,11 +64,10 @@ def _curve(board: Board) -> Iterator[str]:
             continue
         path += f"H{x(number):.1f}V{y(value):.1f}" if path else f"M{x(number):.1f} {y(value):.1f}"
     yield f'<path d="{path}" fill="none" stroke="{_BEST}" stroke-width="2.5"/>'
-    for value in sorted({low, high}):
-        yield words(_LEFT - 8, y(value) + 4, f"{value:.4g}", "end")
-    for number in sorted({0, last}):
-        yield words(x(number), bottom + 18, str(number), "middle")
-    yield words(_WIDTH - _RIGHT, bottom + 34, "trial", "end")
+    yield from upright(_LEFT, [(y(value), text) for value, text in ticks(low, high)])
+    whole = [(place, text) for place, text in ticks(0, last, 8) if float(place).is_integer()]
+    yield from level(bottom, [(x(place), text) for place, text in whole])
+    yield words(_WIDTH - _RIGHT, bottom + 36, "trial", "end")
 
 
 @dataclass(frozen=True)
@@ -142,6 +141,8 @@ def _coordinates(board: Board) -> Iterator[str]:
     for turn, axis in enumerate(axes):
         x = _LEFT + apart * turn
         yield f'<path class="axis" d="M{x:.1f} {top}V{bottom}"/>'
-        yield words(x, top - 12, axis.name, "middle")
+        # The outer names reach inwards: however long they are, they are whole.
+        anchor = "start" if turn == 0 else "end" if turn == len(axes) - 1 else "middle"
+        yield words(x, top - 12, axis.name, anchor)
         for place, mark in axis.marks():
             yield words(x + 6, bottom - (bottom - top) * place + 4, mark, "start", 11)
