@@ -96,6 +96,9 @@ EXIT_CHECKPOINTED = 42
 #: Where the fetcher puts a job whose sum is still to be checked: no module is looked for there.
 UNCHECKED_JOB_FILE = "job.unchecked"
 
+#: What the task prints to both streams, in the order in which it comes; beside the runner's other
+#: files.
+CONSOLE_FILE = "task-console.log"
 #: The runner writes here, in its working directory, why the user's process ended.
 EXIT_REPORT_FILE = "task-exit.json"
 #: The same of every start that failed, one JSON object per line.
