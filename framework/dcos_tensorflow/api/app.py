@@ -18,7 +18,15 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from dcos_tensorflow.api import openapi, pages, schemas, task_files, verbs
+from dcos_tensorflow.api import (
+    openapi,
+    pages,
+    schemas,
+    task_archive,
+    task_commands,
+    task_files,
+    verbs,
+)
 from dcos_tensorflow.api.answering import Answering, Handler, OrderHandler, ShownView
 from dcos_tensorflow.api.answers import json_answer
 from dcos_tensorflow.api.audit import AuditLog
@@ -178,6 +186,7 @@ class _Api:
             "artifact": caught(self._artifact),
             "openapi": caught(self._openapi),
             "pod_file": self._answering.guarded_waiting(self._read, _READERS),
+            "pod_exec_output": self._answering.guarded_waiting(self._command_output, _READERS),
             "curves": self._answering.guarded_waiting(self._told_points, _READERS),
             "runs": self._answering.guarded_waiting(self._kept_runs, _READERS),
             "events": guarded(self._events),
@@ -185,7 +194,7 @@ class _Api:
 
     def _orders(self) -> dict[str, Handler]:
         """Return the verbs, by the operation's id."""
-        ordering = self._answering.ordering
+        ordering, ask = self._answering.ordering, self._source.ask_runner
         found: dict[str, Handler] = {
             "stop": ordering(lambda s, r, b: verbs.stop(s, self._why(s, b))),
             "update": ordering(self._update, _MAX_OPTIONS_BYTES),
@@ -198,6 +207,15 @@ class _Api:
             ),
             "uninstall": ordering(lambda s, r, b: verbs.uninstall(s, self._why(s, b))),
             "refresh": ordering(_refresh),
+            "pod_exec": ordering(lambda s, r, b: task_commands.begin(s, _part(r, "name"), b, ask)),
+            "pod_exec_stop": ordering(
+                lambda s, r, b: task_commands.end(s, _part(r, "name"), _part(r, "id"), ask)
+            ),
+            "pod_copy": ordering(
+                lambda s, r, b: task_archive.copy(
+                    s, _part(r, "name"), b, self._source, self._answering.secrets(s)
+                )
+            ),
         }
         for word in PLAN_VERBS:
             found[f"plan_{word}"] = ordering(_plan_verb(word))
@@ -263,6 +281,13 @@ class _Api:
         )
         secrets = self._answering.secrets(state)
         return json_answer(task_files.body(asked, part.data, part.size, secrets), secrets=secrets)
+
+    def _command_output(self, state: ServiceState, request: Request) -> Response:
+        name, identifier = _part(request, "name"), _part(request, "id")
+        news = task_commands.output(
+            state, name, identifier, request.query_params, self._source.ask_runner
+        )
+        return json_answer(news, secrets=self._answering.secrets(state))
 
     def _told_points(self, state: ServiceState, request: Request) -> Response:
         run, history = request.query_params.get("run", ""), self._history

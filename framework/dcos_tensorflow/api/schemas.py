@@ -632,6 +632,37 @@ class PodAnswer(TypedDict):
     tasks: list[str]
 
 
+class Command(TypedDict):
+    """A command, without a shell: a program and its arguments."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+    command: Annotated[list[str], Field(min_length=1)]
+    #: It is killed then; 300 if it is not said.
+    timeout_seconds: NotRequired[Annotated[float, Field(gt=0, le=3600)]]
+
+
+class CommandBegun(Message):
+    """The id by which a command is asked about."""
+
+    id: str
+
+
+class CommandOutput(TypedDict):
+    """Parts of what a command has printed, each with its stream, and how it has ended."""
+
+    output: list[tuple[Literal["stdout", "stderr"], str]]
+    next: Count
+    exit_code: int | None
+    timed_out: bool
+
+
+class CopiedPath(TypedDict):
+    """What of a sandbox is copied; `.` is all of it."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+    path: str
+
+
 class NoSuchTasks(Message):
     """Those of the body's names that are no tasks of the pod instance."""
 

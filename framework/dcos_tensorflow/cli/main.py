@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING
 import click
 
 from dcos_tensorflow import __version__
-from dcos_tensorflow.cli.commands import ends, inspection, plans_and_pods, units_of_work
+from dcos_tensorflow.cli.commands import (
+    ends,
+    in_tasks,
+    inspection,
+    plans_and_pods,
+    units_of_work,
+)
 from dcos_tensorflow.cli.commands import open as opening
 from dcos_tensorflow.cli.commands.capacity import capacity
 from dcos_tensorflow.cli.commands.init import init
@@ -196,7 +202,7 @@ def cli() -> None:
 for _command in (
     *(capacity, completion, init, list_command, local, logs, package, plot, run, runs),
     *(scheduler, state, status, update, validate, why),
-    *(ends.stop, ends.uninstall),
+    *(ends.stop, ends.uninstall, in_tasks.copy, in_tasks.execute),
     *(inspection.cluster, inspection.describe, inspection.options),
     *(opening.dashboard, opening.open, opening.tensorboard),
     *(plans_and_pods.debug, plans_and_pods.endpoints, plans_and_pods.plan, plans_and_pods.pod),

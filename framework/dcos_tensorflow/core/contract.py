@@ -65,6 +65,12 @@ KERBEROS_KEYTAB_FILE = ".secrets/keytab"
 STATUS_PATH = "/v1/status"
 CLUSTER_PATH = "/v1/cluster"
 STOP_PATH = "/v1/stop"
+#: A command of an operator: begun, asked for what it prints, and ended.
+COMMAND_PATH = "/v1/command"
+COMMAND_OUTPUT_PATH = "/v1/command/output"
+COMMAND_END_PATH = "/v1/command/end"
+#: How long a command may run at most.
+COMMAND_SECONDS = 3600.0
 TOKEN_HEADER = "X-Task-Signature"
 TIME_HEADER = "X-Task-Time"
 TOKEN_MAX_AGE_SECONDS = 300

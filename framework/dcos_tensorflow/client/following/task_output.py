@@ -127,14 +127,14 @@ class FolderOutput:
         self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES
     ) -> OutputPart:
         """Return what follows ``offset``. Raises NotThere, Unreadable, Lost."""
-        sandbox = self._sandbox(attempt)
+        sandbox = self.sandbox(attempt)
         path = (sandbox / file).resolve()
         if not path.is_relative_to(sandbox) or not path.is_file():
             raise NotThere(f"there is no {file}")
         return _part(path, offset, length)
 
-    def _sandbox(self, attempt: Attempt) -> Path:
-        """Return where an attempt ran; earlier ones lie beside the last one's agent."""
+    def sandbox(self, attempt: Attempt) -> Path:
+        """Return where an attempt ran; earlier ones lie by the last one's agent. Raises Lost."""
         for task in self.tasks():
             run = (self._folder / task).resolve()
             if run.parent.parent.name == attempt.task_id:
