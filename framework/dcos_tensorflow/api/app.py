@@ -194,7 +194,7 @@ class _Api:
 
     def _orders(self) -> dict[str, Handler]:
         """Return the verbs, by the operation's id."""
-        ordering, ask = self._answering.ordering, self._source.ask_runner
+        ordering, source = self._answering.ordering, self._source
         found: dict[str, Handler] = {
             "stop": ordering(lambda s, r, b: verbs.stop(s, self._why(s, b))),
             "update": ordering(self._update, _MAX_OPTIONS_BYTES),
@@ -207,13 +207,17 @@ class _Api:
             ),
             "uninstall": ordering(lambda s, r, b: verbs.uninstall(s, self._why(s, b))),
             "refresh": ordering(_refresh),
-            "pod_exec": ordering(lambda s, r, b: task_commands.begin(s, _part(r, "name"), b, ask)),
+            "pod_exec": ordering(
+                lambda s, r, b: task_commands.begin(s, _part(r, "name"), b, source.ask_runner)
+            ),
             "pod_exec_stop": ordering(
-                lambda s, r, b: task_commands.end(s, _part(r, "name"), _part(r, "id"), ask)
+                lambda s, r, b: task_commands.end(
+                    s, _part(r, "name"), _part(r, "id"), source.ask_runner
+                )
             ),
             "pod_copy": ordering(
                 lambda s, r, b: task_archive.copy(
-                    s, _part(r, "name"), b, self._source, self._answering.secrets(s)
+                    s, _part(r, "name"), b, source, self._answering.secrets(s)
                 )
             ),
         }
