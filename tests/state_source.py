@@ -25,6 +25,8 @@ class Source:
         self.failure: Exception | None = None
         #: Files of sandboxes by agent, task and name; an exception is raised in their place.
         self.files: dict[tuple[str, str, str], bytes | Exception] = {}
+        #: What tasks use, by their ids.
+        self.used: dict[str, Mapping[str, Any]] = {}
         #: What task runners were asked, and what they answer: an exception is raised instead, a
         #: function is asked.
         self.asked: list[tuple[str, str, str, bytes]] = []
@@ -43,6 +45,9 @@ class Source:
 
     def configuration(self) -> Mapping[str, Any]:
         return self.options
+
+    def usages(self) -> Mapping[str, Mapping[str, Any]]:
+        return self.used
 
     def leader(self) -> str:
         return ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -96,10 +97,10 @@ def create_app(
     return app
 
 
-def watched(state: ServiceState) -> schemas.Watched:
+def watched(state: ServiceState, usages: job.Usages = MappingProxyType({})) -> schemas.Watched:
     """Return what the dashboard follows (``/v1/events``), with whatever secrets the state has."""
     return {
-        "job": job.job(state),
+        "job": job.job(state, usages),
         "why": job.why(state),
         "plans": {name: plans.plan_body(plan) for name, plan in plans.known(state).items()},
     }
@@ -167,11 +168,13 @@ class _Api:
             "debug_reservations": lambda s, r: debug.reservations(s),
             "cluster": lambda s, r: cluster.cluster(s),
             "cluster_of_task": lambda s, r: cluster.cluster_of_task(s, _part(r, "name")),
-            "job": lambda s, r: job.job(s),
+            "job": lambda s, r: job.job(s, self._source.usages()),
             "why": lambda s, r: job.why(s),
             "capacity": lambda s, r: capacity.capacity(s),
             "units": lambda s, r: self._units.shown(s, r.query_params.get("state", "")),
-            "metrics": lambda s, r: dropwizard_body(s, self._metrics.measured()),
+            "metrics": lambda s, r: dropwizard_body(
+                s, self._metrics.measured(), self._source.usages()
+            ),
         }
         return {name: self._answering.show(view) for name, view in views.items()}
 
@@ -234,14 +237,16 @@ class _Api:
         return json_answer(body, status, self._answering.secrets(state))
 
     def _prometheus(self, state: ServiceState, request: Request) -> Response:
-        text = prometheus_text(state, self._metrics.measured())
+        text = prometheus_text(state, self._metrics.measured(), self._source.usages())
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     def _events(self, state: ServiceState, request: Request) -> Response:
         return self._live.stream()
 
     def _watched(self, state: ServiceState) -> dict[str, Any]:
-        found: dict[str, Any] = redact(watched(state), self._answering.secrets(state))
+        found: dict[str, Any] = redact(
+            watched(state, self._source.usages()), self._answering.secrets(state)
+        )
         return found
 
     def _health(self, request: Request) -> Response:

@@ -254,12 +254,32 @@ class Evidence(TypedDict):
     last_lines: list[str]
 
 
+class GpuUsage(TypedDict):
+    """What a task uses of one GPU: the share of time in which it computes, from 0 to 1."""
+
+    utilisation: float
+    mem_bytes: Count
+
+
+class Usage(TypedDict):
+    """What a task uses now, and what it was given; percents are of one processor."""
+
+    cpu_percent: float
+    cpus: float
+    mem_bytes: Count
+    mem_limit_bytes: Count
+    gpus: list[GpuUsage]
+    steps_per_second: float | None
+
+
 class TaskOfJob(TypedDict):
     """How far a task is; of one that was never launched the first three are known."""
 
     state: str | None
     attempt: Count
     report: dict[str, Any] | None
+    #: Of a task that runs and whose runner tells it.
+    usage: Usage | None
     task_id: NotRequired[str]
     epoch: NotRequired[int]
     failures: NotRequired[Count]

@@ -25,6 +25,9 @@ class StateSource(Protocol):
     def state(self) -> ServiceState | None:
         """Return the newest state; None while it is not loaded or another scheduler leads."""
 
+    def usages(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return what each live task uses now, by task id (``core.model.report.usage_of``)."""
+
     def leader(self) -> str:
         """Return who leads the service while this scheduler is a standby; empty otherwise."""
 

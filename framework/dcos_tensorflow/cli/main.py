@@ -38,7 +38,7 @@ from dcos_tensorflow.cli.commands.run import run
 from dcos_tensorflow.cli.commands.runs import plot, runs
 from dcos_tensorflow.cli.commands.scheduler import scheduler
 from dcos_tensorflow.cli.commands.state import state
-from dcos_tensorflow.cli.commands.status import status, why
+from dcos_tensorflow.cli.commands.status import status, top, why
 from dcos_tensorflow.cli.commands.update import update
 from dcos_tensorflow.cli.commands.validate import validate
 from dcos_tensorflow.cli.completion import COMPLETION_VARIABLE, completion
@@ -201,7 +201,7 @@ def cli() -> None:
 
 for _command in (
     *(capacity, completion, init, list_command, local, logs, package, plot, run, runs),
-    *(scheduler, state, status, update, validate, why),
+    *(scheduler, state, status, top, update, validate, why),
     *(ends.stop, ends.uninstall, in_tasks.copy, in_tasks.execute),
     *(inspection.cluster, inspection.describe, inspection.options),
     *(opening.dashboard, opening.open, opening.tensorboard),

@@ -87,6 +87,7 @@ class SchedulerSource:
     def __init__(self, scheduler: Scheduler, as_given: Mapping[str, Any] | None = None) -> None:
         self.state = scheduler.state
         self.leader = scheduler.leader
+        self.usages = scheduler.usages
         self.submit = scheduler.carry_out
         self.configuration = scheduler.options
         self.refused_options = scheduler.refused_options

@@ -25,6 +25,7 @@ from dcos_tensorflow.task.output.logs import BoundedOutput
 from dcos_tensorflow.task.python.contracts import tasks_of
 from dcos_tensorflow.task.report.operator_commands import OperatorCommands
 from dcos_tensorflow.task.report.status_document import Moment, Showing
+from dcos_tensorflow.task.report.usage import UsageMeter
 from dcos_tensorflow.task.spec import RunnerSpec, StartOrder, TaskCluster
 from dcos_tensorflow.task.storage_work import storage_work
 from dcos_tensorflow.task.supervise import environment, lifecycle
@@ -144,6 +145,7 @@ class Runner:
             unit=self._starts.unit,
             storage=self._storage,
             shipper=shipper,
+            usage=UsageMeter(spec.gpus, lambda: self._starts.variables, self._starts.children),
             dropped_log_bytes=lambda: stdout.dropped_bytes + stderr.dropped_bytes,
         )
 

@@ -101,3 +101,18 @@ def test_what_is_missing_is_asked_for(
     given = (*words[:1], f"--name={name}", *words[1:])
     refused = serving.ask(*given)
     assert (refused.code, told in refused.out) == (2, True), refused.out
+
+
+def test_top_shows_what_each_task_uses_of_what_it_was_given(
+    serving: CommandLine, name: str
+) -> None:
+    def used() -> Any:
+        return json.loads(serving.ask("top", name, "--json").out)["worker-0"]
+
+    found = eventually(used, seconds=40)
+    assert (found["cpus"], found["mem_limit_bytes"]) == (0.2, 64 << 20)
+    assert 0 < found["mem_bytes"] < 64 << 20
+    head, titles, row = serving.ask("top", name).out.splitlines()
+    assert (head, titles.split()[:2]) == (f"{name} is running", ["TASK", "STATE"])
+    assert row.startswith("worker-0  running")
+    assert "of 64 MB" in row

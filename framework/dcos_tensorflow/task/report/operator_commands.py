@@ -19,7 +19,7 @@ import time
 from typing import IO, Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task.supervise.process import reaping
+from dcos_tensorflow.task.supervise.own_children import OwnChildren
 
 #: So much of its output waits to be asked for, and goes into one answer at most.
 WAITING_BYTES = 1 << 20
@@ -47,9 +47,11 @@ class OperatorCommands:
         self,
         directory: str,
         environment: Callable[[], Mapping[str, str]],
+        children: OwnChildren,
         log: Callable[[str], None],
     ) -> None:
         self._directory = directory
+        self._children = children
         self._environment = environment
         self._log = log
         self._lock = threading.Lock()
@@ -73,10 +75,8 @@ class OperatorCommands:
             # The words may hold what the log must not.
             self._log(f"an operator runs {words[0]}, for {seconds:g} s at most")
             self._known.add(identifier)
-            environment = self._environment()
-            # One that ends at once is waited for by us alone: it is known before others look.
-            with reaping:
-                self._newest = _Command(identifier, words, environment, self._directory, seconds)
+            self._newest = _Command(identifier, words, self._children, seconds)
+            self._newest.begin(self._environment(), self._directory)
 
     def news(self, identifier: str, after: int, seconds: float) -> Dict[str, Any]:
         """Return what a command has printed behind part number ``after``, and how it has ended.
@@ -88,11 +88,6 @@ class OperatorCommands:
     def end(self, identifier: str) -> None:
         """Kill a command. Raises CommandUnknown."""
         self._command(identifier).kill()
-
-    def pids(self) -> Set[int]:
-        """Return the process of the command that runs, which no other part may wait for."""
-        newest = self._newest
-        return {newest.pid} if newest is not None and newest.pid else set()
 
     def close(self) -> None:
         """Kill what runs, and begin nothing more."""
@@ -112,14 +107,11 @@ class _Command:
     """One command. What it prints is kept as parts, each of one stream, numbered from 0."""
 
     def __init__(
-        self,
-        identifier: str,
-        words: List[str],
-        environment: Mapping[str, str],
-        directory: str,
-        seconds: float,
+        self, identifier: str, words: List[str], children: OwnChildren, seconds: float
     ) -> None:
         self.id = identifier
+        self._children = children
+        self._seconds = seconds
         self.words = words
         #: 0 once there is no such process any more.
         self.pid = 0
@@ -131,19 +123,20 @@ class _Command:
         self._streams = 0
         self._exit_code: Optional[int] = None
         self._timed_out = False
+
+    def begin(self, environment: Mapping[str, str], directory: str) -> None:
+        """Start the process, or tell as a shell does why there is none."""
+        words = self.words
         try:
-            process = subprocess.Popen(
+            process = self._children.begin(
                 words,
                 env=dict(environment),
                 cwd=directory,
-                stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            # As a shell tells it.
             told = error.strerror if isinstance(error, OSError) else error
             self._parts.append(("stderr", f"{words[0]}: {told}\n".encode("utf-8", "replace")))
             missing = isinstance(error, OSError) and error.errno == errno.ENOENT
@@ -154,15 +147,12 @@ class _Command:
         for name, pipe in (("stdout", process.stdout), ("stderr", process.stderr)):
             if pipe is not None:
                 self._streams += 1
-                self._begin(self._read, name, pipe)
-        self._until = time.monotonic() + seconds
-        self._limit = threading.Timer(seconds, self._give_up)
+                _thread(self._read, name, pipe)
+        self._until = time.monotonic() + self._seconds
+        self._limit = threading.Timer(self._seconds, self._give_up)
         self._limit.daemon = True
         self._limit.start()
-        self._begin(self._wait, process)
-
-    def _begin(self, target: Callable[..., None], *arguments: Any) -> None:
-        threading.Thread(target=target, args=arguments, name="command", daemon=True).start()
+        _thread(self._wait, process)
 
     def news(self, after: int, seconds: float) -> Dict[str, Any]:
         """Return the parts from ``after`` on, and the exit code once all of them are told."""
@@ -222,12 +212,11 @@ class _Command:
                 self._changed.notify_all()
 
     def _wait(self, process: "subprocess.Popen[bytes]") -> None:
-        with contextlib.suppress(ChildProcessError):
-            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        self._children.wait(process)
         self.kill()
         self._limit.cancel()
-        with self._changed, reaping:
-            code = process.wait()
+        with self._changed:
+            code = self._children.reap(process)
             self.pid = 0
         with self._changed:
             # What it has printed is told whole, also to a client that takes its time.
@@ -239,6 +228,10 @@ class _Command:
             self._exit_code = code if code >= 0 else 128 - code
             self.ended = True
             self._changed.notify_all()
+
+
+def _thread(target: Callable[..., None], *arguments: Any) -> None:
+    threading.Thread(target=target, args=arguments, name="command", daemon=True).start()
 
 
 def parse_command(document: Any) -> Tuple[str, List[str], float]:

@@ -19,12 +19,11 @@ import time
 from typing import IO, Any, Callable, List, Mapping, Optional, Set, Tuple
 
 from dcos_tensorflow.task.output.logs import BoundedOutput, LineScanner, lines_of
+from dcos_tensorflow.task.supervise.own_children import reaping
 from dcos_tensorflow.task.wrapper_protocol import GO, WORDS_VARIABLE
 from untrusted_input import process_table
 from untrusted_input.shield import adopts_orphans
 
-#: Held by the thread that takes a child's exit status: no other may read our children meanwhile.
-reaping = threading.Lock()
 READ_BYTES = 1 << 20
 #: A job that prints little at a time is read so often at most: each look takes a core from it.
 GATHER_SECONDS = 0.1

@@ -41,6 +41,7 @@ from dcos_tensorflow.task.supervise.lifecycle_events import (
 )
 from dcos_tensorflow.task.supervise.linked_data import make_link
 from dcos_tensorflow.task.supervise.observer import TABLE_SECONDS, Observer, own_port
+from dcos_tensorflow.task.supervise.own_children import OwnChildren
 from dcos_tensorflow.task.supervise.process import UserProcess
 from dcos_tensorflow.task.supervise.start_preparation import Preparation
 from dcos_tensorflow.task.supervise.unit_work import UnitWork
@@ -123,7 +124,8 @@ class Starts:
         self.tf_config_at = ""
         #: What the newest process finds; until there is one, what all of ours do.
         self.variables = self.helpers_environment()
-        self.commands = OperatorCommands(where.sandbox, lambda: self.variables, log)
+        self.children = OwnChildren()
+        self.commands = OperatorCommands(where.sandbox, lambda: self.variables, self.children, log)
         self.preparation = Preparation(
             spec,
             found,
@@ -365,7 +367,7 @@ class Starts:
             self.process.close()
 
     def _our_children(self) -> Set[int]:
-        return {self._guard.pid} | self.commands.pids()
+        return {self._guard.pid} | self.children.pids()
 
     def _look_after_children(self) -> None:
         now = time.monotonic()
