@@ -1,13 +1,14 @@
 """A scheduler as its API sees it (``api.source.StateSource``): a test says what it answers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
-from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
+from dcos_tensorflow.mesos.agent_files import FileEntry, FileNotFound, FilePart
 from dcos_tensorflow.options import load, service_spec
 
 
@@ -24,6 +25,12 @@ class Source:
         self.failure: Exception | None = None
         #: Files of sandboxes by agent, task and name; an exception is raised in their place.
         self.files: dict[tuple[str, str, str], bytes | Exception] = {}
+        #: What tasks use, by their ids.
+        self.used: dict[str, Mapping[str, Any]] = {}
+        #: What task runners were asked, and what they answer: an exception is raised instead, a
+        #: function is asked.
+        self.asked: list[tuple[str, str, str, bytes]] = []
+        self.runner: Mapping[str, Any] | Exception | Callable[[], Mapping[str, Any]] = {}
 
     def state(self) -> ServiceState | None:
         if self.failure is not None:
@@ -38,6 +45,9 @@ class Source:
 
     def configuration(self) -> Mapping[str, Any]:
         return self.options
+
+    def usages(self) -> Mapping[str, Mapping[str, Any]]:
+        return self.used
 
     def leader(self) -> str:
         return ""
@@ -69,3 +79,28 @@ class Source:
         if isinstance(found, Exception):
             raise found
         return FilePart(offset, found[offset : offset + length], len(found))
+
+    def browse(self, agent_id: str, task_id: str, folder: str) -> list[FileEntry]:
+        below = f"{folder}/" if folder else ""
+        found = {}
+        for (agent, task, file), data in self.files.items():
+            if (agent, task) == (agent_id, task_id) and file.startswith(below):
+                name, slash, _ = file[len(below) :].partition("/")
+                size = len(data) if isinstance(data, bytes) else 0
+                kind = {"is_folder": True} if slash else {"is_file": True}
+                found[name] = FileEntry(name, 0 if slash else size, 0o644, 1.0, **kind)
+        if not found and folder:
+            raise FileNotFound("there is no such folder")
+        return list(found.values())
+
+    def content(self, agent_id: str, task_id: str, file: str, size: int) -> Iterator[bytes]:
+        whole = self.read_file(agent_id, task_id, file, 0, size).data
+        yield from (whole[at : at + 7] for at in range(0, size, 7))
+
+    def ask_runner(
+        self, record: TaskRecord, method: str, path: str, body: bytes = b"", held_back: float = 0.0
+    ) -> Mapping[str, Any]:
+        self.asked.append((record.name, method, path, body))
+        if isinstance(self.runner, Exception):
+            raise self.runner
+        return self.runner() if callable(self.runner) else self.runner

@@ -107,6 +107,11 @@ def read_processes() -> List[Process]:
     return [process for process in map(read_process, pids) if process is not None]
 
 
+def cpu_used(process: Process) -> float:
+    """Return the CPU time that a process has used, in seconds."""
+    return process.cpu / _TICKS_PER_SECOND
+
+
 def cpu_seconds(process: Process) -> Tuple[float, float]:
     """Return the CPU time that a process has used, and for how long its threads waited for one.
 
@@ -124,7 +129,7 @@ def cpu_seconds(process: Process) -> Tuple[float, float]:
         except (OSError, IndexError):
             # The thread has ended, or this kernel does not count.
             continue
-    return process.cpu / _TICKS_PER_SECOND, waited / 1e9
+    return cpu_used(process), waited / 1e9
 
 
 def open_files(pid: int) -> Iterator[str]:

@@ -36,12 +36,15 @@ from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
 from dcos_tensorflow.api.live import TooManyViewers
 from dcos_tensorflow.api.redaction import redact_text, secret_values
 from dcos_tensorflow.api.source import StateSource
+from dcos_tensorflow.api.task_commands import NotRunning
 from dcos_tensorflow.api.task_files import FileRefused, NothingThere
 from dcos_tensorflow.api.verbs import Reply
 from dcos_tensorflow.core.model.events import ConfigurationChanged, Event
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound, SandboxNotFound
 from dcos_tensorflow.options import OptionsError
+from dcos_tensorflow.scheduler.runners.runner_calls import RunnerSilent
+from dcos_tensorflow.scheduler.runners.runner_request import RunnerRefused
 
 log = logging.getLogger(__name__)
 
@@ -123,6 +126,11 @@ class Answering:
             self._note(request, who, (reply.status, str(told)), state, reply.event)
             if reply.event is not None:
                 self._source.submit(reply.event)
+            if reply.then is not None:
+                carried_out = reply.then()
+                if isinstance(carried_out, Response):
+                    return carried_out
+                reply = carried_out
             return json_answer(reply.body, reply.status, self.secrets(state))
 
         async def endpoint(request: Request) -> Response:
@@ -239,6 +247,12 @@ def _answer_to(request: Request, error: Exception) -> Response:
             return message_answer("the request ended before its body was complete", 400)
         case FileRefused():
             return message_answer(str(error), 403)
+        case NotRunning():
+            return message_answer(str(error), 409)
+        case RunnerRefused() if error.status in (404, 409):
+            return message_answer(error.text, error.status)
+        case RunnerRefused() | RunnerSilent():
+            return json_answer({"message": str(error)}, 503, headers={"retry-after": "5"})
         case NothingThere() | FileNotFound() | SandboxNotFound():
             return message_answer(str(error), 404)
         case TooManyViewers():

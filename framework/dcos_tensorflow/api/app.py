@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -18,7 +19,15 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from dcos_tensorflow.api import openapi, pages, schemas, task_files, verbs
+from dcos_tensorflow.api import (
+    openapi,
+    pages,
+    schemas,
+    task_archive,
+    task_commands,
+    task_files,
+    verbs,
+)
 from dcos_tensorflow.api.answering import Answering, Handler, OrderHandler, ShownView
 from dcos_tensorflow.api.answers import json_answer
 from dcos_tensorflow.api.audit import AuditLog
@@ -88,10 +97,10 @@ def create_app(
     return app
 
 
-def watched(state: ServiceState) -> schemas.Watched:
+def watched(state: ServiceState, usages: job.Usages = MappingProxyType({})) -> schemas.Watched:
     """Return what the dashboard follows (``/v1/events``), with whatever secrets the state has."""
     return {
-        "job": job.job(state),
+        "job": job.job(state, usages),
         "why": job.why(state),
         "plans": {name: plans.plan_body(plan) for name, plan in plans.known(state).items()},
     }
@@ -159,11 +168,13 @@ class _Api:
             "debug_reservations": lambda s, r: debug.reservations(s),
             "cluster": lambda s, r: cluster.cluster(s),
             "cluster_of_task": lambda s, r: cluster.cluster_of_task(s, _part(r, "name")),
-            "job": lambda s, r: job.job(s),
+            "job": lambda s, r: job.job(s, self._source.usages()),
             "why": lambda s, r: job.why(s),
             "capacity": lambda s, r: capacity.capacity(s),
             "units": lambda s, r: self._units.shown(s, r.query_params.get("state", "")),
-            "metrics": lambda s, r: dropwizard_body(s, self._metrics.measured()),
+            "metrics": lambda s, r: dropwizard_body(
+                s, self._metrics.measured(), self._source.usages()
+            ),
         }
         return {name: self._answering.show(view) for name, view in views.items()}
 
@@ -178,6 +189,7 @@ class _Api:
             "artifact": caught(self._artifact),
             "openapi": caught(self._openapi),
             "pod_file": self._answering.guarded_waiting(self._read, _READERS),
+            "pod_exec_output": self._answering.guarded_waiting(self._command_output, _READERS),
             "curves": self._answering.guarded_waiting(self._told_points, _READERS),
             "runs": self._answering.guarded_waiting(self._kept_runs, _READERS),
             "events": guarded(self._events),
@@ -185,7 +197,7 @@ class _Api:
 
     def _orders(self) -> dict[str, Handler]:
         """Return the verbs, by the operation's id."""
-        ordering = self._answering.ordering
+        ordering, source = self._answering.ordering, self._source
         found: dict[str, Handler] = {
             "stop": ordering(lambda s, r, b: verbs.stop(s, self._why(s, b))),
             "update": ordering(self._update, _MAX_OPTIONS_BYTES),
@@ -198,6 +210,19 @@ class _Api:
             ),
             "uninstall": ordering(lambda s, r, b: verbs.uninstall(s, self._why(s, b))),
             "refresh": ordering(_refresh),
+            "pod_exec": ordering(
+                lambda s, r, b: task_commands.begin(s, _part(r, "name"), b, source.ask_runner)
+            ),
+            "pod_exec_stop": ordering(
+                lambda s, r, b: task_commands.end(
+                    s, _part(r, "name"), _part(r, "id"), source.ask_runner
+                )
+            ),
+            "pod_copy": ordering(
+                lambda s, r, b: task_archive.copy(
+                    s, _part(r, "name"), b, source, self._answering.secrets(s)
+                )
+            ),
         }
         for word in PLAN_VERBS:
             found[f"plan_{word}"] = ordering(_plan_verb(word))
@@ -212,14 +237,16 @@ class _Api:
         return json_answer(body, status, self._answering.secrets(state))
 
     def _prometheus(self, state: ServiceState, request: Request) -> Response:
-        text = prometheus_text(state, self._metrics.measured())
+        text = prometheus_text(state, self._metrics.measured(), self._source.usages())
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     def _events(self, state: ServiceState, request: Request) -> Response:
         return self._live.stream()
 
     def _watched(self, state: ServiceState) -> dict[str, Any]:
-        found: dict[str, Any] = redact(watched(state), self._answering.secrets(state))
+        found: dict[str, Any] = redact(
+            watched(state, self._source.usages()), self._answering.secrets(state)
+        )
         return found
 
     def _health(self, request: Request) -> Response:
@@ -263,6 +290,13 @@ class _Api:
         )
         secrets = self._answering.secrets(state)
         return json_answer(task_files.body(asked, part.data, part.size, secrets), secrets=secrets)
+
+    def _command_output(self, state: ServiceState, request: Request) -> Response:
+        name, identifier = _part(request, "name"), _part(request, "id")
+        news = task_commands.output(
+            state, name, identifier, request.query_params, self._source.ask_runner
+        )
+        return json_answer(news, secrets=self._answering.secrets(state))
 
     def _told_points(self, state: ServiceState, request: Request) -> Response:
         run, history = request.query_params.get("run", ""), self._history

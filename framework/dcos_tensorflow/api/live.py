@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 #: How often the state is looked at, in seconds.
 LOOK_SECONDS = 0.5
+#: What tasks use is no part of the state: it is looked at so often.
+USAGE_SECONDS = 2.0
 #: A look and its rendering take no more than this part of the time, however large the service is.
 _MOST_WORK = 0.1
 #: A sign of life on a stream that has nothing to say, in seconds: proxies end silent ones.
@@ -73,6 +75,7 @@ class Live:
         self._render = render
         self._viewers = 0
         self._shown: ServiceState | None = None
+        self._shown_at = 0.0
         self._edition: _Edition | None = None
         self._news = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
@@ -113,7 +116,8 @@ class Live:
                 if state is None:
                     return
                 began = loop.time()
-                if state is not self._shown:
+                if state is not self._shown or began - self._shown_at >= USAGE_SECONDS:
+                    self._shown_at = began
                     await self._publish(state)
                 spent = loop.time() - began
                 await asyncio.sleep(max(LOOK_SECONDS, spent / _MOST_WORK))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric, generate_latest
@@ -96,6 +97,13 @@ _OWN = {
     "task_step": Family(_GAUGE, "training step that a task tells", ("task",)),
     "task_loss": Family(_GAUGE, "loss that a task tells", ("task",)),
     "task_accuracy": Family(_GAUGE, "accuracy that a task tells", ("task",)),
+    "task_cpu_percent": Family(_GAUGE, "processor time of a task, in percents of one", ("task",)),
+    "task_memory_bytes": Family(_GAUGE, "memory of a task", ("task",)),
+    "task_steps_per_second": Family(_GAUGE, "steps that a task makes in a second", ("task",)),
+    "task_gpu_utilisation": Family(
+        _GAUGE, "share of time in which a GPU of a task computes, from 0 to 1", ("task", "gpu")
+    ),
+    "task_gpu_memory_bytes": Family(_GAUGE, "memory of a GPU in use", ("task", "gpu")),
     "checkpoint_step": Family(_GAUGE, "step of the newest checkpoint that can be restored"),
     "checkpoint_age_seconds": Family(_GAUGE, "for how long that one has been the newest"),
     "checkpoint_lag_steps": Family(_GAUGE, "steps that were told since that one"),
@@ -108,6 +116,16 @@ _OWN = {
 FAMILIES: Mapping[str, Family] = {
     **dict(_sdk()),
     **{f"{_PREFIX}{name}": family for name, family in _OWN.items()},
+}
+
+
+Usages = Mapping[str, Mapping[str, Any]]
+_NONE: Usages = MappingProxyType({})
+#: What is told of each task's use by name, and as what it is served.
+_USED = {
+    "cpu_percent": "task_cpu_percent",
+    "mem_bytes": "task_memory_bytes",
+    "steps_per_second": "task_steps_per_second",
 }
 
 
@@ -140,7 +158,9 @@ def gauge_values(state: ServiceState) -> dict[str, int]:
     }
 
 
-def own_samples(state: ServiceState, measured: Measured, now: float) -> Iterator[Sample]:
+def own_samples(
+    state: ServiceState, measured: Measured, now: float, usages: Usages = _NONE
+) -> Iterator[Sample]:
     """Yield what the SDK has no name for: tasks by role and state, restarts, training progress."""
     yield Sample("epoch", state.epoch.epoch if state.epoch is not None else 0)
     yield Sample("registered", int(state.registered))
@@ -167,7 +187,18 @@ def own_samples(state: ServiceState, measured: Measured, now: float) -> Iterator
         lag = _number(_part(report.get("storage"), "checkpoints"), "lag_seconds")
         if lag is not None:
             yield Sample("checkpoint_upload_lag_seconds", lag, (name,))
+        yield from _usage_samples(name, usages.get(state.tasks[name].task_id, {}))
     yield from _checkpoint_samples(state, reports.values(), measured, now)
+
+
+def _usage_samples(name: str, usage: Mapping[str, Any]) -> Iterator[Sample]:
+    """Yield what a task uses now."""
+    for key, shown in _USED.items():
+        if (value := _number(usage, key)) is not None:
+            yield Sample(shown, value, (name,))
+    for index, gpu in enumerate(usage.get("gpus", ())):
+        yield Sample("task_gpu_utilisation", gpu["utilisation"], (name, str(index)))
+        yield Sample("task_gpu_memory_bytes", gpu["mem_bytes"], (name, str(index)))
 
 
 def _checkpoint_samples(
@@ -198,14 +229,16 @@ def _number(part: Any, name: str) -> float | None:
 class StateCollector(Collector):
     """All values of one scrape, in Prometheus' form; made for it and dropped after it."""
 
-    def __init__(self, state: ServiceState, measured: Measured, now: float) -> None:
+    def __init__(
+        self, state: ServiceState, measured: Measured, now: float, usages: Usages = _NONE
+    ) -> None:
         self._histograms = measured.histograms
         self._samples = [
             *(Sample(_flat(n), v) for n, v in counter_values(state, measured.counts).items()),
             *(Sample(_flat(n), v) for n, v in gauge_values(state).items()),
             *(
                 Sample(f"{_PREFIX}{s.name}", s.value, s.labels)
-                for s in own_samples(state, measured, now)
+                for s in own_samples(state, measured, now, usages)
             ),
         ]
 
@@ -248,17 +281,19 @@ def _flat(name: str) -> str:
     return name.replace(".", "_").replace("-", "_")
 
 
-def prometheus_text(state: ServiceState, measured: Measured) -> bytes:
-    """Return Prometheus' text format."""
+def prometheus_text(state: ServiceState, measured: Measured, usages: Usages = _NONE) -> bytes:
+    """Return Prometheus' text format. ``usages`` is what tasks use now, by task id."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(StateCollector(state, measured, time.time()))
+    registry.register(StateCollector(state, measured, time.time(), usages))
     return generate_latest(registry)
 
 
-def dropwizard_body(state: ServiceState, measured: Measured) -> schemas.Metrics:
+def dropwizard_body(
+    state: ServiceState, measured: Measured, usages: Usages = _NONE
+) -> schemas.Metrics:
     """Return Dropwizard's JSON, as ``/v1/metrics`` of the SDK does."""
     gauges: dict[str, schemas.Gauge] = {n: {"value": v} for n, v in gauge_values(state).items()}
-    for sample in own_samples(state, measured, time.time()):
+    for sample in own_samples(state, measured, time.time(), usages):
         gauges[".".join((f"{_PREFIX}{sample.name}", *sample.labels))] = {"value": sample.value}
     known: dict[str, schemas.Counter] = {
         n: {"count": v} for n, v in sorted(counter_values(state, measured.counts).items())

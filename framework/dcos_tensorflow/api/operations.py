@@ -18,6 +18,7 @@ from dcos_tensorflow.records import dataclass
 TEXT = "text/plain"
 BYTES = "application/octet-stream"
 EVENTS = "text/event-stream"
+TAR = "application/x-tar"
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,29 @@ _PART_QUERY = {
     "task_id": "an earlier attempt by its Mesos task id, together with its agent_id",
     "agent_id": "id of the agent on which that attempt ran",
 }
+_IN_TASK = {
+    400: _NONSENSE,
+    404: Response(
+        "no such task: the text `Element not found`; no such command or file: the message",
+        "Message",
+    ),
+    503: Response(
+        "task runner or agent cannot be asked, this scheduler does not lead, or its state is not"
+        " loaded; the message says which",
+        "Message",
+    ),
+}
+_NO_CONTAINER = {
+    409: Response("the task does not run, or a command runs in it already", "Message"),
+}
+_COMMAND_OUTPUT = {
+    200: Response(
+        "at once, or after 5 s; `exit_code` is null while it runs or more is to be told",
+        "CommandOutput",
+    ),
+    **_IN_TASK,
+    **_NO_CONTAINER,
+}
 _HEALTH = {
     int(health): Response(
         health.name.lower().replace("_", " "), "" if health in (204, 205) else "Health"
@@ -166,6 +190,13 @@ _SHOWN = (
         "A part of a file of a task's sandbox, such as `stdout`",
         _PART,
         query=_PART_QUERY,
+    ),
+    _get(
+        "pod_exec_output",
+        "/v1/pod/{name}/exec/{id}",
+        "What a command in a task prints, and its exit code",
+        _COMMAND_OUTPUT,
+        query={"after": "the number of the part to go on behind: `next` of the answer before"},
     ),
     _show("endpoints", "/v1/endpoints", "The roles that listen", "Names"),
     _show("endpoint", "/v1/endpoints/{name}", "Where the live tasks of a role listen", "Endpoint"),
@@ -364,6 +395,32 @@ _VERBS = (
         for word in PLAN_VERBS
     ),
     *(_pod_verb(word) for word in POD_VERBS),
+    _post(
+        "pod_exec",
+        "/v1/pod/{name}/exec",
+        "Run a command in a task's container, one at a time",
+        {200: Response("it was started", "CommandBegun"), **_IN_TASK, **_NO_CONTAINER},
+        body="Command",
+        body_is_required=True,
+    ),
+    _post(
+        "pod_exec_stop",
+        "/v1/pod/{name}/exec/{id}/stop",
+        "Kill a command that runs in a task",
+        {200: Response("it was killed, or had ended", "Message"), **_IN_TASK, **_NO_CONTAINER},
+    ),
+    _post(
+        "pod_copy",
+        "/v1/pod/{name}/copy",
+        "A file or folder of a task's sandbox as a tar archive",
+        {
+            200: Response("the archive, without links and files of secrets", TAR),
+            403: Response("the file holds a secret", "Message"),
+            **_IN_TASK,
+        },
+        body="CopiedPath",
+        body_is_required=True,
+    ),
     _post("stop", "/v1/job/stop", "End the job", _RECEIVED, body="Reason"),
     _post(
         "update",

@@ -254,12 +254,32 @@ class Evidence(TypedDict):
     last_lines: list[str]
 
 
+class GpuUsage(TypedDict):
+    """What a task uses of one GPU: the share of time in which it computes, from 0 to 1."""
+
+    utilisation: float
+    mem_bytes: Count
+
+
+class Usage(TypedDict):
+    """What a task uses now, and what it was given; percents are of one processor."""
+
+    cpu_percent: float
+    cpus: float
+    mem_bytes: Count
+    mem_limit_bytes: Count
+    gpus: list[GpuUsage]
+    steps_per_second: float | None
+
+
 class TaskOfJob(TypedDict):
     """How far a task is; of one that was never launched the first three are known."""
 
     state: str | None
     attempt: Count
     report: dict[str, Any] | None
+    #: Of a task that runs and whose runner tells it.
+    usage: Usage | None
     task_id: NotRequired[str]
     epoch: NotRequired[int]
     failures: NotRequired[Count]
@@ -630,6 +650,37 @@ class PodAnswer(TypedDict):
 
     pod: str
     tasks: list[str]
+
+
+class Command(TypedDict):
+    """A command, without a shell: a program and its arguments."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+    command: Annotated[list[str], Field(min_length=1)]
+    #: It is killed then; 300 if it is not said.
+    timeout_seconds: NotRequired[Annotated[float, Field(gt=0, le=3600)]]
+
+
+class CommandBegun(Message):
+    """The id by which a command is asked about."""
+
+    id: str
+
+
+class CommandOutput(TypedDict):
+    """Parts of what a command has printed, each with its stream, and how it has ended."""
+
+    output: list[tuple[Literal["stdout", "stderr"], str]]
+    next: Count
+    exit_code: int | None
+    timed_out: bool
+
+
+class CopiedPath(TypedDict):
+    """What of a sandbox is copied; `.` is all of it."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+    path: str
 
 
 class NoSuchTasks(Message):

@@ -5,24 +5,28 @@ Implemented by ``scheduler.scheduler`` and by the tests; ``api.app`` knows nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
-from dcos_tensorflow.mesos.agent_files import FilePart
+from dcos_tensorflow.mesos.agent_files import FileEntry, FilePart
 
 
 class StateSource(Protocol):
     """The service as the API sees it. All methods are called from any thread.
 
-    None blocks but ``read_file``, which asks an agent, and ``submit``, for a moment.
+    None blocks but what asks an agent or a task runner, and ``submit``, for a moment.
     """
 
     def state(self) -> ServiceState | None:
         """Return the newest state; None while it is not loaded or another scheduler leads."""
+
+    def usages(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return what each live task uses now, by task id (``core.model.report.usage_of``)."""
 
     def leader(self) -> str:
         """Return who leads the service while this scheduler is a standby; empty otherwise."""
@@ -67,3 +71,14 @@ class StateSource(Protocol):
         self, agent_id: str, task_id: str, file: str, offset: int, length: int
     ) -> FilePart:
         """Return a part of a file of a task's sandbox. Raises ``mesos.agent_files`` errors."""
+
+    def browse(self, agent_id: str, task_id: str, folder: str) -> Sequence[FileEntry]:
+        """Return what is in a folder of a task's sandbox. Raises ``mesos.agent_files`` errors."""
+
+    def content(self, agent_id: str, task_id: str, file: str, size: int) -> Iterator[bytes]:
+        """Yield a file of a sandbox, of a known size. Raises ``mesos.agent_files`` errors."""
+
+    def ask_runner(
+        self, record: TaskRecord, method: str, path: str, body: bytes = b"", held_back: float = 0.0
+    ) -> Mapping[str, Any]:
+        """Return what a live task's runner answers. Raises ``RunnerSilent``, ``RunnerRefused``."""

@@ -68,9 +68,7 @@ def wanted(
     FileRefused, BadRequest.
     """
     record = record_of(state, name)
-    _check_path(file)
-    if _is_secret_file(file, [state.spec, *stored]):
-        raise FileRefused(f"{file} holds a secret: it is not shown")
+    check_path(file, [state.spec, *stored])
     offset = _count(query, "offset", 0)
     length = min(_count(query, "length", MAX_BYTES), MAX_BYTES)
     task_id, agent_id = query.get("task_id", ""), query.get("agent_id", "")
@@ -116,16 +114,20 @@ def _whole_characters(data: bytes) -> bytes:
     return data[:-torn] if 0 < torn < len(data) else data
 
 
-def _check_path(file: str) -> None:
+def check_path(file: str, specs: Iterable[ServiceSpec]) -> None:
+    """Raise BadRequest for a path that leads out of the sandbox, FileRefused for a secret's."""
     parts = file.split("/")
     if len(file) > _MAX_PATH or not file.isprintable() or {"", ".", ".."} & set(parts):
         raise BadRequest(
             f"{file[:200]!r} is not a file of a sandbox; allowed: stdout, stderr, or a path below"
             " it, without . and .. in it"
         )
+    if is_secret_file(file, specs):
+        raise FileRefused(f"{file} holds a secret: it is not shown")
 
 
-def _is_secret_file(file: str, specs: Iterable[ServiceSpec]) -> bool:
+def is_secret_file(file: str, specs: Iterable[ServiceSpec]) -> bool:
+    """Say whether a file below the sandbox, or the folder that it lies in, holds secrets."""
     if file.partition("/")[0] in _SECRET_FOLDERS:
         return True
     return any(

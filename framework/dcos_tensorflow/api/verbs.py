@@ -10,7 +10,7 @@ word for that; the text says why), 400 nonsense.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
@@ -55,11 +55,16 @@ _STATUS = {CommandAnswer.RECEIVED: 200, CommandAnswer.ALREADY: 208, CommandAnswe
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer, and the event that is to be submitted before it is given; None for none."""
+    """An answer, and the event that is to be submitted before it is given; None for none.
+
+    ``then`` carries out what is no event, once it has been written down, and returns the answer: a
+    Reply, or a response as it is.
+    """
 
     status: int
     body: Any
     event: Event | None = None
+    then: Callable[[], Any] | None = None
 
 
 def received(command: str, **more: Any) -> dict[str, Any]:

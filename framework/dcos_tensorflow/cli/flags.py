@@ -252,7 +252,7 @@ class ScriptCommand(click.Command):
             ) from error
 
 
-def _script_arguments() -> tuple[str, ...] | None:
+def script_arguments() -> tuple[str, ...] | None:
     """Return what stood behind ``--``; None where nothing did."""
     found: tuple[str, ...] | None = click.get_current_context().meta.get(_ARGUMENTS)
     return found
@@ -285,7 +285,7 @@ def script_flags(function: F) -> F:
             name=name,
             strategy=strategy,
             sweep=sweep_of(parameters, trials, metric),
-            arguments=_script_arguments(),
+            arguments=script_arguments(),
         )
         return function(said=said, **given)
 

@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING
 import click
 
 from dcos_tensorflow import __version__
-from dcos_tensorflow.cli.commands import ends, inspection, plans_and_pods, units_of_work
+from dcos_tensorflow.cli.commands import (
+    ends,
+    in_tasks,
+    inspection,
+    plans_and_pods,
+    units_of_work,
+)
 from dcos_tensorflow.cli.commands import open as opening
 from dcos_tensorflow.cli.commands.capacity import capacity
 from dcos_tensorflow.cli.commands.init import init
@@ -33,7 +39,7 @@ from dcos_tensorflow.cli.commands.run import run
 from dcos_tensorflow.cli.commands.runs import plot, runs
 from dcos_tensorflow.cli.commands.scheduler import scheduler
 from dcos_tensorflow.cli.commands.state import state
-from dcos_tensorflow.cli.commands.status import status, why
+from dcos_tensorflow.cli.commands.status import status, top, why
 from dcos_tensorflow.cli.commands.update import update
 from dcos_tensorflow.cli.commands.validate import validate
 from dcos_tensorflow.cli.completion import COMPLETION_VARIABLE, completion
@@ -182,7 +188,7 @@ SECTIONS = {
     "Jobs": ("init", "validate", "run", "stop", "update", "uninstall"),
     "What a job does, and did": (
         *("status", "why", "logs", "open", "list", "runs", "plot", "sweep", "batch", "cluster"),
-        *("options", "plan", "pod"),
+        *("top", "exec", "cp", "options", "plan", "pod"),
     ),
     "A cluster shared by teams": ("submit", "queue", "cancel", "hold", "release"),
     "Operators": ("local", "scheduler", "capacity", "state"),
@@ -220,9 +226,9 @@ def cli() -> None:
 
 for _command in (
     *(capacity, completion, init, list_command, local, logs, package, plot, run, runs),
-    *(scheduler, state, status, update, validate, why),
+    *(scheduler, state, status, top, update, validate, why),
     *(cancel, hold, queue, release, submit),
-    *(ends.stop, ends.uninstall),
+    *(ends.stop, ends.uninstall, in_tasks.copy, in_tasks.execute),
     *(inspection.cluster, inspection.describe, inspection.options),
     *(opening.dashboard, opening.open, opening.tensorboard),
     *(plans_and_pods.debug, plans_and_pods.endpoints, plans_and_pods.plan, plans_and_pods.pod),

@@ -32,13 +32,24 @@ def service_names(
 
 
 def task_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the tasks whose sandboxes lie in the service's folder, whose names begin so."""
+    """Return the tasks whose sandboxes lie in the service's folder, whose names begin so.
+
+    In the place of the first of them services are proposed, too.
+    """
+    before = context.params.get("tasks") or ()
+    work, named = _work(context), context.params.get("name")
     try:
-        _, directory = registry.choose(_work(context), context.params.get("name"))
+        services = [] if before or named else registry.service_names(work)
+        if before and registry.knows(work, before[0]):
+            named = named or before[0]
+    except (OSError, CliError):
+        services = []
+    try:
+        _, directory = registry.choose(work, named)
         tasks = sorted(path.name for path in directory.task_logs.iterdir())
     except (OSError, CliError):
-        return []
-    return [task for task in tasks if task.startswith(incomplete)]
+        tasks = []
+    return [name for name in (*services, *tasks) if name.startswith(incomplete)]
 
 
 def endpoint_names(

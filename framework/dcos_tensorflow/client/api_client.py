@@ -7,7 +7,9 @@ is named by its address. Used by the commands that ask or steer a service.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
 
 from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.api_address import ApiAddress, registered
@@ -18,12 +20,15 @@ from dcos_tensorflow.records import dataclass
 from untrusted_input.json_text import read_json
 
 if TYPE_CHECKING:
-    from http.client import HTTPConnection
+    from http.client import HTTPConnection, HTTPResponse
 
     from dcos_tensorflow.client.snapshot import Snapshot
 
 
 _TIMEOUT_SECONDS = 5.0
+#: The parts of what is downloaded, and how long one may be waited for.
+_PART_BYTES = 256 * 1024
+_PART_SECONDS = 60.0
 _ELEMENT_NOT_FOUND = "Element not found"
 #: A scheduler that loads its state, or a standby.
 _NOT_NOW = 503
@@ -126,6 +131,32 @@ class SchedulerClient:
         Raises CliError for what is no answer of a scheduler: a redirect, a wrong certificate, a
         token that is missing or wrong.
         """
+        with self._asking(method, path, body, seconds) as answer:
+            text = answer.read().decode("utf-8", "replace")
+        self._check(answer.status, answer.getheader("Location", ""))
+        return SchedulerAnswer(self.service, answer.status, text)
+
+    def download(self, path: str, body: str, file: IO[bytes], what: str) -> None:
+        """Post a body, and write the bytes that it is answered with. ``what`` it is asked of.
+
+        Raises SchedulerAway and CliError, also for an answer that was cut.
+        """
+        refused = None
+        with self._asking("POST", path, body, _PART_SECONDS) as answer:
+            if answer.status == 200:
+                while part := answer.read(_PART_BYTES):
+                    file.write(part)
+            else:
+                refused = answer.read().decode("utf-8", "replace")
+        self._check(answer.status, answer.getheader("Location", ""))
+        if refused is not None:
+            SchedulerAnswer(self.service, answer.status, refused).found(what)
+
+    @contextmanager
+    def _asking(
+        self, method: str, path: str, body: str | None, seconds: float
+    ) -> Iterator[HTTPResponse]:
+        """Hand over the answer to be read. Raises as ``ask`` does, also for what is read of it."""
         # It brings TLS along, and the help of the commands that ask does not wait for that.
         import http.client
         import ssl
@@ -137,8 +168,7 @@ class SchedulerClient:
         try:
             connection = connection_to(self.api, seconds)
             connection.request(method, self.api.prefix + path, body, headers)
-            answer = connection.getresponse()
-            text = answer.read().decode("utf-8", "replace")
+            yield connection.getresponse()
         except ssl.SSLCertVerificationError as error:
             raise CliError(
                 f"The certificate of {self.api.url} is not trusted: {error.verify_message}. Name"
@@ -152,8 +182,6 @@ class SchedulerClient:
         finally:
             if connection is not None:
                 connection.close()
-        self._check(answer.status, answer.getheader("Location", ""))
-        return SchedulerAnswer(self.service, answer.status, text)
 
     def _check(self, status: int, location: str) -> None:
         """Raise CliError for what only a person can mend."""

@@ -15,11 +15,12 @@ from typing import Any
 
 from dcos_tensorflow.client.ending import Tail, link
 from dcos_tensorflow.client.work_directory import ServiceDirectory
+from dcos_tensorflow.core.contract import CONSOLE_FILE
 from untrusted_input import trees
 
 log = logging.getLogger(__name__)
 
-_FILES = ("stdout", "progress.jsonl")
+_FILES = (CONSOLE_FILE, "stdout", "progress.jsonl")
 #: Tasks of which something is kept, and how many are asked at a time.
 _MOST_TASKS = 20
 _READERS = 8

@@ -32,10 +32,10 @@ def say_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
         say(line, stream)
 
 
-def say_formatted(text: str, stream: TextIO | None = None) -> None:
+def say_formatted(text: str, stream: TextIO | None = None, end: str = "\n") -> None:
     """Print a text at once as it is: lines, colours; what is not ours in it is escaped already."""
     try:
-        print(text, file=stream or sys.stdout, flush=True)
+        print(text, file=stream or sys.stdout, end=end, flush=True)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -123,6 +123,11 @@ def service_names(work: WorkDirectory) -> list[str]:
     return sorted(path.name for path in work.services.iterdir() if path.is_dir())
 
 
+def knows(work: WorkDirectory, name: str) -> bool:
+    """Say whether a service of this name has a folder here."""
+    return work.service(name).path.name in service_names(work)
+
+
 def choose(work: WorkDirectory, name: str | None) -> tuple[str, ServiceDirectory]:
     """Return the service that is meant: the named one, or the only one there is.
 

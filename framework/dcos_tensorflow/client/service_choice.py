@@ -6,7 +6,8 @@ the one whose API is at an address. Commands need not know which.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,18 @@ class ServiceChoice:
                 f" {self.name}."
             )
         return KnownService(served, None, partial(SchedulerClient, served, self.api))
+
+    def service_in(self, words: Sequence[str]) -> tuple[KnownService, tuple[str, ...]]:
+        """Return the service that is meant, and the words without its name where they begin so.
+
+        Raises as ``service`` does.
+        """
+        choice = self
+        if words and self.name is None and self.api is None and registry.knows(self.work, words[0]):
+            choice = replace(self, name=words[0])
+        service = choice.service()
+        named = bool(words) and _same(words[0], service.name)
+        return service, tuple(words[1:] if named else words)
 
     def client(self) -> SchedulerClient:
         """Return a client of its scheduler. Raises SchedulerAway."""

@@ -57,6 +57,13 @@ def megabytes(value: float) -> str:
     return f"{value / 1024:.3g} GB" if value >= 1024 else f"{value:.0f} MB"
 
 
+def size(value: float) -> str:
+    """Return bytes as a person reads them."""
+    if value < 1024:
+        return f"{value:.0f} bytes"
+    return megabytes(value / 2**20) if value >= 2**20 else f"{value / 1024:.3g} KB"
+
+
 def amounts(cpus: float, mem: float, disk: float, gpus: float) -> str:
     """Return what a task needs or a machine has, e.g. ``2 cpus, 4 GB memory, 10 GB disk``."""
     text = f"{counted(float(cpus), 'cpu')}, {megabytes(mem)} memory, {megabytes(disk)} disk"

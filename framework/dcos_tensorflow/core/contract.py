@@ -65,6 +65,12 @@ KERBEROS_KEYTAB_FILE = ".secrets/keytab"
 STATUS_PATH = "/v1/status"
 CLUSTER_PATH = "/v1/cluster"
 STOP_PATH = "/v1/stop"
+#: A command of an operator: begun, asked for what it prints, and ended.
+COMMAND_PATH = "/v1/command"
+COMMAND_OUTPUT_PATH = "/v1/command/output"
+COMMAND_END_PATH = "/v1/command/end"
+#: How long a command may run at most.
+COMMAND_SECONDS = 3600.0
 TOKEN_HEADER = "X-Task-Signature"
 TIME_HEADER = "X-Task-Time"
 TOKEN_MAX_AGE_SECONDS = 300
@@ -96,6 +102,9 @@ EXIT_CHECKPOINTED = 42
 #: Where the fetcher puts a job whose sum is still to be checked: no module is looked for there.
 UNCHECKED_JOB_FILE = "job.unchecked"
 
+#: What the task prints to both streams, in the order in which it comes; beside the runner's other
+#: files.
+CONSOLE_FILE = "task-console.log"
 #: The runner writes here, in its working directory, why the user's process ended.
 EXIT_REPORT_FILE = "task-exit.json"
 #: The same of every start that failed, one JSON object per line.

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dcos_tensorflow.client import ending
+from dcos_tensorflow.client.api_client import connect
 from dcos_tensorflow.client.bill_lines import savings
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.following.job import (
@@ -29,8 +30,10 @@ from dcos_tensorflow.client.following.job import (
     wait_for_machines,
     wait_for_the_end,
 )
+from dcos_tensorflow.client.following.line_printer import printed_beside
 from dcos_tensorflow.client.output import say, say_lines, show_json
 from dcos_tensorflow.client.registry import only_run
+from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy.embedded.cluster import EmbeddedCluster, check_of, cluster_for_run, tell
@@ -146,9 +149,12 @@ def _follow(
         stop_on_termination=own,
         kill_grace_seconds=served.spec.kill_grace_seconds,
     )
-    view = PlainView(request.stream) if request.json else view_for(request.stream)
+    # A live view would be drawn over what the tasks print.
+    plain = request.json or request.logs
+    view = PlainView(request.stream) if plain else view_for(request.stream)
     try:
-        follow(served, view, signals, policy)
+        with _printed(request, served):
+            follow(served, view, signals, policy)
     except FollowingEnded as left:
         say(
             f"The job goes on; the same command takes it over ({left}).",
@@ -173,6 +179,15 @@ def _follow(
         wait_for_the_end(served, signals)
         _leave(request, served, signals)
     return int(ended["exit_code"])
+
+
+def _printed(request: RunRequest, served: ServedJob) -> AbstractContextManager[None]:
+    """Print what the tasks print, where that is wanted."""
+    if not request.logs:
+        return nullcontext()
+    spec, directory = served.spec, request.work.service(served.spec.name)
+    service = KnownService(spec.name, directory, partial(connect, directory, spec.name))
+    return printed_beside(service, spec.task_names(), request.stream)
 
 
 def _leave(request: RunRequest, served: ServedJob, signals: Signals) -> None:

@@ -45,6 +45,7 @@ from dcos_tensorflow.history.keeper import Keeper, Sources
 from dcos_tensorflow.options.errors import OptionsError, one_sentence
 from dcos_tensorflow.scheduler.beginning import NothingInForce
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
+from dcos_tensorflow.scheduler.runners.runner_calls import RunnerCalls
 from dcos_tensorflow.scheduler.runners.sandbox_files import TaskFiles
 from dcos_tensorflow.scheduler.scheduler import (
     EXIT_API,
@@ -86,13 +87,16 @@ class SchedulerSource:
     def __init__(self, scheduler: Scheduler, as_given: Mapping[str, Any] | None = None) -> None:
         self.state = scheduler.state
         self.leader = scheduler.leader
+        self.usages = scheduler.usages
         self.submit = scheduler.carry_out
         self.configuration = scheduler.options
         self.refused_options = scheduler.refused_options
         self.configurations = scheduler.configurations
         self.artifact = scheduler.artifact
         self.secret_texts = scheduler.secret_texts
-        self.read_file = TaskFiles(lambda: scheduler.files, self._framework_id).read
+        files = TaskFiles(lambda: scheduler.files, self._framework_id)
+        self.read_file, self.browse, self.content = files.read, files.browse, files.content
+        self.ask_runner = RunnerCalls(scheduler.state).ask
         self._scheduler = scheduler
         #: Options as they were given, secrets and all, by configuration id.
         self._as_given: dict[str, Mapping[str, Any]] = {}

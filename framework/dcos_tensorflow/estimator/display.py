@@ -22,7 +22,7 @@ from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.following.job import PlainView, ProgressView
 from dcos_tensorflow.client.following.job_output import FollowedOutput
 from dcos_tensorflow.client.following.live_progress import LiveProgress
-from dcos_tensorflow.client.following.logs import Follower
+from dcos_tensorflow.client.following.logs import FROM_THE_BEGINNING, Follower
 from dcos_tensorflow.client.following.task_output import Attempt
 from dcos_tensorflow.client.output import say
 from dcos_tensorflow.client.service_choice import KnownService
@@ -31,8 +31,6 @@ from dcos_tensorflow.estimator.notebook import Drawing, NotebookView, in_noteboo
 from dcos_tensorflow.plugin.log_lines import LineFormat
 from dcos_tensorflow.plugin.plain_text import escaped
 
-#: More lines than a job prints before it is first looked at.
-_FROM_THE_BEGINNING = 10_000
 _WAIT_SECONDS = 0.05
 
 
@@ -110,7 +108,7 @@ class PrintedLines:
         self._ended = threading.Event()
         self._left = False
         job = FollowedOutput(service, ())
-        self._follower = Follower(job, self, "stdout", _FROM_THE_BEGINNING)
+        self._follower = Follower(job, self, None, FROM_THE_BEGINNING)
         self._thread = threading.Thread(target=self._follow, name="job-output", daemon=True)
         self._thread.start()
 

@@ -135,9 +135,10 @@ class Job:
             rows += metric_rows.rows_of(attempt.task, printed, records)
         return metric_rows.frame(rows)
 
-    def logs(self, task: str | None = None, *, lines: int = 10, file: str = "stdout") -> None:
+    def logs(self, task: str | None = None, *, lines: int = 10, file: str | None = None) -> None:
         """Print the last lines of each task; ``task`` is one task, or all of a role.
 
+        They are those of stdout and stderr together, or of a ``file`` of the sandbox.
         Raises CliError for a task that is not there.
         """
         refuse_nonsense(file)

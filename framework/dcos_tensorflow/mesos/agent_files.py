@@ -78,6 +78,19 @@ class FilePart:
     size: int
 
 
+@dataclass(frozen=True)
+class FileEntry:
+    """One name in a folder. ``mode`` is 0o755 for what may be executed, else 0o644."""
+
+    name: str
+    size: int
+    mode: int
+    #: In unix seconds.
+    changed_at: float
+    is_folder: bool = False
+    is_file: bool = False
+
+
 class MesosAccess(Protocol):
     """What :class:`~dcos_tensorflow.mesos.gateway.MesosGateway` offers of the cluster."""
 
@@ -212,6 +225,19 @@ class AgentFiles:
         text = str(self._read(sandbox.agent, path, offset, wanted)["data"]) if wanted else ""
         return FilePart(offset, text.encode("utf-8", "surrogateescape"), size)
 
+    def browse(self, sandbox: Sandbox, folder: str) -> list[FileEntry]:
+        """Return what is in a folder, an empty one for the sandbox. Raises AgentFilesError."""
+        query = urlencode({"path": _path_in(sandbox, folder)})
+        answer = self._access.get(sandbox.agent, f"/files/browse?{query}")
+        if not isinstance(answer, list):
+            raise AgentUnreachable(f"{sandbox.agent.url}/files/browse: unexpected answer")
+        return [_entry(each) for each in answer if isinstance(each, dict) and "path" in each]
+
+    def content(self, sandbox: Sandbox, file: str, size: int) -> Iterator[bytes]:
+        """Yield a file's first ``size`` bytes as they are. Raises AgentFilesError."""
+        for page in self._pages(sandbox.agent, _path_in(sandbox, file), 0, size):
+            yield page.encode("utf-8", "surrogateescape")
+
     def _agent(self, agent_id: str) -> Address:
         url = self._gateway.agent_url(agent_id)
         if url is not None:
@@ -245,6 +271,19 @@ class AgentFiles:
         if not isinstance(answer, dict) or not {"data", "offset"} <= answer.keys():
             raise AgentUnreachable(f"{agent.url}/files/read: unexpected answer")
         return answer
+
+
+def _entry(listed: Mapping[str, Any]) -> FileEntry:
+    """Return an entry of Mesos' FileInfo, whose mode is as ``ls`` shows it."""
+    mode = str(listed.get("mode", ""))
+    return FileEntry(
+        name=str(listed["path"]).rpartition("/")[2],
+        size=int(listed.get("size") or 0),
+        mode=0o755 if mode[3:4] in ("x", "s") else 0o644,
+        changed_at=float(listed.get("mtime") or 0),
+        is_folder=mode.startswith("d"),
+        is_file=mode.startswith("-"),
+    )
 
 
 def _check_inside(file: str) -> None:

@@ -118,6 +118,8 @@ class Leading:
         self._runners = RunnerClient(
             self.state, self._from_runner, self._lease.holds, self._masking.value
         )
+        #: What each task uses now, by task id.
+        self.usages = self._runners.usages
         self._subscription = FrameworkSubscription(self.gateway, self._framework_info)
         self._wire()
 

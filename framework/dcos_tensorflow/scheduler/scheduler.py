@@ -143,6 +143,10 @@ class Scheduler:
         """Return what reads our tasks' sandboxes; None before the scheduler leads."""
         return None if self._leading is None else self._leading.files
 
+    def usages(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return what each live task uses now, by task id, where that is known."""
+        return {} if self._leading is None else self._leading.usages()
+
     def submit(self, event: Event) -> None:
         """Hand an event to the loop. Raises SchedulerError before ``start``."""
         self._running_loop().submit(event)

@@ -26,7 +26,7 @@ from dcos_tensorflow.task.exits.exit_analysis import (
     runner_failed,
 )
 from dcos_tensorflow.task.exits.exit_class import ExitClass
-from dcos_tensorflow.task.output.logs import BoundedOutput
+from dcos_tensorflow.task.output.logs import BoundedOutput, Console
 from dcos_tensorflow.task.python.contracts import find_contract
 from dcos_tensorflow.task.report import listening
 from dcos_tensorflow.task.runner import Runner
@@ -98,12 +98,18 @@ def run_task(variables: Mapping[str, str], guard: Guard) -> int:
         )
     stdout = BoundedOutput(1, spec.log_max_bytes, spec.log_keep)
     stderr = BoundedOutput(2, spec.log_max_bytes, spec.log_keep)
+    console = Console(
+        os.path.join(sandbox, contract.CONSOLE_FILE),
+        (stdout, stderr),
+        spec.log_max_bytes,
+        spec.log_keep,
+    )
     try:
         shipper = _ship_logs(spec, sandbox, stdout, stderr)
         report = _run(spec, sandbox, variables, stdout, stderr, shipper=shipper, guard=guard)
     except JobUnusable as error:
         shipper, report = None, job_unusable(str(error), error.hint)
-    code = _end(spec.task, sandbox, stderr, report)
+    code = _end(spec.task, sandbox, stderr, report, console)
     if shipper is not None:
         asked = report.exit_class is ExitClass.INTERRUPTED
         shipper.finish(SHIP_WHEN_STOPPED_SECONDS if asked else SHIP_SECONDS)
@@ -125,8 +131,8 @@ def _ship_logs(
     shipper = log_shipper(spec, sandbox, log)
     if shipper is not None:
         spool = shipper.spool
-        stdout.copy_to = lambda data: spool.append("stdout", data)
-        stderr.copy_to = lambda data: spool.append("stderr", data)
+        stdout.copies.append(lambda data: spool.append("stdout", data))
+        stderr.copies.append(lambda data: spool.append("stderr", data))
         shipper.start()
     return shipper
 
@@ -203,14 +209,26 @@ def _listen(variables: Mapping[str, str]) -> Optional[socket.socket]:
     return listening.listen(port)
 
 
-def _end(task: str, sandbox: str, stderr: BoundedOutput, report: ExitReport) -> int:
-    """Leave the report for later readers: a file, and the last line of stderr."""
+def _end(
+    task: str,
+    sandbox: str,
+    stderr: BoundedOutput,
+    report: ExitReport,
+    console: Optional[Console] = None,
+) -> int:
+    """Leave the report for later readers: a file, and the last line of stderr.
+
+    People read ``console``: what is for programs does not go there.
+    """
     exit_file.write_report(
         sandbox, report, lambda line: stderr.write(f"task-runner: {line}\n".encode())
     )
     document = report.as_json()
     del document["last_lines"]
-    stderr.write(f"task-runner: {human_line(task, report)}\n{json.dumps(document)}\n".encode())
+    stderr.write(f"task-runner: {human_line(task, report)}\n".encode())
+    if console is not None:
+        console.close()
+    stderr.write(f"{json.dumps(document)}\n".encode())
     return report.exit_code
 
 

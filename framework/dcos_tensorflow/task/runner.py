@@ -23,7 +23,9 @@ from dcos_tensorflow.task.exits import exit_file
 from dcos_tensorflow.task.exits.exit_analysis import ExitReport, ExitVerdict, human_line
 from dcos_tensorflow.task.output.logs import BoundedOutput
 from dcos_tensorflow.task.python.contracts import tasks_of
+from dcos_tensorflow.task.report.operator_commands import OperatorCommands
 from dcos_tensorflow.task.report.status_document import Moment, Showing
+from dcos_tensorflow.task.report.usage import UsageMeter
 from dcos_tensorflow.task.spec import RunnerSpec, StartOrder, TaskCluster
 from dcos_tensorflow.task.storage_work import storage_work
 from dcos_tensorflow.task.supervise import environment, lifecycle
@@ -143,6 +145,7 @@ class Runner:
             unit=self._starts.unit,
             storage=self._storage,
             shipper=shipper,
+            usage=UsageMeter(spec.gpus, lambda: self._starts.variables, self._starts.children),
             dropped_log_bytes=lambda: stdout.dropped_bytes + stderr.dropped_bytes,
         )
 
@@ -168,6 +171,11 @@ class Runner:
         if request.error:
             raise request.error
         return request.changed
+
+    @property
+    def commands(self) -> OperatorCommands:
+        """Return the commands of operators. From any thread."""
+        return self._starts.commands
 
     def wait_for_news(self, after: int, seconds: float) -> None:
         """Return when the status has another ``revision`` than ``after``, or so much later."""

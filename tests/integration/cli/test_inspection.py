@@ -43,6 +43,9 @@ class Service:
     def state(self) -> ServiceState | None:
         return self.current
 
+    def usages(self) -> Mapping[str, Any]:
+        return {}
+
     def leader(self) -> str:
         return ""
 

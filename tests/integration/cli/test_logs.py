@@ -58,7 +58,7 @@ class Follower:
 def in_sandboxes(root: Path, task_ids: list[str]) -> dict[str, str]:
     """Return what the attempts have written, as it lies on the disk."""
     return {
-        task_id: next(root.glob(f"**/executors/{task_id}/runs/*/stdout"))
+        task_id: next(root.glob(f"**/executors/{task_id}/runs/*/task-console.log"))
         .read_text()
         .removesuffix("\n")
         for task_id in task_ids
@@ -119,7 +119,7 @@ def test_every_line_of_every_attempt_is_shown_once_through_restarts_of_all_kinds
     shown = follower.texts()
     assert len(shown) == 3
     assert shown == in_sandboxes(command_line.home, list(shown))
-    assert all(text.endswith("that is all") for text in list(shown.values())[-1:])
+    assert all("that is all" in text for text in list(shown.values())[-1:])
 
 
 def follower_says(follower: Follower, line: str, times: int) -> bool:
@@ -144,13 +144,26 @@ def test_of_a_run_whose_cluster_ends_with_it_nothing_is_missed(
     assert shown == in_sandboxes(command_line.home, list(shown))
 
     # Its scheduler has gone, and so has the cluster: the sandboxes are read.
-    last = command_line.ask("logs", "worker-0", "--lines", "1")
+    last = command_line.ask("logs", "worker-0", "--lines", "1", "--file", "stdout")
     assert (last.code, last.out) == (0, "that is all\n")
-    both = command_line.ask("logs", "--lines", "1")
+    both = command_line.ask("logs", "brief", "--lines", "1", "--file", "stdout")
     assert both.out == "worker-0 | that is all\nworker-1 | that is all\n"
     unknown = command_line.ask("logs", "worker-7")
     assert unknown.code == 1
     assert "There is no task worker-7; there are worker-0, worker-1" in unknown.out
+
+
+def test_a_run_shows_what_its_tasks_print_to_both_streams_in_its_order(
+    command_line: CommandLine, job: Any
+) -> None:
+    both = "for n in 1 2 3; do echo out $n; sleep 0.3; echo err $n >&2; sleep 0.3; done"
+    ended = command_line("run", job(both, "both", worker={"count": 1, **SMALL}), "--logs")
+    assert ended.code == 0, ended.out
+    said = ["out 1", "err 1", "out 2", "err 2", "out 3", "err 3"]
+    assert [line for line in ended.out.splitlines() if line in said] == said
+    kept = command_line.ask("logs", "both", "worker-0", "--lines", "100").out.splitlines()
+    assert [line for line in kept if line in said] == said
+    assert not any(line.startswith("{") for line in kept)
 
 
 def test_a_reader_that_goes_ends_it_quietly_though_the_job_is_quiet(
@@ -162,7 +175,17 @@ def test_a_reader_that_goes_ends_it_quietly_though_the_job_is_quiet(
     assert started.code == 0, started.out
     eventually(lambda: "one line" in command_line.ask("logs", "--name", name).out)
     follower = subprocess.Popen(
-        [sys.executable, "-m", "dcos_tensorflow", "logs", "--follow", "--name", name],
+        [
+            sys.executable,
+            "-m",
+            "dcos_tensorflow",
+            "logs",
+            "--follow",
+            "--name",
+            name,
+            "--file",
+            "stdout",
+        ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

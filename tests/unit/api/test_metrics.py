@@ -33,6 +33,12 @@ from sample_states import (
 from sample_turns import a_turn, restarted, turned, turns_of
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
+USED = {
+    "cpu_percent": 150.0,
+    "mem_bytes": 1 << 30,
+    "gpus": [{"utilisation": 0.5, "mem_bytes": 2 << 30}],
+    "steps_per_second": 12.5,
+}
 SMALL = Resources(cpus=0.1, mem=8, disk=8)
 
 
@@ -173,6 +179,7 @@ def test_the_documents_table_says_what_is_served() -> None:
 def test_everything_that_is_documented_is_served(source: Any, client_of: Any) -> None:
     source.current, metrics = everything(), Metrics()
     metrics.observe(a_turn(source.current, events=reported("worker-0", checkpoint={"step": 80})))
+    source.used = {a_record("worker-0").task_id: USED}
     text = client_of(metrics=metrics).get("/v1/metrics/prometheus").text
     served = {
         f"{family.name}_total" if family.type == "counter" else family.name: family.type
@@ -180,6 +187,19 @@ def test_everything_that_is_documented_is_served(source: Any, client_of: Any) ->
     }
     sometimes = {"plan_status_update", "plan_status_decommission"}
     assert served == {n: f.kind for n, f in FAMILIES.items() if n not in sometimes}
+
+
+def test_what_a_task_uses_is_told_by_task_and_gpu(source: Any, client_of: Any) -> None:
+    source.current, source.used = running(), {a_record("worker-1").task_id: USED}
+    found = samples(client_of().get("/v1/metrics/prometheus").text)
+    used = {name: value for name, value in found.items() if name.endswith("worker-1")}
+    assert used == {
+        "dcos_tensorflow_task_cpu_percent/worker-1": 150.0,
+        "dcos_tensorflow_task_memory_bytes/worker-1": 1 << 30,
+        "dcos_tensorflow_task_steps_per_second/worker-1": 12.5,
+        "dcos_tensorflow_task_gpu_utilisation/0/worker-1": 0.5,
+        "dcos_tensorflow_task_gpu_memory_bytes/0/worker-1": 2 << 30,
+    }
 
 
 def everything() -> ServiceState:

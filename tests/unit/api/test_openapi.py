@@ -156,6 +156,8 @@ BODIES: dict[str, list[bytes]] = {
     "Names": [b"", b'["worker-0"]', b'["other"]', b"{"],
     "Reason": [b"", b'{"why": "because"}', b"[]"],
     "NoParameters": [b"", b'{"A": "1"}'],
+    "Command": [b'{"command": ["ls"]}', b"", b"["],
+    "CopiedPath": [b'{"path": "stdout"}', b'{"path": ".secrets/keytab"}', b'{"path": "gone"}', b""],
     "Options": [b'{"service": {"job_name": "x"}}', b'{"worker": {"count": "x"}}', b"["],
     "WantedConfiguration": [
         b"",

@@ -99,6 +99,14 @@ class TestJob:
         assert task["report"]["progress"] == {"step": 200, "loss": "NaN", "accuracy": None}
         assert "pid" not in task["report"]
 
+    def test_it_tells_what_each_task_uses_and_was_given(self, ask: Any, source: Any) -> None:
+        used = {"cpu_percent": 80.0, "mem_bytes": 3, "gpus": [], "steps_per_second": None}
+        source.used = {a_record("worker-0").task_id: used}
+        tasks = ask("/v1/job", running()).json()["tasks"]
+        given = {"cpus": 1.0, "mem_limit_bytes": 512 << 20}
+        assert tasks["worker-0"]["usage"] == {**used, **given}
+        assert tasks["worker-1"]["usage"] is None
+
     def test_it_tells_what_an_ended_task_left_behind(self, ask: Any) -> None:
         record = a_record("worker-0", TaskState.FAILED)
         evidence = {record.task_id: Evidence("ValueError: shapes", ("Traceback", "ValueError"))}

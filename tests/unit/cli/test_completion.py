@@ -51,6 +51,8 @@ def proposed(
         ("dcos-tensorflow logs --name mnist w", ["worker-0", "worker-1"]),
         ("dcos-tensorflow logs --name team__digits w", []),
         ("dcos-tensorflow logs w", []),
+        ("dcos-tensorflow logs m", ["mnist"]),
+        ("dcos-tensorflow logs mnist p", ["ps-0"]),
         ("dcos-tensorflow logs --fol", ["--follow"]),
         ("dcos-tensorflow endpoints t", ["tensorboard"]),
         ("dcos-tensorflow options m", ["mnist"]),

@@ -258,6 +258,57 @@ def test_a_file_that_was_cut_is_read_from_its_copy_first() -> None:
     assert screen.lines == ["1: a", "1: b", "1: c", "1: d", "1: e"]
 
 
+CONSOLE = "task-console.log"
+
+
+def printed(job: Job) -> list[str]:
+    """Return all that a job's tasks print to both streams, followed to its end."""
+    screen = Screen()
+    worker = threading.Thread(target=Follower(job, screen, None, 10).run, daemon=True)
+    worker.start()
+    worker.join(20)
+    assert not worker.is_alive()
+    return screen.lines
+
+
+def test_without_a_file_both_streams_are_shown_as_the_runner_has_them_together() -> None:
+    files = Files()
+    for file, text in (("stdout", "a\n"), ("stderr", "b\n"), (CONSOLE, "a\nb\n")):
+        files.write(FIRST, text, file)
+    assert printed(Job(files, standing(FIRST, done=True))) == ["1: a", "1: b"]
+
+
+def test_what_stands_in_a_stream_before_the_runner_begins_is_shown_once_and_first() -> None:
+    files = Files()
+    files.write(FIRST, "by the executor", "stdout")
+
+    def begun() -> FollowedState:
+        if files.reads.get(FIRST.task_id, 0) < 4:
+            return standing(FIRST)
+        files.write(FIRST, "\na\n", "stdout")
+        files.write(FIRST, "a\nb\n", CONSOLE)
+        looks.append(standing(FIRST, done=True))
+        return looks[0]
+
+    looks: list[FollowedState] = []
+    job = Job(files, lambda: looks[0] if looks else begun())
+    assert printed(job) == ["1: by the executor", "1: a", "1: b"]
+
+
+@pytest.mark.parametrize("file", ["stdout", "stderr"])
+def test_of_an_attempt_without_a_runner_that_has_them_together_the_one_used_is_shown(
+    file: str,
+) -> None:
+    files = Files()
+    files.write(FIRST, "", "stdout")
+    files.write(FIRST, "no such program\n", file)
+    assert printed(Job(files, standing(FIRST, done=True))) == ["1: no such program"]
+
+
+def test_of_an_attempt_that_has_printed_nothing_nothing_is_shown() -> None:
+    assert printed(Job(Files(), standing(FIRST, done=True))) == []
+
+
 def test_without_a_reader_it_ends() -> None:
     screen = Screen()
     screen.is_gone = True

@@ -60,6 +60,38 @@ def test_a_line_can_be_had_as_json(directory: ServiceDirectory, capsys: Captured
     }
 
 
+def test_without_a_file_it_is_what_was_printed_to_both_streams(
+    directory: ServiceDirectory, capsys: Captured
+) -> None:
+    ended(directory)
+    printed(directory, "worker-0", "out\n")
+    (directory.task_logs / "worker-0" / "task-console.log").write_text("out\nerr\n")
+    assert run_command_line(["logs"]) == 0
+    assert capsys.readouterr().out == "out\nerr\n"
+    assert run_command_line(["logs", "--file", "stdout"]) == 0
+    assert capsys.readouterr().out == "out\n"
+
+
+@pytest.mark.parametrize(
+    "words", [("mnist",), ("mnist", "worker-0"), ("worker-0",), ("--name", "mnist", "worker-0")]
+)
+def test_a_service_is_named_before_its_tasks_or_by_the_flag(
+    directory: ServiceDirectory, capsys: Captured, words: tuple[str, ...]
+) -> None:
+    ended(directory)
+    printed(directory, "worker-0", "a\n")
+    assert run_command_line(["logs", *words]) == 0
+    assert capsys.readouterr().out == "a\n"
+
+
+def test_logs_beside_a_job_that_is_not_followed_are_refused(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    (tmp_path / "train.py").touch()
+    assert run_command_line(["run", str(tmp_path / "train.py"), "--detach", "--logs"]) == 2
+    assert "logs SERVICE --follow" in capsys.readouterr().err
+
+
 def test_the_tasks_of_a_role_are_meant_by_its_name(
     directory: ServiceDirectory, capsys: Captured
 ) -> None:
@@ -95,7 +127,7 @@ def test_a_task_that_has_no_such_file_keeps_the_others_from_nothing(
     printed(directory, "worker-0", "a\n")
     printed(directory, "worker-1", "b\n")
     (directory.task_logs / "worker-0" / "stdout").unlink()
-    assert run_command_line(["logs"]) == 1
+    assert run_command_line(["logs", "--file", "stdout"]) == 1
     told = capsys.readouterr()
     assert (told.out, told.err) == ("worker-1 | b\n", "worker-0: there is no stdout\n")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dcos_tensorflow.core.model.report import idle_since, waited_for
+from dcos_tensorflow.core.model.report import idle_since, usage_of, waited_for
 
 ADDRESS = "10.0.0.1:31000"
 
@@ -32,3 +32,26 @@ def test_what_is_no_time_is_none(since):
 )
 def test_who_waits_says_for_whom(report, expected):
     assert waited_for(report) == expected
+
+
+USED = {"cpu_percent": 7.5, "mem_bytes": 3, "gpus": [], "steps_per_second": None}
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (USED, USED),
+        (
+            {**USED, "gpus": [{"utilisation": 7, "mem_bytes": 1}, {"utilisation": 1}, "x"]},
+            {**USED, "gpus": [{"utilisation": 1.0, "mem_bytes": 1}]},
+        ),
+        ({**USED, "gpus": "x", "steps_per_second": True, "other": 1}, USED),
+        ({**USED, "cpu_percent": float("nan")}, None),
+        ({**USED, "mem_bytes": 10**400}, None),
+        ({**USED, "mem_bytes": -1}, None),
+        (None, None),
+        ([], None),
+    ],
+)
+def test_of_what_a_task_uses_that_is_taken_which_makes_sense(told, expected):
+    assert usage_of(told) == expected

@@ -19,7 +19,8 @@ def test_what_others_tell_of_or_is_our_own_is_not_named(tmp_path):
     for folder in ("checkpoints", "__pycache__", ".cache", ".secrets"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "x").touch()
-    for name in ("stdout", "stderr.1", "progress.jsonl", "task-exit.json", "task-exits.jsonl"):
+    ours = ("stdout", "stderr.1", "task-console.log", "task-console.log.1", "progress.jsonl")
+    for name in (*ours, "task-exit.json", "task-exits.jsonl"):
         (tmp_path / name).touch()
     assert sandbox.left() == LeftFiles()
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dcos_tensorflow.task.output.logs import (
     BoundedOutput,
+    Console,
     LineScanner,
     ProgressFile,
     RecentLines,
@@ -49,6 +50,49 @@ def test_what_was_in_the_file_before_counts(log):
     os.write(descriptor, b"by Mesos\n")
     BoundedOutput(descriptor, max_bytes=10, keep=1).write(b"by us\n")
     assert path.with_name("stdout.1").read_bytes() == b"by Mesos\n"
+
+
+@pytest.fixture
+def streams(tmp_path):
+    """stdout and stderr of a task, as files that no bound cuts."""
+    with open(tmp_path / "stdout", "wb") as stdout, open(tmp_path / "stderr", "wb") as stderr:
+        yield [BoundedOutput(file.fileno(), 0, 0) for file in (stdout, stderr)]
+
+
+def test_what_comes_out_of_both_streams_is_also_in_one_file_in_that_order(streams, tmp_path):
+    stdout, stderr = streams
+    Console(tmp_path / "both", streams, 1000, 1)
+    for stream, text in ((stdout, b"1\n"), (stderr, b"2\n"), (stderr, b"3\n"), (stdout, b"4\n")):
+        stream.write(text)
+    assert (tmp_path / "both").read_bytes() == b"1\n2\n3\n4\n"
+    assert (tmp_path / "stdout").read_bytes() == b"1\n4\n"
+
+
+def test_a_line_of_one_stream_is_no_part_of_a_line_of_the_other(streams, tmp_path):
+    stdout, stderr = streams
+    Console(tmp_path / "both", streams, 1000, 1)
+    for stream, text in (
+        (stdout, b"7/45"),
+        (stdout, b"\r8/45"),
+        (stderr, b"E\n"),
+        (stdout, b"\r9"),
+    ):
+        stream.write(text)
+    assert (tmp_path / "both").read_bytes() == b"7/45\r8/45\nE\n\r9"
+
+
+def test_the_file_of_both_is_kept_within_their_bounds(streams, tmp_path):
+    Console(tmp_path / "both", streams, 10, 1)
+    for text in (b"11111111\n", b"22222222\n"):
+        streams[0].write(text)
+    assert (tmp_path / "both").read_bytes() == b"22222222\n"
+    assert (tmp_path / "both.1").read_bytes() == b"11111111\n"
+
+
+def test_where_the_file_of_both_cannot_be_made_the_streams_go_on(streams, tmp_path):
+    Console(tmp_path / "no folder" / "both", streams, 1000, 1).close()
+    streams[0].write(b"1\n")
+    assert (tmp_path / "stdout").read_bytes() == b"1\n"
 
 
 def test_a_pipe_is_written_to_and_never_rotated():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from dcos_tensorflow.api.views import storage
@@ -43,10 +44,17 @@ REPORTED = (
 )
 
 _VERDICTS_SHOWN = 20
+_MEBIBYTE = 1 << 20
 
 
-def job(state: ServiceState) -> schemas.Job:
-    """Return the job. Times are unix seconds; null where something has not happened."""
+Usages = Mapping[str, Mapping[str, Any]]
+
+
+def job(state: ServiceState, usages: Usages = MappingProxyType({})) -> schemas.Job:
+    """Return the job. Times are unix seconds; null where something has not happened.
+
+    ``usages`` is what tasks use now, by task id.
+    """
     known, restart, run = state.job, state.job.restart, output_places.run_of(state)
     return {
         "service": state.spec.name,
@@ -75,7 +83,7 @@ def job(state: ServiceState) -> schemas.Job:
         "units": units.counts(state),
         "buys_machines": state.spec.capacity is not None,
         "incidents": [_incident(incident) for incident in known.incidents],
-        "tasks": {name: _task(state, name) for name in pod_names(state)},
+        "tasks": {name: _task(state, name, usages) for name in pod_names(state)},
     }
 
 
@@ -86,10 +94,10 @@ def _incident(incident: Incident) -> schemas.Incident:
     return cast("schemas.Incident", {**plain, "summary": incident.told})
 
 
-def _task(state: ServiceState, name: str) -> schemas.TaskOfJob:
+def _task(state: ServiceState, name: str, usages: Usages) -> schemas.TaskOfJob:
     record = state.tasks.get(name)
     if record is None:
-        return {"state": None, "attempt": 0, "report": None}
+        return {"state": None, "attempt": 0, "report": None, "usage": None}
     report = state.told.reports.get(record.task_id)
     evidence = state.told.evidence.get(record.task_id)
     return {
@@ -110,6 +118,7 @@ def _task(state: ServiceState, name: str) -> schemas.TaskOfJob:
         "kill_reason": record.kill_reason,
         "report": {key: report[key] for key in REPORTED if key in report} if report else None,
         "evidence": codec.to_plain(evidence),
+        "usage": _usage(state, record, usages.get(record.task_id)),
     }
 
 
@@ -121,6 +130,18 @@ def _failures(state: ServiceState, record: TaskRecord) -> int:
     gang = state.gangs.get(gang_named(record.name))
     incidents = gang.job.incidents if gang is not None else ()
     return record.failures + sum(incident.task == record.name for incident in incidents)
+
+
+def _usage(
+    state: ServiceState, record: TaskRecord, told: Mapping[str, Any] | None
+) -> schemas.Usage | None:
+    """Return what a task uses, beside what it was given."""
+    role = state.spec.role(record.role)
+    if told is None or role is None:
+        return None
+    given = role.resources
+    limits = {"cpus": float(given.cpus), "mem_limit_bytes": int(given.mem * _MEBIBYTE)}
+    return cast("schemas.Usage", {**told, **limits})
 
 
 def _asked_port(state: ServiceState, record: TaskRecord) -> int | None:

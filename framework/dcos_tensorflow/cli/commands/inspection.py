@@ -29,7 +29,7 @@ def options_in_force(choice: ServiceChoice) -> Any:
     return found
 
 
-@click.command()
+@click.command(hidden=True)
 @takes_service()
 def cluster(choice: ServiceChoice) -> int:
     """Show the ClusterSpec of a running job."""

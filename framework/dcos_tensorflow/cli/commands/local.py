@@ -68,7 +68,7 @@ def up(
     )
 
 
-@local.command(name="status")
+@local.command(name="status", hidden=True)
 @work_dir_flag
 @json_flag
 def local_status(work: WorkDirectory, as_json: bool) -> int:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import select
-import sys
 from collections.abc import Sequence
 
 import click
@@ -19,11 +16,10 @@ from dcos_tensorflow.client.following.job_output import (
     left_output,
     served_output,
 )
+from dcos_tensorflow.client.following.line_printer import LinePrinter
 from dcos_tensorflow.client.following.logs import Follower
-from dcos_tensorflow.client.following.task_output import Attempt, refuse_nonsense
-from dcos_tensorflow.client.output import complain, say_formatted
+from dcos_tensorflow.client.following.task_output import refuse_nonsense
 from dcos_tensorflow.client.service_choice import KnownService, ServiceChoice
-from dcos_tensorflow.plugin.log_lines import LineFormat
 from dcos_tensorflow.records import dataclass
 
 
@@ -32,13 +28,13 @@ class _Wanted:
     """The tasks whose output is shown, and what of it. No tasks are all tasks."""
 
     tasks: tuple[str, ...]
-    file: str
+    file: str | None
     lines: int
     as_json: bool
 
 
 @click.command()
-@click.argument("tasks", metavar="[TASK]...", nargs=-1, shell_complete=task_names)
+@click.argument("tasks", metavar="[SERVICE] [TASK]...", nargs=-1, shell_complete=task_names)
 @click.option("--follow", "-f", is_flag=True, help="Go on until the job is done.")
 @click.option(
     "--lines",
@@ -50,29 +46,29 @@ class _Wanted:
 )
 @click.option(
     "--file",
-    default="stdout",
-    show_default=True,
     metavar="PATH",
-    help="stdout, stderr, or another file of the sandbox.",
+    help="stdout, stderr, or another file of the sandbox; default both streams.",
 )
 @service_flags
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON, one object a line.")
 @with_service_choice
-def logs(choice: ServiceChoice, tasks: tuple[str, ...], follow: bool, lines: int, file: str) -> int:
+def logs(
+    choice: ServiceChoice, tasks: tuple[str, ...], follow: bool, lines: int, file: str | None
+) -> int:
     """Show the output of single tasks, roles, or the whole job."""
     refuse_nonsense(file)
+    service, tasks = choice.service_in(tasks)
     wanted = _Wanted(tasks, file, lines, choice.as_json)
-    service = choice.service()
     try:
         found = served_output(service, tasks)
     except SchedulerAway as away:
         if follow and not isinstance(away, NoScheduler):
             return _follow(wanted, service)
         found = left_output(service, tasks, away)
-        return _print_last(wanted, found, _Printer(found.chosen, choice.as_json))
+        return _print_last(wanted, found, LinePrinter(found.chosen, as_json=choice.as_json))
     if follow:
         return _follow(wanted, service, found.chosen)
-    sink = _Printer(found.chosen, choice.as_json)
+    sink = LinePrinter(found.chosen, as_json=choice.as_json)
     launched = {attempt.task for attempt in found.attempts}
     for task in found.chosen if tasks else ():
         if task not in launched:
@@ -82,12 +78,12 @@ def logs(choice: ServiceChoice, tasks: tuple[str, ...], follow: bool, lines: int
 
 def _follow(wanted: _Wanted, service: KnownService, chosen: Sequence[str] = ()) -> int:
     """Print all lines until the job is done. ``chosen`` are the tasks, where they are known."""
-    sink = _Printer(chosen, wanted.as_json)
+    sink = LinePrinter(chosen, as_json=wanted.as_json)
     Follower(FollowedOutput(service, wanted.tasks), sink, wanted.file, wanted.lines).run()
     return 0
 
 
-def _print_last(wanted: _Wanted, found: JobOutput, sink: _Printer) -> int:
+def _print_last(wanted: _Wanted, found: JobOutput, sink: LinePrinter) -> int:
     """Print the last lines, task by task. Return 1 when those of a task could not be read."""
     failed = False
     for attempt, lines in found.last(wanted.file, wanted.lines):
@@ -98,30 +94,3 @@ def _print_last(wanted: _Wanted, found: JobOutput, sink: _Printer) -> int:
         for line in lines:
             sink.line(attempt, line)
     return EXIT_FAILED if failed else 0
-
-
-class _Printer:
-    """Prints lines to standard output, and what is to be said to standard error."""
-
-    def __init__(self, tasks: Sequence[str], as_json: bool) -> None:
-        coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        self._as_json = as_json
-        self._format = LineFormat(tasks, as_json=as_json, coloured=coloured)
-
-    def line(self, attempt: Attempt, text: str) -> None:
-        """Print a line of a task."""
-        more = {"task_id": attempt.task_id} if self._as_json else {}
-        say_formatted(self._format.line(attempt.task, text, **more))
-
-    def note(self, text: str) -> None:
-        """Tell something that no task has printed."""
-        complain(text)
-
-    def gone(self) -> bool:
-        """Say whether the reader of our output has gone; a quiet job would never let us know."""
-        try:
-            watched = select.poll()
-            watched.register(sys.stdout.fileno(), 0)
-            return any(event & select.POLLERR for _, event in watched.poll(0))
-        except (OSError, ValueError):
-            return False

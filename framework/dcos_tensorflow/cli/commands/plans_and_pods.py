@@ -21,7 +21,7 @@ _NAMES = {alias: name for name, alias in ALIASES.items()}
 _SHOWN = frozenset(
     {
         *("plan status", "plan pause", "plan resume"),
-        *("pod restart", "pod replace", "update status"),
+        *("pod restart", "pod replace"),
     }
 )
 _COMPLETIONS = {"plan": plan_names, "endpoint": endpoint_names}
@@ -93,4 +93,4 @@ for _verb in VERBS:
     if _verb.words == ["endpoints"]:
         endpoints = _command(_verb, hidden=True)
     elif _verb.group == "debug pod":
-        pod.add_command(_command(_verb))
+        pod.add_command(_command(_verb, hidden=True))

@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +22,6 @@ from dcos_tensorflow.cli.flags import (
     gpus_flag,
     json_flag,
     overrides_flag,
-    script_arguments,
     script_flags,
     work_dir_flag,
 )
@@ -34,6 +34,7 @@ from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.deploy.settings import RUN_SETTINGS, collect_for_run, setting_flags
 
 if TYPE_CHECKING:
+    from dcos_tensorflow.deploy.job.script_job import ScriptFlags
     from dcos_tensorflow.queue_service.client import QueueClient
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -127,11 +128,7 @@ def submit(
     after: str | None,
     hold: bool,
     wait: bool,
-    workers: int | None,
-    ps: int | None,
-    strategy: str | None,
-    tensorflow: str | None,
-    name: str | None,
+    said: ScriptFlags,
     gpus: int | None,
     overrides: tuple[str, ...],
     as_json: bool,
@@ -141,12 +138,11 @@ def submit(
     SCRIPT.py and OPTIONS.json are as in run; its code is kept by the queue, so later changes of the
     files change nothing.
     """
-    from dcos_tensorflow.deploy.job.script_job import ScriptFlags, given_options
+    from dcos_tensorflow.deploy.job.script_job import given_options
     from dcos_tensorflow.queue_service.client import Wishes
 
-    said = ScriptFlags(workers, ps, gpus, tensorflow, name, strategy, script_arguments())
     wishes = Wishes(team or "", priority, time_limit, deadline, after, hold)
-    submitted = queue.submit(given_options(job, said, overrides), wishes)
+    submitted = queue.submit(given_options(job, replace(said, gpus=gpus), overrides), wishes)
     if wait:
         return _waited(queue, submitted, as_json)
     found = queue.job(submitted)

@@ -49,6 +49,9 @@ def run_flags(settings: Collection[str] = RUN_SETTINGS) -> Callable[[F], F]:
             default=True,
             help="Follow the job to its end, or run it in the background.",
         ),
+        click.option(
+            "--logs", is_flag=True, help="Show what the tasks print, beside the progress."
+        ),
         overrides_flag,
         setting_flags(settings, shown=("master",)),
         functools.partial(agent_flags, shown=False),
@@ -133,10 +136,15 @@ def deployed(
     from dcos_tensorflow.deploy.job.deployment import RunRequest
     from dcos_tensorflow.deploy.run import run
 
-    other = {*_AGENTS, "local", "follow", "fresh", "strict", "yes"}
+    other = {*_AGENTS, "local", "follow", "fresh", "strict", "yes", "logs"}
     settings = {name: value for name, value in flags.items() if name not in other}
     if flags["local"] and settings["master"] is not None:
         raise UsageError("--local and --master exclude each other.")
+    if flags["logs"] and not flags["follow"]:
+        raise UsageError(
+            "--logs is for a job that is followed; with --detach, dcos-tensorflow logs SERVICE"
+            " --follow shows what its tasks print."
+        )
     wishes = AgentWishes(**{name: flags[name] for name in _AGENTS})
     collected = collect_for_run(os.environ, settings, local=flags["local"])
     if master and not flags["local"]:
@@ -159,6 +167,7 @@ def deployed(
             update=update,
             strict=flags["strict"],
             yes=flags["yes"],
+            logs=flags["logs"],
             json=as_json,
             typed=typed,
         )

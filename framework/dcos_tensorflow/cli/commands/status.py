@@ -16,14 +16,18 @@ from dcos_tensorflow.client.errors import EXIT_FAILED, CliError
 from dcos_tensorflow.client.output import complain, say, say_lines, show_json
 from dcos_tensorflow.client.service_choice import KnownService, ServiceChoice
 from dcos_tensorflow.client.wording import (
+    columns,
     detailed,
     numbers,
+    short,
+    size,
     table,
     unit_failure,
     units_done,
     without_repeats,
 )
 from dcos_tensorflow.client.work_directory import ServiceDirectory
+from dcos_tensorflow.plugin.plain_text import escaped
 
 if TYPE_CHECKING:
     from dcos_tensorflow.client.snapshot import Snapshot
@@ -168,3 +172,91 @@ def why(choice: ServiceChoice) -> int:
     for silent in found["silent_agents"]:
         say(f"  {silent['told']}")
     return 0
+
+
+#: Between two looks of ``top``.
+_LOOK_SECONDS = 2.0
+
+
+@click.command()
+@takes_service()
+def top(choice: ServiceChoice) -> int:
+    """Show what each task uses now: processor, memory, GPUs, and how fast it trains."""
+    service = choice.service()
+    if choice.as_json:
+        job = service.connect().get("/v1/job")
+        show_json({name: task.get("usage") for name, task in job["tasks"].items()})
+    elif sys.stdout.isatty():
+        _refresh(service)
+    else:
+        say_lines(_used(service.snapshot()))
+    return 0
+
+
+def _refresh(service: KnownService) -> None:
+    """Show the table until the job has ended or the reader has seen enough."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    from dcos_tensorflow.client.following.job import caught_signals
+
+    lines: list[str] = []
+    with caught_signals() as signals, Live(console=Console(), auto_refresh=False) as live:
+        while not signals.interrupts and not signals.ending:
+            try:
+                snapshot = service.snapshot()
+            except SchedulerAway as away:
+                if not lines or service.last_end() is not None:
+                    raise
+                told = f"{away} Waiting for it to come back."
+            else:
+                lines, told = _used(snapshot), ""
+                if snapshot.done:
+                    told = f"{service.name} has ended."
+            shown = [*lines[: max(3, live.console.height - 2)], *([told] if told else [])]
+            live.update(Text(escaped("\n".join(shown), lines=True)), refresh=True)
+            if lines and told.endswith("has ended."):
+                return
+            until = time.monotonic() + _LOOK_SECONDS
+            while time.monotonic() < until and not signals.interrupts and not signals.ending:
+                time.sleep(0.1)
+
+
+def _used(snapshot: Snapshot) -> list[str]:
+    """Return one line a task, those that use most of their processors first."""
+    tasks, told = snapshot.job["tasks"], {task.name: task for task in snapshot.tasks}
+    rows = [
+        (
+            name,
+            told[name].doing,
+            *_usage(tasks[name].get("usage")),
+            "" if told[name].step is None else str(told[name].step),
+            _speed(tasks[name].get("usage")),
+        )
+        for name in sorted(tasks, key=lambda name: -_share(tasks[name].get("usage")))
+    ]
+    head = ("TASK", "STATE", "CPU", "MEMORY", "GPU", "GPU MEMORY", "STEP", "STEPS/S")
+    return [f"{snapshot.service} is {snapshot.standing(time.time())[0]}", *columns([head, *rows])]
+
+
+def _share(usage: dict[str, Any] | None) -> float:
+    """Return how much of its processors a task uses; less than nothing where it is not known."""
+    return usage["cpu_percent"] / max(usage["cpus"], 0.01) if usage else -1.0
+
+
+def _usage(usage: dict[str, Any] | None) -> tuple[str, str, str, str]:
+    if not usage:
+        return "", "", "", ""
+    gpus = usage["gpus"]
+    return (
+        f"{usage['cpu_percent']:.0f}% of {usage['cpus'] * 100:.0f}%",
+        f"{size(usage['mem_bytes'])} of {size(usage['mem_limit_bytes'])}",
+        " ".join(f"{gpu['utilisation']:.0%}" for gpu in gpus),
+        size(sum(gpu["mem_bytes"] for gpu in gpus)) if gpus else "",
+    )
+
+
+def _speed(usage: dict[str, Any] | None) -> str:
+    speed = usage["steps_per_second"] if usage else None
+    return "" if speed is None else short(speed)

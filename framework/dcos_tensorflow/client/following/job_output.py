@@ -24,6 +24,7 @@ from dcos_tensorflow.client.following.task_output import (
     Output,
     Unreadable,
     last_lines,
+    last_printed,
 )
 from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.records import dataclass
@@ -41,12 +42,18 @@ class JobOutput:
     #: The newest attempt of each of them that has one.
     attempts: Sequence[Attempt]
 
-    def last(self, file: str, lines: int) -> Iterator[tuple[Attempt, list[str] | Exception]]:
-        """Yield the last lines of each attempt's file, or why they cannot be read."""
+    def last(self, file: str | None, lines: int) -> Iterator[tuple[Attempt, list[str] | Exception]]:
+        """Yield the last lines of each attempt's file, or why they cannot be read.
+
+        Without a file they are those that it has printed to stdout and stderr.
+        """
 
         def read(attempt: Attempt) -> list[str] | Exception:
             try:
-                part = last_lines(self.output, attempt, file, lines)
+                if file is None:
+                    part = last_printed(self.output, attempt, lines)
+                else:
+                    part = last_lines(self.output, attempt, file, lines)
             except (NotThere, Unreadable, Lost) as error:
                 return error
             cut = LineCutter()

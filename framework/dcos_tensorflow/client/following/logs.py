@@ -7,6 +7,7 @@ next attempt's is begun. Nothing here knows where files are read: that is an ``O
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -16,6 +17,7 @@ from dataclasses import field
 from typing import Protocol
 
 from dcos_tensorflow.client.following.task_output import (
+    STREAMS,
     Attempt,
     LineCutter,
     Lost,
@@ -26,10 +28,13 @@ from dcos_tensorflow.client.following.task_output import (
     last_lines,
     read_on,
 )
+from dcos_tensorflow.core.contract import CONSOLE_FILE
 from dcos_tensorflow.records import dataclass
 
 #: Seconds between looks at the job, and between reads of a file that is at its end.
 LOOK_SECONDS = 0.5
+#: More lines than a job prints before it is first looked at.
+FROM_THE_BEGINNING = 10_000
 _READERS = 8
 #: Above so many tasks each is asked for less often, so that the agents are asked no more.
 _UNHURRIED = 32
@@ -78,10 +83,12 @@ class Sink(Protocol):
 class _Stream:
     """One attempt's file, as far as it was read. ``tail`` are the lines to begin with, None: all.
 
+    Where no file is wanted by name, ``file`` is the one that was read last, empty before the first.
     ``over_at`` is when it was seen that nothing more is written to it, 0 while it may be.
     """
 
     attempt: Attempt
+    file: str
     tail: int | None = None
     offset: int = 0
     lines: LineCutter = field(default_factory=LineCutter)
@@ -92,26 +99,38 @@ class _Stream:
     drained: bool = False
 
 
+@dataclass(frozen=True)
+class _Part:
+    """What was read of an attempt, and of which file."""
+
+    file: str
+    part: OutputPart
+
+
+_Found = _Part | Exception
+
+
 class Follower:
-    """Follows one file of many tasks until the job is done."""
+    """Follows one file of many tasks until the job is done; without one, all that they print."""
 
     def __init__(
         self,
         job: FollowedLogs,
         sink: Sink,
-        file: str,
+        file: str | None,
         lines: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._job = job
         self._sink = sink
         self._file = file
+        self._words = file or "its output"
         self._tail: int | None = lines
         self._clock = clock
         self._streams: dict[str, deque[_Stream]] = {}
         #: None is the end of a reader.
         self._wanted: queue.SimpleQueue[_Stream | None] = queue.SimpleQueue()
-        self._read: queue.SimpleQueue[tuple[_Stream, OutputPart | Exception]] = queue.SimpleQueue()
+        self._read: queue.SimpleQueue[tuple[_Stream, _Found]] = queue.SimpleQueue()
         self._told_away = ""
 
     def run(self) -> None:
@@ -146,7 +165,7 @@ class Follower:
         for task, attempt in standing.attempts.items():
             streams = self._streams.setdefault(task, deque())
             if not streams or streams[-1].attempt.task_id != attempt.task_id:
-                streams.append(_Stream(attempt, self._tail))
+                streams.append(_Stream(attempt, self._file or "", self._tail))
         if standing.attempts:
             # Whatever is launched from now on is shown from its beginning.
             self._tail = None
@@ -175,14 +194,18 @@ class Follower:
                 return
             left = 0.0
             began, stream.reading_since = stream.reading_since, 0.0
-            if isinstance(found, OutputPart):
+            if isinstance(found, _Part):
                 self._take(stream, found, began)
             elif isinstance(found, NotThere | Unreadable | Lost):
                 self._failed(stream, found, began)
             else:
                 raise found
 
-    def _take(self, stream: _Stream, part: OutputPart, began: float) -> None:
+    def _take(self, stream: _Stream, found: _Part, began: float) -> None:
+        part = found.part
+        if found.file != stream.file:
+            self._show_rest(stream)
+            stream.file = found.file
         stream.tail = None
         stream.offset = part.next_offset
         stream.read_at = self._clock()
@@ -204,23 +227,57 @@ class Follower:
             # It ended before it had written anything.
             self._finish(stream)
         elif isinstance(why, Lost) or now - stream.over_at > GIVE_UP_SECONDS:
-            self._sink.note(f"{stream.attempt.task}: the rest of {self._file} is not shown: {why}")
+            self._sink.note(f"{stream.attempt.task}: the rest of {self._words} is not shown: {why}")
             self._finish(stream)
 
     def _finish(self, stream: _Stream) -> None:
+        self._show_rest(stream)
+        stream.drained = True
+
+    def _show_rest(self, stream: _Stream) -> None:
         for line in stream.lines.rest():
             self._sink.line(stream.attempt, line)
-        stream.drained = True
 
     def _read_what_is_wanted(self) -> None:
         while (stream := self._wanted.get()) is not None:
             self._read.put((stream, self._part(stream)))
 
-    def _part(self, stream: _Stream) -> OutputPart | Exception:
+    def _part(self, stream: _Stream) -> _Found:
         try:
             output = self._job.output()
-            if stream.tail is not None:
-                return last_lines(output, stream.attempt, self._file, stream.tail)
-            return read_on(output, stream.attempt, self._file, stream.offset)
+            if self._file is not None:
+                return _next(output, stream, self._file)
+            return _next_printed(output, stream)
         except Exception as error:
             return error
+
+
+def _next(output: Output, stream: _Stream, file: str) -> _Part:
+    """Return what follows in a file; of another than before all. Raises as ``read`` does."""
+    if stream.tail is not None:
+        return _Part(file, last_lines(output, stream.attempt, file, stream.tail))
+    offset = stream.offset if file == stream.file else 0
+    return _Part(file, read_on(output, stream.attempt, file, offset))
+
+
+def _next_printed(output: Output, stream: _Stream) -> _Part:
+    """Return what follows of what an attempt has printed to both streams, else to the first used.
+
+    The runner makes the file of both before it prints: what is read of a stream while there is none
+    stands nowhere else. Raises as ``read`` does.
+    """
+    if stream.file in ("", CONSOLE_FILE):
+        try:
+            return _next(output, stream, CONSOLE_FILE)
+        except NotThere:
+            if stream.file:
+                raise
+    for file in (stream.file,) if stream.file else STREAMS:
+        with contextlib.suppress(NotThere):
+            found = _next(output, stream, file)
+            if found.part.size:
+                try:
+                    return _next(output, stream, CONSOLE_FILE)
+                except NotThere:
+                    return found
+    raise NotThere("there is no output")

@@ -15,10 +15,14 @@ from urllib.parse import quote, urlencode
 from dcos_tensorflow.client.api_client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.work_directory import ServiceDirectory
+from dcos_tensorflow.core.contract import CONSOLE_FILE
 from dcos_tensorflow.plugin.log_lines import final_states
 from dcos_tensorflow.records import dataclass
 
 _PART_BYTES = 64 * 1024
+#: The streams of an attempt of which no ``CONSOLE_FILE`` is there: its runner has not begun, is of
+#: an earlier release, or the sandbox is lost and this was kept.
+STREAMS = ("stdout", "stderr")
 #: Where an attempt ran, below the agents of an embedded cluster.
 _RUN = "*/slaves/*/frameworks/*/executors/{}/runs/*"
 #: How much of a file's end is searched for its last lines, step by step.
@@ -123,14 +127,14 @@ class FolderOutput:
         self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES
     ) -> OutputPart:
         """Return what follows ``offset``. Raises NotThere, Unreadable, Lost."""
-        sandbox = self._sandbox(attempt)
+        sandbox = self.sandbox(attempt)
         path = (sandbox / file).resolve()
         if not path.is_relative_to(sandbox) or not path.is_file():
             raise NotThere(f"there is no {file}")
         return _part(path, offset, length)
 
-    def _sandbox(self, attempt: Attempt) -> Path:
-        """Return where an attempt ran; earlier ones lie beside the last one's agent."""
+    def sandbox(self, attempt: Attempt) -> Path:
+        """Return where an attempt ran; earlier ones lie by the last one's agent. Raises Lost."""
         for task in self.tasks():
             run = (self._folder / task).resolve()
             if run.parent.parent.name == attempt.task_id:
@@ -207,6 +211,19 @@ def whole_file(output: Output, attempt: Attempt, file: str) -> Iterator[str]:
     yield from lines.rest()
 
 
+def last_printed(output: Output, attempt: Attempt, lines: int) -> OutputPart:
+    """Return the last lines that an attempt has printed, to both streams where that is known.
+
+    Raises as ``read`` does.
+    """
+    for file in (CONSOLE_FILE, *STREAMS):
+        with contextlib.suppress(NotThere):
+            found = last_lines(output, attempt, file, lines)
+            if found.size or file == STREAMS[-1]:
+                return found
+    raise NotThere("there is no output")
+
+
 def last_lines(output: Output, attempt: Attempt, file: str, lines: int) -> OutputPart:
     """Return the last lines of a file, the unfinished one among them. Raises as ``read`` does."""
     size = output.read(attempt, file, 0, 0).size
@@ -254,7 +271,9 @@ class LineCutter:
         return final_states(begun) if begun else []
 
 
-def refuse_nonsense(file: str) -> None:
-    """Raise CliError for a file that can be in no sandbox."""
+def refuse_nonsense(file: str | None) -> None:
+    """Raise CliError for a file that can be in no sandbox; None is what was printed."""
+    if file is None:
+        return
     if not file or file.startswith("/") or {".", "..", ""} & set(file.split("/")):
         raise CliError(f"--file: {file!r} is no path below a sandbox, such as stdout.", 2)

@@ -17,6 +17,8 @@ from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 Report = Mapping[str, Any]
 #: What is known of a runner that has not been heard of.
 SILENT: Report = {}
+#: No machine has as many bytes, and none makes as many steps a second.
+_MOST = 1e18
 #: No time of a report is later, in unix seconds: what is would be no number, or none of seconds.
 _NEVER = 1e11
 
@@ -131,3 +133,40 @@ def checkpoint_step_of(report: Report) -> int | None:
 def _step_in(part: Any) -> int | None:
     step = part.get("step") if isinstance(part, Mapping) else None
     return step if isinstance(step, int) else None
+
+
+#: A task has no more GPUs than that, of which a report could tell.
+_MOST_GPUS = 64
+
+
+def usage_of(told: object) -> Mapping[str, Any] | None:
+    """Return what a report tells of what a task uses now; None for what makes no sense.
+
+    ``cpu_percent`` is of one processor, ``utilisation`` from 0 to 1, memory in bytes.
+    """
+    if not isinstance(told, Mapping):
+        return None
+    cpu, memory = _amount(told.get("cpu_percent")), _amount(told.get("mem_bytes"))
+    gpus = told.get("gpus")
+    if cpu is None or memory is None:
+        return None
+    found = [
+        {"utilisation": min(1.0, busy), "mem_bytes": int(used)}
+        for gpu in (gpus[:_MOST_GPUS] if isinstance(gpus, list) else ())
+        if isinstance(gpu, Mapping)
+        and (busy := _amount(gpu.get("utilisation"))) is not None
+        and (used := _amount(gpu.get("mem_bytes"))) is not None
+    ]
+    return {
+        "cpu_percent": cpu,
+        "mem_bytes": int(memory),
+        "gpus": found,
+        "steps_per_second": _amount(told.get("steps_per_second")),
+    }
+
+
+def _amount(told: object) -> float | None:
+    """Return a number from 0 on, no larger than what any machine has of anything."""
+    if isinstance(told, bool) or not isinstance(told, int | float):
+        return None
+    return float(told) if 0 <= told <= _MOST else None

@@ -102,7 +102,7 @@ class RunRequest:
 
     Without a master the job runs on the embedded cluster, which ``strict`` lets claim no more than
     this machine has. ``resume`` leaves out what of a batch is there. ``update`` takes a job that
-    has not ended over to these options.
+    has not ended over to these options. ``logs`` shows what the tasks print beside the progress.
     """
 
     given: GivenOptions
@@ -115,6 +115,7 @@ class RunRequest:
     update: bool = False
     strict: bool = False
     yes: bool = False
+    logs: bool = False
     json: bool = False
     #: The words of the command line, as far as they are known.
     typed: tuple[str, ...] = ()

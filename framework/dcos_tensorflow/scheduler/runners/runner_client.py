@@ -25,7 +25,7 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster import orders
 from dcos_tensorflow.core.cluster.launch import task_token
 from dcos_tensorflow.core.model.events import RunnerReported
-from dcos_tensorflow.core.model.report import is_under
+from dcos_tensorflow.core.model.report import is_under, usage_of
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.spec.service_spec import gang_named
@@ -128,6 +128,8 @@ class RunnerClient:
         #: By task id: all that are asked, and which of them are astray.
         self._runners: dict[str, _Runner] = {}
         self._astray: set[str] = set()
+        #: By task id: what each task used when its runner was asked last.
+        self._usages: dict[str, Mapping[str, Any]] = {}
         #: The tasks that ``_runners`` was made of.
         self._tasks: Mapping[str, TaskRecord] | None = None
         #: When each runner is to be asked; what is not a runner's ``due_at`` any more is void.
@@ -152,6 +154,10 @@ class RunnerClient:
         with self._guard:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._woken.set)
+
+    def usages(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return what each live task uses, by task id, where that is known. Any thread."""
+        return self._usages.copy()
 
     def stop(self) -> None:
         """Stop asking. What is under way is given up; a runner may still act on it."""
@@ -222,6 +228,7 @@ class RunnerClient:
         for task_id in self._runners.keys() - asked.keys():
             del self._runners[task_id]
             self._astray.discard(task_id)
+            self._usages.pop(task_id, None)
         for task_id, record in asked.items():
             runner = self._runners.get(task_id)
             if runner is None:
@@ -368,8 +375,14 @@ class RunnerClient:
             return dict(await ask(record.address, record.ports[-1], request))
 
     def _take(self, record: TaskRecord, runner: _Runner, report: dict[str, Any]) -> None:
-        # Two things that are no part of a report: they are about this conversation.
+        # Three things that are no part of a report: two are about this conversation, and what a
+        # task uses is another number each time, and is shown, not kept.
         report.pop("changed", None)
+        usage = usage_of(report.pop("usage", None))
+        if usage is not None:
+            self._usages[record.task_id] = usage
+        else:
+            self._usages.pop(record.task_id, None)
         revision = report.pop("revision", None)
         runner.revision = revision if isinstance(revision, int) else None
         # What is compared with what is kept has to be the same.

@@ -19,7 +19,7 @@ NAMED = 20
 #: A sandbox with more files and folders is not read any further.
 _MOST_FILES = 50_000
 _OURS = re.compile(
-    r"std(?:out|err)(?:\.\d+)?|progress\.jsonl|"
+    rf"(?:stdout|stderr|{re.escape(contract.CONSOLE_FILE)})(?:\.\d+)?|progress\.jsonl|"
     + "|".join(re.escape(n) for n in (contract.EXIT_REPORT_FILE, contract.EXIT_HISTORY_FILE))
     + r"|.*\.pyc|core(?:\.\d+)?"
 )

@@ -8,12 +8,13 @@ opened as the sandbox's ``stdout`` and ``stderr``: readers of logs by Mesos find
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import re
 import stat
 import threading
 from collections import deque
-from typing import Callable, Deque, List, Optional
+from typing import Callable, Deque, List, Optional, Sequence
 
 from dcos_tensorflow.task.job_files import create, open_regular
 
@@ -35,12 +36,12 @@ class BoundedOutput:
     on, ``keep`` of them) and cut to nothing: it cannot be renamed, because Mesos and its executor
     hold it open. A pipe or a terminal is only written to; its reader bounds it. Output that can no
     longer be written (disk full, reader gone) is dropped and counted, because training must not
-    stop for it. ``max_bytes`` 0 means no bound. ``copy_to`` gets the same bytes, all of them.
+    stop for it. ``max_bytes`` 0 means no bound. Each of ``copies`` gets all of the same bytes.
     """
 
     def __init__(self, descriptor: int, max_bytes: int, keep: int) -> None:
         self.dropped_bytes = 0
-        self.copy_to: Optional[Callable[[bytes], None]] = None
+        self.copies: List[Callable[[bytes], None]] = []
         self._descriptor = descriptor
         self._max_bytes = max_bytes
         self._keep = keep
@@ -50,8 +51,8 @@ class BoundedOutput:
 
     def write(self, data: bytes) -> None:
         """Pass ``data`` on."""
-        if self.copy_to is not None:
-            self.copy_to(data)
+        for copy in self.copies:
+            copy(data)
         with self._lock:
             while data:
                 size = self._next_piece(data)
@@ -107,6 +108,44 @@ class BoundedOutput:
                 raise OSError(errno.ESTALE, "is another file by now", path)
             with create(f"{path}.1") as copy:
                 shutil.copyfileobj(ours, copy, COPY_BYTES)
+
+
+class Console:
+    """Both streams of a task in one file, in the order in which they come; a line stays a line.
+
+    It is within the same bounds as each of them. Where the file cannot be made there is none.
+    """
+
+    def __init__(
+        self, path: str, streams: Sequence[BoundedOutput], max_bytes: int, keep: int
+    ) -> None:
+        self._lock = threading.Lock()
+        #: The stream whose line has been begun and not ended.
+        self._begun_by: Optional[int] = None
+        self._copies: List[Callable[[bytes], None]] = []
+        self._streams = streams
+        try:
+            with create(path) as file:
+                # Open as long as the process lives, as its own streams are.
+                descriptor = os.dup(file.fileno())
+        except OSError:
+            return
+        self._output = BoundedOutput(descriptor, max_bytes, keep)
+        for number, stream in enumerate(streams):
+            self._copies.append(functools.partial(self._write, number))
+            stream.copies.append(self._copies[number])
+
+    def close(self) -> None:
+        """Take nothing more of what the streams get."""
+        for stream, copy in zip(self._streams, self._copies):
+            stream.copies.remove(copy)
+
+    def _write(self, number: int, data: bytes) -> None:
+        with self._lock:
+            if self._begun_by not in (None, number):
+                data = b"\n" + data
+            self._begun_by = None if data.endswith(b"\n") else number
+            self._output.write(data)
 
 
 def _regular_file(descriptor: int) -> Optional[str]:

@@ -1,4 +1,4 @@
-"""The task runner's HTTP interface: status, order, stop. Every request must be signed.
+"""The task runner's HTTP interface: status, order, stop, commands. Every request must be signed.
 
 ``main`` starts it; ``runner`` answers. Requests come in on threads of their own, so this module
 only reads the request, checks it, and hands it on. It never touches the user's process.
@@ -21,6 +21,11 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.task.report import authentication
 from dcos_tensorflow.task.report.authentication import is_count
 from dcos_tensorflow.task.report.listening import MAX_CONNECTIONS
+from dcos_tensorflow.task.report.operator_commands import (
+    CommandBusy,
+    CommandUnknown,
+    parse_command,
+)
 from dcos_tensorflow.task.runner import NotAnswering, Runner
 from dcos_tensorflow.task.spec import parse_order
 from dcos_tensorflow.task.spec_fields import SpecError
@@ -45,6 +50,9 @@ _METHODS: Dict[str, str] = {
     contract.STATUS_PATH: "GET",
     contract.CLUSTER_PATH: "PUT",
     contract.STOP_PATH: "POST",
+    contract.COMMAND_PATH: "POST",
+    contract.COMMAND_OUTPUT_PATH: "GET",
+    contract.COMMAND_END_PATH: "POST",
 }
 
 
@@ -210,15 +218,35 @@ class _Handler(BaseHTTPRequestHandler):
             return self._get_status()
         if path == contract.CLUSTER_PATH:
             return self._put_cluster(body)
-        return self._post_stop(body)
+        if path == contract.STOP_PATH:
+            return self._post_stop(body)
+        try:
+            return self._command(path, body)
+        except CommandUnknown as error:
+            raise RequestError(404, str(error)) from None
+        except CommandBusy as error:
+            raise RequestError(409, str(error)) from None
+
+    def _command(self, path: str, body: bytes) -> Tuple[int, Mapping[str, Any]]:
+        commands = self.server.runner.commands
+        if path == contract.COMMAND_PATH:
+            try:
+                command = parse_command(_json(_text(body)))
+            except ValueError as error:
+                raise RequestError(400, str(error)) from None
+            commands.begin(*command)
+            return 200, {}
+        wanted = parse_qs(self.path.partition("?")[2])
+        if path == contract.COMMAND_END_PATH:
+            commands.end(_one(wanted, "id"))
+            return 200, {}
+        after, seconds = _waiting(wanted, "a part's number")
+        return 200, commands.news(_one(wanted, "id"), after, seconds)
 
     def _get_status(self) -> Tuple[int, Mapping[str, Any]]:
         wanted = parse_qs(self.path.partition("?")[2])
         if wanted:
-            after, seconds = _one(wanted, "after"), _one(wanted, "wait")
-            if not is_count(after) or not _SECONDS.match(seconds):
-                raise RequestError(400, "after must be a revision, and wait a number of seconds")
-            self.server.runner.wait_for_news(int(after), min(float(seconds), MAX_WAIT_SECONDS))
+            self.server.runner.wait_for_news(*_waiting(wanted, "a revision"))
         return 200, self.server.runner.status()
 
     def _put_cluster(self, body: bytes) -> Tuple[int, Mapping[str, Any]]:
@@ -245,6 +273,14 @@ def _one(query: Mapping[str, List[str]], name: str) -> str:
     return query.get(name, [""])[-1]
 
 
+def _waiting(query: Mapping[str, List[str]], what: str) -> Tuple[int, float]:
+    """Return after what news are wanted, and how long they are waited for. Raises RequestError."""
+    after, seconds = _one(query, "after"), _one(query, "wait")
+    if not is_count(after) or not _SECONDS.match(seconds):
+        raise RequestError(400, f"after must be {what}, and wait a number of seconds")
+    return int(after), min(float(seconds), MAX_WAIT_SECONDS)
+
+
 _AUTHENTICATION_HEADERS = (contract.TOKEN_HEADER, contract.TIME_HEADER)
 
 
@@ -255,13 +291,17 @@ def _text(body: bytes) -> str:
         raise RequestError(400, "the body is not UTF-8") from None
 
 
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(400, f"the body is not JSON: {error}") from None
+
+
 def _grace_seconds(text: str) -> Optional[float]:
     if not text.strip():
         return None
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise RequestError(400, f"the body is not JSON: {error}") from None
+    document = _json(text)
     grace = document.get("grace_seconds") if isinstance(document, dict) else document
     if grace is None and isinstance(document, dict):
         return None

@@ -15,6 +15,7 @@ from dcos_tensorflow.task.checkpoints import Checkpoint
 from dcos_tensorflow.task.exits.exit_analysis import ExitReport
 from dcos_tensorflow.task.exits.exit_file import failure_as_json
 from dcos_tensorflow.task.output.progress_log import ProgressLog
+from dcos_tensorflow.task.report.usage import UsageMeter
 from dcos_tensorflow.task.spec import RunnerSpec
 from dcos_tensorflow.task.storage_work import StorageWork
 from dcos_tensorflow.task.supervise.lifecycle_events import Lifecycle, TaskPhase
@@ -72,6 +73,7 @@ class Showing:
         unit: UnitWork,
         storage: Optional[StorageWork],
         shipper: "Optional[Shipper]",
+        usage: UsageMeter,
         dropped_log_bytes: Callable[[], int],
     ) -> None:
         self._spec = spec
@@ -81,6 +83,7 @@ class Showing:
         self._unit = unit
         self._storage = storage
         self._shipper = shipper
+        self._usage = usage
         self._dropped_log_bytes = dropped_log_bytes
         #: The number of the newest moment, for requests that wait for the next, and what it was.
         self._newest: Tuple[int, Moment] = (1, first)
@@ -135,6 +138,7 @@ class Showing:
             "unit": now.unit or self._unit.as_json(),
             "checkpoint": checkpoint.as_json() if checkpoint else None,
             "memory_bytes": now.observer.memory_bytes() if now.observer else None,
+            "usage": self._usage.usage(now.observer, progress.start_step),
             "frozen_seconds": round(now.observer.frozen_seconds, 1) if now.observer else 0.0,
             "idle_since": now.observer.idle_since if now.observer else None,
             "notice": now.notice.as_json() if now.notice else None,

@@ -145,11 +145,15 @@ class Observer:
         if now < self._events_due and not last:
             return None
         self._events_due = now + EVENTS_SECONDS
-        return self._events.newest_step([process.pid for process in self._process.members()])
+        return self._events.newest_step([process.pid for process in self.members()])
 
     def take_scalars(self) -> List[Scalar]:
         """Return the scalars of the event files that were read since they were last taken."""
         return self._events.take_scalars()
+
+    def members(self) -> Tuple[process_table.Process, ...]:
+        """Return the process and all that it has started. From any thread."""
+        return self._process.members()
 
     def memory_bytes(self) -> Optional[int]:
         """Return the memory of the process and all that it has started. From any thread."""
@@ -157,7 +161,7 @@ class Observer:
             now = time.monotonic()
             if now >= self._memory_due:
                 self._memory_due = now + MEMORY_SECONDS
-                pids = [process.pid for process in self._process.members()]
+                pids = [process.pid for process in self.members()]
                 self._memory = memory.resident_bytes(pids)
             return self._memory
 
@@ -168,7 +172,7 @@ class Observer:
         self._activity_at = now
         if elapsed > ACTIVITY_PAUSE_SECONDS:
             self._activity = watchdog.Activity()
-        times = [process_table.cpu_seconds(process) for process in self._process.members()]
+        times = [process_table.cpu_seconds(process) for process in self.members()]
         used, waited = sum(time[0] for time in times), sum(time[1] for time in times)
         self._activity = watchdog.rest(self._activity, (used, waited), told, elapsed)
         if self._activity.idle < watchdog.IDLE_SECONDS:
@@ -195,7 +199,7 @@ class Observer:
             return None
         if inodes:
             if self._server is None:
-                pids = [process.pid for process in self._process.members()]
+                pids = [process.pid for process in self.members()]
                 owner = owner_of(inodes, pids)
                 self._server = process_table.read_process(owner) if owner else None
             return True if self._server else None

@@ -19,12 +19,11 @@ import time
 from typing import IO, Any, Callable, List, Mapping, Optional, Set, Tuple
 
 from dcos_tensorflow.task.output.logs import BoundedOutput, LineScanner, lines_of
+from dcos_tensorflow.task.supervise.own_children import reaping
 from dcos_tensorflow.task.wrapper_protocol import GO, WORDS_VARIABLE
 from untrusted_input import process_table
 from untrusted_input.shield import adopts_orphans
 
-#: Held by the thread that takes a child's exit status: no other may read our children meanwhile.
-_reaping = threading.Lock()
 READ_BYTES = 1 << 20
 #: A job that prints little at a time is read so often at most: each look takes a core from it.
 GATHER_SECONDS = 0.1
@@ -162,7 +161,7 @@ class UserProcess:
 
         All that it leaves is handed to us, who adopt orphans.
         """
-        with _reaping:
+        with reaping:
             children = process_table.own_children() if adopts_orphans() else None
         return children is not None and children <= self._spared() | {self.pid}
 
@@ -178,8 +177,10 @@ class UserProcess:
         me = os.getpid()
         for process in process_table.read_processes():
             if process.parent == me and process.state == "Z" and process.pid not in ours:
-                with _reaping, contextlib.suppress(ChildProcessError):
-                    os.waitpid(process.pid, os.WNOHANG)
+                with reaping, contextlib.suppress(ChildProcessError):
+                    # An operator's command may have begun, and ended, since then.
+                    if process.pid not in self._spared():
+                        os.waitpid(process.pid, os.WNOHANG)
 
     def _has_ended(self) -> bool:
         try:
@@ -203,7 +204,7 @@ class UserProcess:
         self._ended.set()
         if not self._has_left_nothing():
             process_table.kill_all(self.members)
-        with _reaping:
+        with reaping:
             return_code = self._process.wait()
         self.reap_orphans()
         for reader in self._readers:

@@ -29,6 +29,7 @@ from dcos_tensorflow.task.output.logs import BoundedOutput
 from dcos_tensorflow.task.output.progress_log import ProgressLog
 from dcos_tensorflow.task.python import reach
 from dcos_tensorflow.task.python.python_packages import Base, this_python
+from dcos_tensorflow.task.report.operator_commands import OperatorCommands
 from dcos_tensorflow.task.spec import RunnerSpec, StartOrder, TaskCluster
 from dcos_tensorflow.task.supervise import environment, memory, watchdog
 from dcos_tensorflow.task.supervise.guard import MARK_VARIABLE, Guard
@@ -40,6 +41,7 @@ from dcos_tensorflow.task.supervise.lifecycle_events import (
 )
 from dcos_tensorflow.task.supervise.linked_data import make_link
 from dcos_tensorflow.task.supervise.observer import TABLE_SECONDS, Observer, own_port
+from dcos_tensorflow.task.supervise.own_children import OwnChildren
 from dcos_tensorflow.task.supervise.process import UserProcess
 from dcos_tensorflow.task.supervise.start_preparation import Preparation
 from dcos_tensorflow.task.supervise.unit_work import UnitWork
@@ -120,6 +122,10 @@ class Starts:
         self._kills_before: Optional[int] = None
         #: Where the code assigns TF_CONFIG, once it was read.
         self.tf_config_at = ""
+        #: What the newest process finds; until there is one, what all of ours do.
+        self.variables = self.helpers_environment()
+        self.children = OwnChildren()
+        self.commands = OperatorCommands(where.sandbox, lambda: self.variables, self.children, log)
         self.preparation = Preparation(
             spec,
             found,
@@ -202,6 +208,7 @@ class Starts:
         )
         for note in notes:
             self._log(note)
+        self.variables = variables
         self.started_at = time.time()
         self._kills_before = memory.kernel_kills()
         self._log(
@@ -353,13 +360,14 @@ class Starts:
         return [*self._where.watched(), *data, *kept]
 
     def kill(self) -> None:
-        """End what still runs: the user's process must not outlive us."""
+        """End what still runs: neither the user's process nor a command must outlive us."""
+        self.commands.close()
         if self.process:
             self.process.signal_group(signal.SIGKILL)
             self.process.close()
 
     def _our_children(self) -> Set[int]:
-        return {self._guard.pid}
+        return {self._guard.pid} | self.children.pids()
 
     def _look_after_children(self) -> None:
         now = time.monotonic()

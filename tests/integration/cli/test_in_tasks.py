@@ -1,0 +1,118 @@
+"""``exec`` and ``cp`` on a job that runs, and ``cp`` from what is left of one that has ended."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import CommandLine
+from waiting import eventually
+
+pytestmark = pytest.mark.timeout(150)
+
+SMALL = {"cpus": 0.2, "mem": 64, "disk": 16}
+LEAVES = (
+    "mkdir -p made/deep; printf '\\000\\377\\001' > made/deep/bytes; ln -s /etc/passwd made/link;"
+    " echo ready; until test -e $CHECKPOINT_DIR/finish; do sleep 0.1; done"
+)
+
+
+@pytest.fixture
+def name(tmp_path: Path) -> str:
+    return tmp_path.name.replace("_", "-").strip("-")
+
+
+@pytest.fixture
+def serving(lasting: Any, job: Any, name: str) -> Iterator[CommandLine]:
+    """A command line with a job that has made something and waits."""
+    command_line: CommandLine = lasting.command_line
+    started = command_line("run", job(LEAVES, name, worker={"count": 1, **SMALL}), "--detach")
+    assert started.code == 0, started.out
+    eventually(lambda: "ready" in command_line.ask("logs", name).out, seconds=40)
+    yield command_line
+    command_line.ask("uninstall", name, "--yes")
+
+
+def test_a_command_runs_in_the_task_and_its_exit_code_is_the_answers(
+    serving: CommandLine, name: str
+) -> None:
+    ran = serving.ask("exec", name, "worker-0", "--", "sh", "-c", "echo $TASK_NAME; exit 3")
+    assert (ran.code, ran.out) == (3, "worker-0\n")
+    told = serving.ask("exec", "worker-0", "--name", name, "--json", "--", "cat", "no-such")
+    document = json.loads(told.out)
+    assert (told.code, document["exit_code"], document["stdout"]) == (1, 1, "")
+    assert "no-such" in document["stderr"]
+    late = serving.ask("exec", name, "worker-0", "--timeout", "1", "--", "sleep", "60")
+    assert (late.code, "sleep was killed: it ran for 1 s" in late.out) == (137, True)
+
+
+def test_one_that_is_interrupted_ends_in_the_task_too(
+    serving: CommandLine, name: str, tmp_path: Path
+) -> None:
+    words = ["exec", name, "worker-0", "--", "sh", "-c", "echo begun; exec sleep 600"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dcos_tensorflow", *words],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=serving.environment,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    eventually(lambda: serving.ask("exec", name, "worker-0", "--", "true").code == 0)
+
+
+def test_a_folder_is_copied_while_the_task_runs_and_when_it_has_ended(
+    serving: CommandLine, name: str, tmp_path: Path
+) -> None:
+    copied = serving.ask("cp", name, "worker-0:made", tmp_path)
+    assert copied.code == 0, copied.out
+    assert (tmp_path / "made/deep/bytes").read_bytes() == b"\x00\xff\x01"
+    # An agent would follow the link.
+    assert not (tmp_path / "made/link").is_symlink()
+    again = serving.ask("cp", name, "worker-0:made", tmp_path)
+    assert (again.code, f"{tmp_path}/made is a folder already" in again.out) == (2, True)
+    (serving.home / "services" / name / "checkpoints" / "finish").touch()
+    eventually(lambda: "succeeded" in serving.ask("status", name).out, seconds=40)
+    ended = serving.ask("cp", name, "worker-0:made/deep/bytes", tmp_path / "later", "--json")
+    assert json.loads(ended.out) == {"path": str(tmp_path / "later"), "files": 1, "bytes": 3}
+    refused = serving.ask("exec", name, "worker-0", "--", "ls")
+    assert refused.code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("exec", "worker-0"), "The command stands behind --"),
+        (("exec", "--", "ls"), "Which task is meant?"),
+        (("cp", "worker-0"), "What is to be copied?"),
+    ],
+)
+def test_what_is_missing_is_asked_for(
+    serving: CommandLine, name: str, words: tuple[str, ...], told: str
+) -> None:
+    given = (*words[:1], f"--name={name}", *words[1:])
+    refused = serving.ask(*given)
+    assert (refused.code, told in refused.out) == (2, True), refused.out
+
+
+def test_top_shows_what_each_task_uses_of_what_it_was_given(
+    serving: CommandLine, name: str
+) -> None:
+    def used() -> Any:
+        return json.loads(serving.ask("top", name, "--json").out)["worker-0"]
+
+    found = eventually(used, seconds=40)
+    assert (found["cpus"], found["mem_limit_bytes"]) == (0.2, 64 << 20)
+    assert 0 < found["mem_bytes"] < 64 << 20
+    head, titles, row = serving.ask("top", name).out.splitlines()
+    assert (head, titles.split()[:2]) == (f"{name} is running", ["TASK", "STATE"])
+    assert row.startswith("worker-0  running")
+    assert "of 64 MB" in row
