@@ -10,6 +10,7 @@ from typing import Any
 from dcos_tensorflow.queue.model import Host, Rules, Team
 from dcos_tensorflow.queue_service import records
 from dcos_tensorflow.queue_service.cluster_view import ClusterView
+from dcos_tensorflow.queue_service.history import QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import JobLook, JobOptions
 from dcos_tensorflow.queue_service.service import Asker, QueueService, Request
 from dcos_tensorflow.queue_service.teams_file import Teams, TeamUse
@@ -108,6 +109,7 @@ class PlayedQueue:
             schedulers=self.schedulers,  # type: ignore[arg-type]
             pool=AtOnce(),
             code=self.folder,
+            history=QueueHistory(self.folder / "history.jsonl"),
             clock=self.clock,
         )
         if knows_cluster:

@@ -187,7 +187,7 @@ def _crashed(error: Exception) -> int:
 SECTIONS = {
     "Jobs": ("init", "validate", "run", "stop", "update", "uninstall"),
     "What a job does, and did": (
-        *("status", "why", "logs", "open", "list", "runs", "plot", "sweep", "batch", "cluster"),
+        *("status", "why", "logs", "open", "list", "runs", "plot", "sweep", "batch"),
         *("top", "exec", "cp", "options", "plan", "pod"),
     ),
     "A cluster shared by teams": ("submit", "queue", "cancel", "hold", "release"),

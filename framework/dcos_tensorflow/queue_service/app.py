@@ -107,6 +107,7 @@ class QueueApi:
                     )
                 ),
                 Route("/v1/jobs/{job:path}", self._guarded(self._job, Right.READ)),
+                Route("/v1/history", self._guarded(self._history, Right.READ)),
                 Route("/v1/teams", self._guarded(self._teams, Right.READ)),
                 Route("/v1/code/{name}", self._guarded(self._has_code), methods=["GET"]),
                 Route("/v1/code/{name}", self._guarded(self._put_code), methods=["PUT"]),
@@ -172,6 +173,11 @@ class QueueApi:
     async def _job(self, request: HttpRequest, asker: Asker) -> Response:
         job = request.path_params["job"]
         return JSONResponse(await run_in_threadpool(self._service.line_of, asker, job))
+
+    async def _history(self, request: HttpRequest, asker: Asker) -> Response:
+        given = request.query_params.get("since", "0")
+        since = float(given) if given.replace(".", "", 1).isdecimal() else 0.0
+        return JSONResponse(await run_in_threadpool(self._service.history, asker, since))
 
     async def _teams(self, request: HttpRequest, asker: Asker) -> Response:
         return JSONResponse(await run_in_threadpool(self._service.teams))

@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from dcos_tensorflow.client.api_address import ApiAddress, registered
+from dcos_tensorflow.client.api_address import ApiAddress
 from dcos_tensorflow.client.api_client import connection_to
 from dcos_tensorflow.client.errors import EXIT_FAILED, CliError, UsageError
+from dcos_tensorflow.client.served_queue import served_queue
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.job.job_archive import pack
 from dcos_tensorflow.options import HIDDEN, as_given, effective
 from dcos_tensorflow.queue.model import JobState
-from dcos_tensorflow.queue_service.process import served_queue
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.gate import Allowed, Gate
 from untrusted_input import trees
@@ -209,7 +209,7 @@ def queue_of(work: WorkDirectory, named: ApiAddress | None) -> QueueClient:
             f" or name one with --queue ({QUEUE_VARIABLE}).",
             EXIT_FAILED,
         )
-    return QueueClient(registered(found.api, found.token), work)
+    return QueueClient(found.address, work)
 
 
 def _local(url: str, folder: Path) -> Path | None:

@@ -20,6 +20,7 @@ from dcos_tensorflow.client.snapshot import Snapshot
 from dcos_tensorflow.client.stored import stored_state
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.deploy.background import in_background
 from dcos_tensorflow.deploy.embedded.machine import AgentWishes
 from dcos_tensorflow.deploy.job.deployment import RunRequest
@@ -103,9 +104,25 @@ class JobSchedulers:
             raise JobRefused(str(error)) from error
 
     def _is_under_way(self, service: str) -> bool:
-        directory = self._work.service(service)
-        state = stored_state(state_of(self._settings, directory), service)
+        state = self._stored(service)
         return state is not None and state.job.phase is not JobPhase.DONE
+
+    def _stored_end(self, service: str) -> Mapping[str, Any] | None:
+        """Return how a job ended by what is stored: its folder may be gone with its machine."""
+        state = self._stored(service)
+        if state is None or state.job.phase is not JobPhase.DONE or state.job.verdict is None:
+            return None
+        verdict = state.job.verdict
+        return {
+            "outcome": verdict.outcome,
+            "summary": verdict.summary,
+            "exit_code": verdict.exit_code,
+            "finished_at": state.job.finished_at,
+        }
+
+    def _stored(self, service: str) -> ServiceState | None:
+        """Return what the state store has of a service. Raises CliError."""
+        return stored_state(state_of(self._settings, self._work.service(service)), service)
 
     def look(self, service: str, now: float) -> JobLook:
         """Return where the job of a service stands. Raises nothing for a scheduler that is away."""
@@ -113,7 +130,7 @@ class JobSchedulers:
         registered = registry.read(directory)
         serves = registered is not None and registered.process_lives()
         if not serves:
-            return JobLook(False, ending.last(directory))
+            return JobLook(False, ending.last(directory) or self._stored_end(service))
         try:
             snapshot = connect(directory, service).snapshot()
         except (SchedulerAway, CliError):

@@ -14,7 +14,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 
 from dcos_tensorflow.api.audit import AuditLog
@@ -23,6 +23,7 @@ from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
 from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError
 from dcos_tensorflow.client.output import say
 from dcos_tensorflow.client.registry import write_private
+from dcos_tensorflow.client.served_queue import ServedQueue, registration_of
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
 from dcos_tensorflow.core.kept.codec import RecordError
@@ -34,14 +35,13 @@ from dcos_tensorflow.mesos.agent_files import AgentFilesError
 from dcos_tensorflow.queue_service import records, teams_file
 from dcos_tensorflow.queue_service.app import QueueApi, TeamLogins
 from dcos_tensorflow.queue_service.cluster_view import GpuKinds, read_cluster
+from dcos_tensorflow.queue_service.history import QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import JobSchedulers
 from dcos_tensorflow.queue_service.service import QueueService
 from dcos_tensorflow.queue_service.teams_file import Teams
-from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.store import open_store
 from untrusted_input import trees
-from untrusted_input.json_text import read_json
 from untrusted_input.process_table import start_time
 
 log = logging.getLogger(__name__)
@@ -52,33 +52,6 @@ _TURN_SECONDS = 2.0
 _CLUSTER_SECONDS = 10.0
 #: So many jobs are looked at, or started, at once.
 _ATTENDED = 8
-
-
-@dataclass(frozen=True)
-class ServedQueue:
-    """Where a queue of this user listens; its file is readable by this user alone."""
-
-    pid: int
-    #: When the process began, in clock ticks since boot.
-    started: int
-    #: ``host:port``.
-    api: str
-    token: str
-    name: str
-
-    def lives(self) -> bool:
-        """Say whether this process runs."""
-        return start_time(self.pid) == self.started
-
-
-def served_queue(work: WorkDirectory) -> ServedQueue | None:
-    """Return the queue that a process of this machine serves; None where none does."""
-    try:
-        values = read_json(_file(work).read_text(encoding="utf-8"))
-        found = ServedQueue(**{each.name: values[each.name] for each in fields(ServedQueue)})
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return found if found.lives() else None
 
 
 def serve(
@@ -127,12 +100,13 @@ def serve(
             schedulers=schedulers,
             pool=pool,
             code=code,
+            history=QueueHistory(folder / "history.jsonl"),
             clock=time.time,
         )
         logins = TeamLogins(teams.tokens)
         server = _api(service, settings, logins, folder, code)
         stack.callback(server.stop)
-        stack.callback(_file(work).unlink, missing_ok=True)
+        stack.callback(registration_of(work).unlink, missing_ok=True)
         mine = ServedQueue(
             os.getpid(),
             start_time(os.getpid()) or 0,
@@ -140,7 +114,7 @@ def serve(
             settings.secret("api_token"),
             teams.name,
         )
-        write_private(_file(work), json.dumps(asdict(mine)) + "\n")
+        write_private(registration_of(work), json.dumps(asdict(mine)) + "\n")
         say(f"The queue {teams.name} listens on http://{server.address}.")
         watch = _Watch(teams_path, teams, master, service, logins)
         while not ended.is_set():
@@ -245,7 +219,3 @@ def _stamp(path: Path) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return found.st_mtime_ns, found.st_ino
-
-
-def _file(work: WorkDirectory) -> Path:
-    return work.path / "queue.json"

@@ -31,6 +31,7 @@ from dcos_tensorflow.queue.line import Entry, Queue
 from dcos_tensorflow.queue.model import Interval, JobState, Placement, QueuedJob, TaskNeed
 from dcos_tensorflow.queue_service import records
 from dcos_tensorflow.queue_service.cluster_view import ClusterView
+from dcos_tensorflow.queue_service.history import SAMPLE_SECONDS, QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import (
     JobLook,
     JobOptions,
@@ -105,6 +106,7 @@ class QueueService:
         schedulers: JobSchedulers,
         pool: Executor,
         code: Path,
+        history: QueueHistory,
         clock: Callable[[], float],
     ) -> None:
         self._lock = threading.RLock()
@@ -113,6 +115,8 @@ class QueueService:
         self._schedulers = schedulers
         self._pool = pool
         self._code = code
+        self._history = history
+        self._sampled_at = 0.0
         self._clock = clock
         self._submitted = dict(kept.submitted)
         self._kept: KeptQueue | None = kept
@@ -189,7 +193,7 @@ class QueueService:
             found = replace(self._submitted[job], cancelled_by=asker.name)
             self._submitted[job] = found
             if not entry.holdings:
-                self._queue.ended(job, JobState.CANCELLED, self._clock(), _by(found))
+                self._end(job, JobState.CANCELLED, self._clock(), _by(found))
             self._commit([records.submission(found)])
         self.wake.set()
 
@@ -265,6 +269,12 @@ class QueueService:
                 )
             return found
 
+    def history(self, asker: Asker, since: float) -> list[Mapping[str, Any]]:
+        """Return what happened to the asker's jobs, and the shares of all teams."""
+        with self._lock:
+            events = self._history.since(since)
+        return [one for one in events if "team" not in one or asker.may_touch(str(one["team"]))]
+
     # ── what is brought ─────────────────────────────────────────────────────────────────────────
 
     def teams_are(self, teams: Teams) -> None:
@@ -308,6 +318,11 @@ class QueueService:
                 self._take(job, look, now)
             for why in self._decided(now):
                 log.info("%s", why)
+            if now - self._sampled_at >= SAMPLE_SECONDS:
+                self._sampled_at = now
+                accounts = self._queue.accounts.items()
+                shares = {name: round(account.share, 4) for name, account in accounts}
+                self._history.note(now, "shares", shares=shares)
             self._commit(self._forget(), teams_too=now - self._stored_teams_at >= _TEAMS_SECONDS)
             running = [entry.job.id for entry in self._queue.running()]
         for job in running:
@@ -341,18 +356,19 @@ class QueueService:
         outcome, why = end.get("outcome"), str(end.get("summary") or "")
         found = self._submitted[job]
         if outcome == Outcome.SUCCEEDED:
-            self._queue.ended(job, JobState.SUCCEEDED, now, why)
+            self._end(job, JobState.SUCCEEDED, now, why)
         elif found.cancelled_by:
-            self._queue.ended(job, JobState.CANCELLED, now, _by(found))
+            self._end(job, JobState.CANCELLED, now, _by(found))
         elif outcome != Outcome.STOPPED:
-            self._queue.ended(job, JobState.FAILED, now, why)
+            self._end(job, JobState.FAILED, now, why)
         elif entry.state is JobState.GIVING_WAY:
+            self._note(job, "gave way", now, entry.why)
             self._queue.gave_way(job, now)
             log.info("%s has given way; it waits in its place in the line", job)
         elif _is_over_its_limit(entry, now):
-            self._queue.ended(job, JobState.FAILED, now, entry.why)
+            self._end(job, JobState.FAILED, now, entry.why)
         else:
-            self._queue.ended(job, JobState.CANCELLED, now, why)
+            self._end(job, JobState.CANCELLED, now, why)
 
     def _attend(self, job: str) -> None:
         """Have a job that has its place looked at, and brought to where it should be."""
@@ -396,7 +412,7 @@ class QueueService:
             self._schedulers.start(options)
         except JobRefused as error:
             with self._lock:
-                self._queue.ended(job, JobState.FAILED, self._clock(), str(error))
+                self._end(job, JobState.FAILED, self._clock(), str(error))
                 self._commit(())
         except CliError as error:
             # Its tasks may run: they are never left alone.
@@ -492,11 +508,23 @@ class QueueService:
         """Have the queue decide; yield a sentence for each order. The records are the orders."""
         decision = self._queue.decide(now)
         for asked in decision.give_way:
+            self._note(asked.job, "gives way", now, asked.why)
             yield f"{asked.job} is to end: {asked.why}"
         for admitted in decision.admit:
+            self._note(admitted.job, "begins", now, admitted.why)
             yield f"{admitted.job} may run: {admitted.why}"
         for resized in decision.resize:
             yield f"{resized.job} has {counted(resized.slots, 'slot')}: {resized.why}"
+
+    def _note(self, job: str, what: str, now: float, why: str) -> None:
+        entry = self._queue.entries[job]
+        hosts = sorted({name for held in entry.holdings for name, _, _ in held.placement})
+        self._history.note(now, what, job=job, team=entry.job.team, why=why, machines=hosts)
+
+    def _end(self, job: str, state: JobState, now: float, why: str) -> None:
+        """Tell the queue how a job has ended."""
+        self._note(job, str(state), now, why)
+        self._queue.ended(job, state, now, why)
 
     def _commit(self, more: Iterable[Write], *, teams_too: bool = False) -> None:
         writes = [*more, *records.changes(self._queue)]

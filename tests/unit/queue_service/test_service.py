@@ -86,6 +86,20 @@ def test_a_borrower_gives_way_and_goes_on_when_there_is_room(queue: PlayedQueue)
     assert queue.service.line_of(RED, waiting)["times_given_way"] == 1
 
 
+def test_the_history_tells_who_gave_way_and_why_to_its_team(queue: PlayedQueue) -> None:
+    for name in ("r1", "r2"):
+        queue.submit(name)
+    queue.turn()
+    queue.submit("b1", BLUE)
+    queue.turn(4.0, times=6)
+    queue.begin()
+    told = queue.service.history(RED, 0.0)
+    (gave_way,) = [event for event in told if event["what"] == "gave way"]
+    assert "b1 of team blue" in gave_way["why"]
+    assert {event.get("team", "red") for event in told} == {"red"}
+    assert [event["shares"]["red"] for event in told if event["what"] == "shares"]
+
+
 def test_a_time_limit_ends_a_job_as_failed(queue: PlayedQueue) -> None:
     queue.submit("job", time_limit=60.0)
     queue.turn()
