@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 #: So many of the newest events, and samples of shares, are kept.
 _KEPT = 20_000
-#: How often the shares are noted; seconds.
+#: How often shares are noted that do not change; seconds.
 SAMPLE_SECONDS = 60.0
 
 

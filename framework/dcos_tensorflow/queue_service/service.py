@@ -116,7 +116,8 @@ class QueueService:
         self._pool = pool
         self._code = code
         self._history = history
-        self._sampled_at = 0.0
+        #: The shares that were noted last, and when.
+        self._sampled: tuple[dict[str, float], float] = ({}, 0.0)
         self._clock = clock
         self._submitted = dict(kept.submitted)
         self._kept: KeptQueue | None = kept
@@ -318,11 +319,7 @@ class QueueService:
                 self._take(job, look, now)
             for why in self._decided(now):
                 log.info("%s", why)
-            if now - self._sampled_at >= SAMPLE_SECONDS:
-                self._sampled_at = now
-                accounts = self._queue.accounts.items()
-                shares = {name: round(account.share, 4) for name, account in accounts}
-                self._history.note(now, "shares", shares=shares)
+            self._sample(now)
             self._commit(self._forget(), teams_too=now - self._stored_teams_at >= _TEAMS_SECONDS)
             running = [entry.job.id for entry in self._queue.running()]
         for job in running:
@@ -515,6 +512,15 @@ class QueueService:
             yield f"{admitted.job} may run: {admitted.why}"
         for resized in decision.resize:
             yield f"{resized.job} has {counted(resized.slots, 'slot')}: {resized.why}"
+
+    def _sample(self, now: float) -> None:
+        """Note the shares that have changed; as they are, too, where nothing has for long."""
+        accounts = self._queue.accounts.items()
+        shares = {name: round(account.share, 4) for name, account in accounts}
+        before, at = self._sampled
+        if shares != before or now - at >= SAMPLE_SECONDS:
+            self._sampled = shares, now
+            self._history.note(now, "shares", shares=shares)
 
     def _note(self, job: str, what: str, now: float, why: str) -> None:
         entry = self._queue.entries[job]

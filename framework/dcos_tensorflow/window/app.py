@@ -21,6 +21,8 @@ from starlette.routing import Route
 
 from dcos_tensorflow.api.pages import FOLDER
 from dcos_tensorflow.client import registry
+from dcos_tensorflow.client.api_address import ApiAddress
+from dcos_tensorflow.client.served_queue import served_queue
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.window import forwarding, kept, services
 from dcos_tensorflow.window.login import SESSION_SECONDS, Login
@@ -63,6 +65,9 @@ class Window:
                 Route("/", self._guarded(self._page("services.html"))),
                 Route("/dashboard/{file}", self._guarded(self._file, logged_in=False)),
                 Route("/services", self._guarded(self._services)),
+                Route("/queue/", self._guarded(self._page("queue.html"))),
+                Route("/queue/dashboard/{file}", self._guarded(self._file)),
+                Route("/queue/{path:path}", self._guarded(self._queue), methods=["GET", "POST"]),
                 Route("/services/{name}/", self._guarded(self._page("index.html"))),
                 Route("/services/{name}/dashboard/{file}", self._guarded(self._file)),
                 Route(
@@ -114,7 +119,9 @@ class Window:
         return _static(request.path_params["file"])
 
     async def _services(self, request: Request) -> Response:
-        return _json(await run_in_threadpool(services.found, self._work))
+        told = await run_in_threadpool(services.found, self._work)
+        queue = await run_in_threadpool(served_queue, self._work)
+        return _json({"services": told, "queue": queue.name if queue is not None else None})
 
     async def _service(self, request: Request) -> Response:
         name, path = request.path_params["name"], request.path_params["path"]
@@ -129,15 +136,28 @@ class Window:
         client = await run_in_threadpool(services.scheduler_of, directory)
         if client is None:
             return await self._kept(request, directory, path)
+        return await self._passed_on(request, client.api, body, 3)
+
+    async def _queue(self, request: Request) -> Response:
+        """Pass a question on to the queue of this machine, as its operator's."""
+        found = await run_in_threadpool(served_queue, self._work)
+        if found is None:
+            return _json({"message": "no queue runs on this machine"}, 503)
+        return await self._passed_on(request, found.address, b"", 2)
+
+    async def _passed_on(
+        self, request: Request, api: ApiAddress, body: bytes, above: int
+    ) -> Response:
+        """Return the answer of an API; its path is what follows so many parts of the request's."""
         # As it was asked, escapes and all.
-        raw = request.scope["raw_path"].decode("ascii").split("/", 3)[3]
+        raw = request.scope["raw_path"].decode("ascii").split("/", above)[above]
         asked = f"/{raw}?{request.url.query}".rstrip("?")
         try:
             return await run_in_threadpool(
-                forwarding.passed_on, client.api, request.method, asked, request.headers, body
+                forwarding.passed_on, api, request.method, asked, request.headers, body
             )
         except (OSError, http.client.HTTPException) as error:
-            return _json({"message": f"the scheduler does not answer: {error}"}, 503)
+            return _json({"message": f"it does not answer: {error}"}, 503)
 
     async def _kept(self, request: Request, directory: ServiceDirectory, path: str) -> Response:
         if request.method != "GET":

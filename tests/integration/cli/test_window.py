@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from browser_page import DESKTOP, PHONE, Page
-from command_line import CommandLine
+from command_line import UNTIL_FINISH, CommandLine
 from untrusted_input.process_table import start_time
 from waiting import eventually
 
@@ -40,7 +40,7 @@ def test_a_browser_sees_services_after_their_end(command_line, window, job) -> N
     assert command_line("run", str(job("echo 'step 3 loss 0.5'"))).code == 0
     with httpx.Client(follow_redirects=True) as browser:
         page = browser.get(opened(command_line))
-        (told,) = browser.get(page.url.join("/services")).json()
+        (told,) = browser.get(page.url.join("/services")).json()["services"]
         printed = browser.get(page.url.join("v1/pod/worker-0/files/stdout")).json()["data"]
     assert page.url.path == "/services/job/"
     assert (told["name"], told["outcome"], told["served"]) == ("job", "succeeded", False)
@@ -66,6 +66,39 @@ def test_a_person_finds_a_finished_service_in_a_browser(command_line, window, jo
         page.see("body", "its link works once")
 
     assert (overflow, unseen, complaints) == (0, [], [])
+
+
+def test_a_person_sees_the_queue_and_cancels_a_job_in_a_browser(
+    command_line, window, job, tmp_path
+) -> None:
+    assert command_line("local", "up", "--cpus", "1", "--mem", "1000", "--gpus", "0").code == 0
+    (tmp_path / "teams.json").write_text('{"teams": {"red": {"guarantee": 0.5}, "blue": {}}}')
+    queue = command_line.start("queue", "serve", tmp_path / "teams.json")
+    eventually(lambda: command_line.ask("queue", "--json").code == 0, seconds=SECONDS)
+    try:
+        options = job(UNTIL_FINISH)
+        for name, team in (("first", "red"), ("second", "blue")):
+            cpus = "worker.cpus=1"
+            submitted = command_line.ask(
+                *("submit", options, "--team", team, "--set", f"service.name={name}", "--set", cpus)
+            )
+            assert submitted.code == 0, submitted.out
+        with Page() as page:
+            link = httpx.URL(opened(command_line)).copy_remove_param("service")
+            page.order("open", url=str(link), scheme="light", **PHONE)
+            page.order("click", where='a[href="queue/"]')
+            page.see("main", "red has 100 %")
+            page.see("table", "no machine has that free")
+            page.order("click", where='button[aria-label="cancel second"]')
+            page.order("click", where="dialog .primary")
+            page.see("main", "0 jobs wait")
+            seen = page.order("overflow"), page.order("violations"), page.order("complaints")
+        assert seen == (0, [], [])
+    finally:
+        command_line.ask("cancel", "first")
+        queue.terminate()
+        queue.communicate(timeout=SECONDS)
+        command_line("local", "down", "--yes")
 
 
 def test_one_window_serves_all_that_open(command_line, window) -> None:

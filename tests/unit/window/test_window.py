@@ -126,7 +126,7 @@ class TestLogin:
 
 class TestAFinishedService:
     def test_it_is_listed(self, browser: httpx.Client) -> None:
-        (told,) = browser.get("/services").json()
+        (told,) = browser.get("/services").json()["services"]
         assert (told["name"], told["served"]) == ("digits", False)
 
     def test_its_dashboard_is_there(self, browser: httpx.Client) -> None:

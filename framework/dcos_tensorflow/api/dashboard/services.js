@@ -9,8 +9,8 @@ import { clock, counted, duration, number } from "./words.js";
 const PERIOD = 2000;
 
 const connection = new Connection();
-/** @type {{services: any[] | null, problem: string, search: string}} */
-let known = { services: null, problem: "", search: "" };
+/** @type {{services: any[] | null, queue: string | null, problem: string, search: string}} */
+let known = { services: null, queue: null, problem: "", search: "" };
 
 /** @param {Partial<typeof known>} changes */
 function know(changes) {
@@ -26,6 +26,7 @@ function page() {
     <header><h1>Services</h1>
       <p class=${`link ${known.problem ? "lost" : "live"}`} role="status">${known.problem || (known.services ? "live" : "Connecting …")}</p></header>
     <main id="main">
+      ${known.queue && html`<p class="lead"><a href="queue/">The queue of teams</a></p>`}
       ${known.services?.length > 0 && html`<form class="choice" onSubmit=${(event) => event.preventDefault()}>
         <label>Search <input type="search" value=${known.search} onInput=${(event) => know({ search: event.target.value })} /></label>
         <span class="muted" role="status">${counted(found.length, "service")}</span></form>`}
@@ -57,7 +58,7 @@ function standing(one) {
 async function look() {
   if (!document.hidden) {
     try {
-      know({ services: await connection.ask("services"), problem: "" });
+      know({ ...(await connection.ask("services")), problem: "" });
     } catch (error) {
       know({ problem: error instanceof TypeError ? "the window does not answer" : error.message });
     }

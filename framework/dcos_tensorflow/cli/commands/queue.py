@@ -26,7 +26,7 @@ from dcos_tensorflow.cli.flags import (
     work_dir_flag,
 )
 from dcos_tensorflow.client.api_address import named
-from dcos_tensorflow.client.errors import EXIT_FAILED, EXIT_INTERRUPTED
+from dcos_tensorflow.client.errors import EXIT_FAILED, EXIT_INTERRUPTED, CliError
 from dcos_tensorflow.client.output import complain, say, say_lines, show_json
 from dcos_tensorflow.client.wording import columns, duration, megabytes
 from dcos_tensorflow.client.work_directory import WorkDirectory
@@ -248,10 +248,16 @@ def _verb(name: str, does: str, done: str) -> click.Command:
     @click.argument("jobs", metavar="JOB...", nargs=-1, required=True)
     @queue_flags
     def verb(jobs: tuple[str, ...], *, queue: QueueClient) -> int:
+        code = 0
         for job in jobs:
-            queue.order(job, name)
-            say(f"{job} is {done}.")
-        return 0
+            try:
+                queue.order(job, name)
+            except CliError as error:
+                complain(f"Error: {job}: {error}")
+                code = error.exit_code
+            else:
+                say(f"{job} is {done}.")
+        return code
 
     return verb
 
