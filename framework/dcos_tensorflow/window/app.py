@@ -61,10 +61,10 @@ class Window:
                 Route("/links", self._link, methods=["POST"]),
                 Route("/enter", self._guarded(self._enter, logged_in=False)),
                 Route("/", self._guarded(self._page("services.html"))),
-                Route("/dashboard/{file}", self._guarded(self._file, logged_in=False)),
+                Route("/dashboard/{file:path}", self._guarded(self._file, logged_in=False)),
                 Route("/services", self._guarded(self._services)),
                 Route("/services/{name}/", self._guarded(self._page("index.html"))),
-                Route("/services/{name}/dashboard/{file}", self._guarded(self._file)),
+                Route("/services/{name}/dashboard/{file:path}", self._guarded(self._file)),
                 Route(
                     "/services/{name}/{path:path}",
                     self._guarded(self._service),
