@@ -155,7 +155,7 @@ lint: $(VENV)/.checks build/audit/bin/pip-audit
 	$(AUDIT)
 	@# As a file in its argument node would not read a module to its end.
 	if command -v node > /dev/null; then \
-	  for module in framework/dcos_tensorflow/api/dashboard/*.js; do node --input-type=module --check < $$module || exit 1; done; fi
+	  for module in framework/dcos_tensorflow/api/dashboard/*.js framework/dcos_tensorflow/api/dashboard/*/*.js; do node --input-type=module --check < $$module || exit 1; done; fi
 	$(MAKE) --no-print-directory docs
 
 # A link that leads nowhere, a page without a link to it: every warning is an error.

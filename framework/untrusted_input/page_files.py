@@ -32,9 +32,9 @@ HEADERS = {
 
 @functools.cache
 def files(folder: Path) -> dict[str, tuple[bytes, str]]:
-    """Return content and media type of every file of a page's folder by its name."""
+    """Return content and media type of every file of a page's folder by its path in there."""
     return {
-        file.name: (file.read_bytes(), _MEDIA_TYPES[file.name.rpartition(".")[2]])
-        for file in folder.iterdir()
-        if file.name.rpartition(".")[2] in _MEDIA_TYPES
+        file.relative_to(folder).as_posix(): (file.read_bytes(), _MEDIA_TYPES[file.suffix[1:]])
+        for file in folder.rglob("*.*")
+        if file.suffix[1:] in _MEDIA_TYPES
     }

@@ -27,6 +27,14 @@ const orders = {
   send: (given) => void (headers = given.headers),
   fill: ({ where, text }) => page.fill(where, text),
   click: ({ where }) => page.click(where),
+  // Along an element, from one distance below its upper edge to another.
+  async drag({ where, down: [from, to] }) {
+    const { x, y, width } = await page.locator(where).boundingBox();
+    await page.mouse.move(x + width / 2, y + from);
+    await page.mouse.down();
+    await page.mouse.move(x + width / 2, y + to, { steps: 4 });
+    await page.mouse.up();
+  },
   press: ({ key }) => page.keyboard.press(key),
   see: ({ where, text, seconds }) => page.locator(where, { hasText: text }).first().waitFor({ timeout: seconds * 1000 }),
   text: ({ where }) => page.locator(where).first().innerText(),

@@ -294,6 +294,8 @@ class TaskOfJob(TypedDict):
     message: NotRequired[str]
     kill_reason: NotRequired[str]
     evidence: NotRequired[Evidence | None]
+    #: The number of the unit of work that it has.
+    unit: NotRequired[int | None]
 
 
 class Verdict(TypedDict):
@@ -342,10 +344,11 @@ class UnitCounts(TypedDict):
 
 
 class Objective(TypedDict):
-    """What a sweep looks for."""
+    """What a sweep looks for, and the parameters that it looks at by their logarithms."""
 
     metric: str
     goal: str
+    logarithmic: list[str]
 
 
 class Units(UnitCounts):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from dcos_tensorflow.client.api_client import NoScheduler
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.service_choice import KnownService, ServiceChoice
 from dcos_tensorflow.client.wording import (
-    UNIT_WORDS,
     columns,
     duration,
     unit_failure,
@@ -146,8 +146,8 @@ def _others(counts: Mapping[str, int]) -> str:
 
 def board_lines(board: Board, most: int | None) -> Iterator[str]:
     """Yield the board for a person; ``most`` rows of it, None for all."""
-    counts = ((UNIT_WORDS.get(state, state), count) for state, count in board.counts.items())
-    told = ", ".join(f"{count} {state}" for state, count in counts if count)
+    counts = Counter(row.state for row in board.rows)
+    told = ", ".join(f"{count} {state}" for state, count in counts.items())
     yield f"{counted(board.total, 'trial')}: {told or 'none yet'}."
     if board.doubt:
         yield f"Note: {board.doubt}."

@@ -11,10 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dcos_tensorflow.core.model.report import Report
+from dcos_tensorflow.core.model.report import Report, unit_of
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.restarts.outcome import deciding_tasks
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec, TaskRole
+from dcos_tensorflow.core.spec.workload_spec import SweepSpec
 from dcos_tensorflow.history.points import (
     MOST_POINTS,
     MOST_VALUES,
@@ -26,6 +27,8 @@ from dcos_tensorflow.history.points import (
 
 #: Curves are kept of so many tasks: those that decide, then those that evaluate.
 MOST_TASKS = 8
+#: Of a sweep they are kept of so many trials, the first ones.
+MOST_TRIALS = 1000
 #: So many new points wait for their keeper; after more he takes all points again.
 _MOST_NEW = 10_000
 #: Fewer points are no curve, however many metrics each has.
@@ -60,8 +63,9 @@ class Curves:
             record = state.tasks.get(name)
             if record is None:
                 continue
-            for point in _told(self._reports.get(record.task_id, {}), self._told_at[name]):
-                self._keep(name, point)
+            self._take(name, self._reports.get(record.task_id, {}))
+        for name, report in trials(state):
+            self._take(name, report)
 
     def points(self) -> dict[str, tuple[Point, ...]]:
         """Return the points by task, oldest first."""
@@ -91,6 +95,10 @@ class Curves:
 
     def _all(self) -> dict[str, tuple[Point, ...]]:
         return {name: tuple(points) for name, points in self._points.items()}
+
+    def _take(self, name: str, report: Report) -> None:
+        for point in _told(report, self._told_at[name]):
+            self._keep(name, point)
 
     def _keep(self, name: str, point: Point) -> None:
         with self._lock:
@@ -125,6 +133,19 @@ def followed(spec: ServiceSpec) -> tuple[str, ...]:
     """Return the tasks whose curves are kept."""
     names = [n for r in spec.roles if r.role is TaskRole.EVALUATOR for n in r.task_names()]
     return tuple(dict.fromkeys([*deciding_tasks(spec), *names]))[:MOST_TASKS]
+
+
+def trials(state: ServiceState) -> Iterator[tuple[str, Report]]:
+    """Yield what each slot tells of the trial that it has or had, and how its curve is called."""
+    if not isinstance(state.spec.workload, SweepSpec):
+        return
+    decider = deciding_tasks(state.spec)[0]
+    for slot, gang in state.gangs.items():
+        record = gang.tasks.get(f"{slot}-{decider}")
+        report = state.told.reports.get(record.task_id, {}) if record is not None else {}
+        told = unit_of(report)
+        if told is not None and 0 <= told[0] < MOST_TRIALS:
+            yield f"trial-{told[0]}", report
 
 
 def _told(report: Report, before: dict[str, int]) -> Iterator[Point]:

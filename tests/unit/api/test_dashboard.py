@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from answering_service import TOKEN, Service
 from browser_page import DESKTOP, Page
+from dashboard_modules import in_node
 from dcos_tensorflow.api import live
 from dcos_tensorflow.api.live import merge_patch
 from dcos_tensorflow.api.pages import FOLDER
@@ -76,8 +78,8 @@ def test_the_page_has_no_inline_script_or_style_and_only_relative_addresses() ->
 
 def test_every_module_that_is_imported_is_there() -> None:
     for name, (content, _) in files(FOLDER).items():
-        for imported in re.findall(rb'^import .* from "\./([^"]+)";$', content, re.MULTILINE):
-            assert imported.decode() in files(FOLDER), name
+        for imported in re.findall(rb'^import .* from "(\.[^"]+)";$', content, re.MULTILINE):
+            assert normpath(Path(name).parent / imported.decode()) in files(FOLDER), name
 
 
 def test_all_of_it_is_small() -> None:
@@ -114,33 +116,19 @@ HOSTILE = (
 )
 
 
-def in_node(script: str) -> Any:
-    """Return what a module of the dashboard's folder prints, as JSON is read."""
-    if shutil.which("node") is None:
-        pytest.skip("no node: apt-get install nodejs")
-    folder = REPOSITORY / "framework" / "dcos_tensorflow" / "api" / "dashboard"
-    given = json.dumps(HOSTILE)
-    module = "\n".join(
-        f'import {{ {name} }} from "{folder}/{file}";'
-        for name, file in (
-            ("plain", "words.js"),
-            ("html", "html.js"),
-            ("partsOf, escaped", "address.js"),
-        )
-    )
-    command = ["node", "--input-type=module", "-"]
-    text = f"{module}\nconst given = {given};\nconsole.log(JSON.stringify({script}));"
-    ran = subprocess.run(command, check=False, capture_output=True, text=True, input=text)
-    assert ran.returncode == 0, ran.stderr
-    return json.loads(ran.stdout)
+MODULES = {"plain": "words.js", "html": "html.js", "partsOf, escaped": "address.js"}
+
+
+def asked(script: str) -> Any:
+    return in_node(script, HOSTILE, MODULES)
 
 
 def test_the_page_shows_text_of_others_as_the_command_line_does() -> None:
-    assert in_node("given.map(plain)") == [escaped(text, lines=True) for text in HOSTILE]
+    assert asked("given.map(plain)") == [escaped(text, lines=True) for text in HOSTILE]
 
 
 def test_whatever_a_view_puts_into_an_element_is_shown_so() -> None:
-    found = in_node(
+    found = asked(
         "given.map((text) => html`<p title=${text} aria-label=${text}>${text}${[[text]]}</p>`)"
     )
     told = [escaped(text, lines=True) for text in HOSTILE]
@@ -150,7 +138,7 @@ def test_whatever_a_view_puts_into_an_element_is_shown_so() -> None:
 
 
 def test_an_address_that_a_person_types_breaks_no_page() -> None:
-    assert in_node('partsOf("#/tasks/%/100%25/%ff/%E4%BD%A0")') == [
+    assert asked('partsOf("#/tasks/%/100%25/%ff/%E4%BD%A0")') == [
         "tasks",
         "%",
         "100%",
@@ -160,7 +148,7 @@ def test_an_address_that_a_person_types_breaks_no_page() -> None:
 
 
 def test_a_name_with_half_a_character_breaks_no_page() -> None:
-    found = in_node('["a/b %", "x\\udcff", "\U0001f600"].map(escaped)')
+    found = asked('["a/b %", "x\\udcff", "\U0001f600"].map(escaped)')
     assert found == ["a%2Fb%20%25", "x%EF%BF%BD", "%F0%9F%98%80"]
 
 
@@ -170,7 +158,7 @@ def own_lines(*apart: str) -> list[str]:
     vendored = {"preact.js", "htm.js", "uplot.js"}
     return [
         line
-        for path in scripts.glob("*.js")
+        for path in scripts.rglob("*.js")
         if path.name not in {*vendored, *apart}
         for line in path.read_text().splitlines()
     ]

@@ -105,7 +105,7 @@ def test_the_best_so_far_follows_the_numbers_of_the_trials() -> None:
 
 def test_the_table_has_the_best_first_and_says_why_others_count_for_nothing() -> None:
     told = list(board_lines(board_of(a_document(*UNITS)), None))
-    assert told[0] == "9 trials: 1 running, 7 succeeded."
+    assert told[0] == "9 trials: 3 finished, 2 stopped, 1 running, 1 no value, 1 failed."
     assert told[1].split() == ["trial", "acc", "rate", "kind", "time", "state"]
     assert told[2].split() == ["1", "2", "0.9", "0.001", "<adam>", "34", "s", "finished"]
     assert told[-2].endswith("no value: its metric acc never came; it told loss")
@@ -179,7 +179,7 @@ def test_a_sweep_of_which_nothing_is_known_can_be_shown() -> None:
     nothing = board_of(a_document())
     assert ElementTree.fromstring(picture(nothing, "nothing")) is not None
     assert nothing.best is None
-    assert list(board_lines(nothing, 20)) == ["9 trials: 1 running."]
+    assert list(board_lines(nothing, 20)) == ["9 trials: none yet."]
 
 
 def test_a_sweep_that_was_worked_on_is_shown_whole() -> None:

@@ -289,6 +289,7 @@ def test_a_trial_that_ran_past_its_stop_counts_as_stopped() -> None:
         "parameters": {},
         "value": None,
         "measured": {"step": 1, "value": 0.0},
+        "points": [[1, 0.0]],
         "stopped_at": 1,
         "without": [],
         "why": "score 0 at step 1 is not among the best 1 of 2",

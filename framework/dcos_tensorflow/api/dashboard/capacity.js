@@ -1,7 +1,8 @@
 // The machines that were bought for the service: what there is, what it costs, why nothing comes.
 import { Chart } from "./chart.js";
 import { html } from "./html.js";
-import { clock, duration, number } from "./words.js";
+import { moment } from "./time.js";
+import { duration, number } from "./words.js";
 
 const PATH = "v1/capacity";
 const PERIOD = 5;
@@ -20,10 +21,10 @@ export function capacity(known, act) {
   ];
   return html`<dl class="facts">${facts.map(([title, value]) => html`<div key=${title}><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
     ${Object.entries(body.waits).map(([gang, why]) => html`<p class="bad" key=${gang}>Nothing is bought for ${gang}: ${why}</p>`)}
-    ${body.backing_off.map((one) => html`<p class="bad" key=${one.what}>${one.what} waits until ${clock(one.until)}: ${one.why}</p>`)}
+    ${body.backing_off.map((one) => html`<p class="bad" key=${one.what}>${one.what} is tried again ${moment(one.until, known.now)}: ${one.why}</p>`)}
     <section><h3>Machines</h3>${machines(body.machines, known.now, "There are none.")}</section>
     ${body.ordered.length > 0 && html`<section><h3>Ordered</h3><ul>${body.ordered.map((one) => html`<li key=${one.purchase_id}>${one.count} × ${one.instance_type}
-      in ${one.zone}, ${one.market}, for ${one.gangs.join(", ")}, since ${clock(one.ordered_at)} ${one.trouble}</li>`)}</ul></section>`}
+      in ${one.zone}, ${one.market}, for ${one.gangs.join(", ")}, ordered ${moment(one.ordered_at, known.now)} ${one.trouble}</li>`)}</ul></section>`}
     <section><h3>The bill</h3>
       ${over_time.length > 1 && html`<${Chart} metric="paid" by="time" curves=${curves(over_time)} tasks=${["all machines"]} incidents=${NONE} />`}
       ${bill([...lines, { instance_type: "All", market: "", ...total }])}</section>

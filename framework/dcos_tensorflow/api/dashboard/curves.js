@@ -37,13 +37,24 @@ export function withKept(known, answer) {
  */
 export function withNewest(known, job) {
   let found = known;
-  for (const task of Object.keys(known).length ? Object.keys(known) : job.deciding_tasks) {
+  for (const [task, name] of followed(known, job)) {
     const point = pointOf(job.tasks[task]?.report?.progress);
-    const points = found[task] ?? [];
+    const points = found[name] ?? [];
     if (point === null || points.at(-1)?.at === point.at) continue;
-    found = { ...found, [task]: inOrder([...points, point]) };
+    found = { ...found, [name]: inOrder([...points, point]) };
   }
   return found;
+}
+
+/** The tasks whose points are taken, and what their curves are called: in a sweep by the trial. */
+function followed(known, job) {
+  if (job.units?.kind !== "trial") {
+    const names = Object.keys(known).length ? Object.keys(known) : job.deciding_tasks;
+    return names.map((name) => [name, name]);
+  }
+  return Object.entries(job.tasks)
+    .filter(([name, task]) => task.unit != null && name.replace(/^slot-\d+-/, "") === job.deciding_tasks[0])
+    .map(([name, task]) => [name, `trial-${task.unit}`]);
 }
 
 /** @param {any} progress @returns {Point | null} */

@@ -1,6 +1,7 @@
 // The dashboard: keeps what is known of the service, and shows it anew whenever that changes.
 // The views are functions of what is known; all that is asked and ordered passes through here.
 import { partsOf } from "./address.js";
+import { shards } from "./batch/shards.js";
 import { capacity } from "./capacity.js";
 import { checkpoints } from "./checkpoints.js";
 import { cluster } from "./cluster.js";
@@ -15,8 +16,8 @@ import { options } from "./options.js";
 import { overview } from "./overview.js";
 import { plans } from "./plans.js";
 import { runs } from "./runs.js";
+import { trials } from "./sweep/trials.js";
 import { tasks } from "./tasks.js";
-import { units } from "./units.js";
 import { why } from "./why.js";
 import { plain } from "./words.js";
 
@@ -24,7 +25,8 @@ import { plain } from "./words.js";
 const VIEWS = [
   { name: "overview", title: "Overview", show: overview },
   { name: "tasks", title: "Tasks", show: tasks },
-  { name: "units", title: "Units", show: units, where: (job) => job.units },
+  { name: "trials", title: "Trials", show: trials, where: (job) => job.units?.kind === "trial" },
+  { name: "shards", title: "Shards", show: shards, where: (job) => job.units?.kind === "shard" },
   { name: "capacity", title: "Machines", show: capacity, where: (job) => job.buys_machines },
   { name: "plans", title: "Plans", show: plans },
   { name: "why", title: "Why it waits", show: why },
@@ -50,6 +52,8 @@ let known = {
   curves: {},
   /** What the curves are drawn over. */
   by: "step",
+  /** Which trials are listed, and how they are sorted; by "" the best first. */
+  board: { filter: "", by: "", down: false },
   view: "overview",
   /** What of the view is looked at: a task's name. */
   argument: "",
@@ -65,6 +69,8 @@ let known = {
 
 const connection = new Connection();
 let is_drawn = true;
+/** The view whose tab was brought into sight. */
+let shown_view = "";
 let following = false;
 
 /** @param {Partial<typeof known>} changes */
@@ -78,6 +84,11 @@ function know(changes) {
 function draw() {
   is_drawn = true;
   render(page(), document.getElementById("page"));
+  if (shown_view !== known.view) {
+    shown_view = known.view;
+    // On a phone the chosen tab may be beside the screen.
+    document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }
   const service = known.watched?.job.service;
   document.title = service ? plain(`${service}: ${known.watched.job.phase}`) : "dcos-tensorflow";
 }

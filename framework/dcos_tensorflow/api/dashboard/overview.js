@@ -1,9 +1,14 @@
 // The job at a glance: where it stands and why, how far the training is, its curves, its incidents.
 import { escaped } from "./address.js";
-import { Chart } from "./chart.js";
-import { has, metricsOf, speedNow } from "./curves.js";
+import { charts } from "./charts.js";
+import { speedNow } from "./curves.js";
+import { definitions } from "./facts.js";
 import { html } from "./html.js";
+import { boardOf } from "./sweep/board.js";
+import { best, progressChart } from "./sweep/trials.js";
+import { moment } from "./time.js";
 import { clock, counted, duration, number } from "./words.js";
+import { asked } from "./work.js";
 
 /** Metrics that a training is judged by; of each line the first that it tells. */
 const OBJECTIVES = [["val_loss", "loss"], ["val_accuracy", "accuracy"]];
@@ -16,12 +21,18 @@ export function overview(known, act) {
     ${why.not_updated && html`<p class="bad">${why.not_updated}</p>`}
     ${progressed(known)}
     ${figures(known)}
-    ${incidents(job.incidents.slice(-MOST_INCIDENTS, job.verdict?.outcome === "failed" ? -1 : undefined))}
-    ${charts(known, act, known.curves, "Curves")}
+    ${incidents(job.incidents.slice(-MOST_INCIDENTS, job.verdict?.outcome === "failed" ? -1 : undefined), known.now)}
+    ${job.units?.kind === "trial" ? searched(known, act) : charts(known, act, known.curves, "Curves")}
     ${job.result && html`<section><h3>Result</h3>${definitions(Object.entries(job.result).map(([name, value]) =>
       [name, typeof value === "object" ? JSON.stringify(value) : number(value)]))}</section>`}
-    ${job.incidents.length > MOST_INCIDENTS && html`<details><summary>All ${number(job.incidents.length)} incidents</summary>${incidents(job.incidents)}</details>`}
+    ${job.incidents.length > MOST_INCIDENTS && html`<details><summary>All ${number(job.incidents.length)} incidents</summary>${incidents(job.incidents, known.now)}</details>`}
     ${details(known)}`;
+}
+
+/** What a sweep has found so far. @param {any} known @param {any} act */
+function searched(known, act) {
+  const { body } = asked(known, act);
+  return body?.objective && html`<div class="halves">${best(boardOf(body))}${progressChart(boardOf(body))}</div><p><a href="#/trials">All trials</a></p>`;
 }
 
 /** So many incidents stand above the curves. */
@@ -50,7 +61,7 @@ function progressed(known) {
   const { job } = known.watched;
   const { done, all, noun } = amount(known);
   const elapsed = job.started_at ? (job.finished_at ?? known.now) - job.started_at : null;
-  const ends = job.finished_at ? `ended ${clock(job.finished_at)}` : left(known, elapsed, done, all);
+  const ends = job.finished_at ? html`ended ${moment(job.finished_at, known.now)}` : left(known, elapsed, done, all);
   return html`<p class="progressed">
     ${all ? html`<progress max=${all} value=${Math.min(done, all)} aria-label=${noun}></progress> <span>${number(done)} of ${counted(all, noun)}</span>` : null}
     ${elapsed != null && html`<span>${duration(elapsed)}</span>`} ${ends && html`<span class="muted">${ends}</span>`}</p>`;
@@ -115,49 +126,17 @@ function details(known) {
     ["Tasks", `${running} of ${Object.keys(job.tasks).length} running`],
     ["Restarts", number(job.restarts)],
     ["Run", job.run],
-    ["Started", clock(job.started_at)],
+    ["Started", moment(job.started_at, known.now)],
     job.output && ["Output", job.output],
   ].filter(Boolean))}</details>`;
 }
 
-/** @param {[string, any][]} rows */
-export function definitions(rows) {
-  return html`<dl class="facts">${rows.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
-}
-
-/**
- * Shows curves, a chart for each metric, with this run's incidents across them.
- * @param {any} known @param {any} act @param {import("./curves.js").Curves} found @param {string} title
- */
-export function charts(known, act, found, title) {
-  // One point is no curve: it stands among the numbers.
-  const metrics = metricsOf(found).filter((name) =>
-    Object.values(found).some((points) => points.filter((point) => name in point.metrics).length > 1));
-  const heading = html`<h3 id="curves">${title}</h3>`;
-  if (!metrics.length) {
-    return html`<section>${heading}<p class="muted">The training has reported no metric yet.</p></section>`;
-  }
-  const has_steps = Object.values(found).some((points) => points.some((point) => point.step != null));
-  const by = has_steps ? known.by : "time";
-  return html`<section aria-labelledby="curves">${heading}
-    <fieldset class="choice"><legend>over</legend>
-      ${[["step", "steps"], ["time", "time"]].map(([value, told]) => html`<label key=${value}>
-        <input type="radio" name="by" value=${value} checked=${by === value} disabled=${!has_steps && value === "step"}
-          onChange=${() => act.know({ by: value })} /> ${told}</label>`)}
-    </fieldset>
-    <div class="charts">${metrics.map((metric) => html`<${Chart} key=${metric} metric=${metric} by=${by} curves=${found}
-      tasks=${Object.keys(found).filter((task) => has(found[task], metric))}
-      incidents=${known.watched.job.incidents} />`)}</div>
-    ${known.watched.job.incidents.length > 0 && html`<p class="muted">Dashed lines are incidents of this run.</p>`}
-  </section>`;
-}
-
-/** @param {any[]} found */
-export function incidents(found) {
+/** @param {any[]} found @param {number} now */
+export function incidents(found, now) {
   if (!found.length) return null;
   return html`<section><h3>Incidents</h3><ol class="incidents" reversed>
     ${[...found].reverse().map((one) => html`<li key=${one.task_id + one.at}>
-      <strong>${one.task}</strong> <span class="muted">${clock(one.at)}${one.step != null ? `, step ${number(one.step)}` : ""}</span>
+      <strong>${one.task}</strong> <span class="muted">${moment(one.at, now)}${one.step != null ? `, step ${number(one.step)}` : ""}</span>
       <br />${one.summary} <span class="muted">(${one.kind}${one.charged ? ", counts as an error of the job" : ""})</span>
       ${one.collateral.length > 0 && html`<br />Died of it: ${one.collateral.join(", ")}${one.more_collateral ? ` and ${counted(one.more_collateral, "other")}` : ""}`}
     </li>`)}</ol></section>`;

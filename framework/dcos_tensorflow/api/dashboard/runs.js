@@ -2,8 +2,9 @@
 import { escaped } from "./address.js";
 import { withKept } from "./curves.js";
 import { html } from "./html.js";
-import { charts } from "./overview.js";
-import { clock, duration, number } from "./words.js";
+import { charts } from "./charts.js";
+import { moment } from "./time.js";
+import { duration, number } from "./words.js";
 
 const PATH = "v1/runs";
 /** How often they are asked for, in seconds. */
@@ -36,7 +37,7 @@ function row(run, job, is_chosen, now) {
     <th scope="row">${job ? `${run.run} (this one)` : html`<a href=${`#/runs/${run.id}`} aria-current=${is_chosen ? "true" : null}>${run.run}</a>`}</th>
     <td><span class=${`badge ${result}`}>${result}</span></td><td>${duration(started_at && finished_at && finished_at - started_at)}</td>
     <td>${run.best ? `${run.best.metric} ${number(run.best.value)}` : "–"}</td><td>${number(run.step)}</td>
-    <td>${clock(run.started_at)}</td><td><code>${run.configuration.slice(0, 8)}</code></td></tr>`;
+    <td>${moment(run.started_at, now)}</td><td><code>${run.configuration.slice(0, 8)}</code></td></tr>`;
 }
 
 /** @param {any} known @param {any} act @param {any} run */

@@ -3,7 +3,8 @@
 import { escaped } from "./address.js";
 import { Connection } from "./connection.js";
 import { html, render } from "./html.js";
-import { clock, counted, duration, number } from "./words.js";
+import { moment } from "./time.js";
+import { counted, duration, number } from "./words.js";
 
 /** How often the page asks, in milliseconds. */
 const PERIOD = 2000;
@@ -43,10 +44,10 @@ function card(one) {
     one.step != null && `step ${number(one.step)}`,
     one.best && `${one.best.metric} ${number(one.best.value)}`,
     one.started_at && (one.finished_at || one.served) && duration(end - one.started_at),
-    one.started_at && clock(one.started_at),
-  ].filter(Boolean);
+    one.started_at && moment(one.started_at, Date.now() / 1000),
+  ].filter(Boolean).flatMap((fact, i) => (i ? [" · ", fact] : [fact]));
   return html`<h2><a href=${`services/${escaped(one.name)}/`}>${one.name}</a> <span class=${`badge ${standing(one)}`}>${standing(one)}</span></h2>
-    <p>${facts.join(" · ")}</p>
+    <p>${facts}</p>
     ${one.summary && html`<p class="muted">${one.summary}</p>`}`;
 }
 

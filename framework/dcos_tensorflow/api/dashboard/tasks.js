@@ -3,7 +3,8 @@ import { escaped } from "./address.js";
 import { gang } from "./gang.js";
 import { Component, html } from "./html.js";
 import { incidents } from "./overview.js";
-import { clock, duration, number } from "./words.js";
+import { moment } from "./time.js";
+import { duration, number } from "./words.js";
 
 const VERBS = [
   ["restart", "Restart", "Its process starts again in its container, with the tasks that have to restart too."],
@@ -68,7 +69,7 @@ function one(known, act, name) {
     ["State", doing(task)], ["Agent", task.hostname && `${task.hostname} (${task.agent_id})`],
     ["Address", task.address && `${task.address}, ports ${(task.ports ?? []).join(", ")}`],
     ["Resources", needs], ["Attempt", task.attempt], ["Failures", task.failures],
-    ["ClusterSpec's version", task.epoch], ["Launched", task.launched_at && clock(task.launched_at)],
+    ["ClusterSpec's version", task.epoch], ["Launched", task.launched_at && moment(task.launched_at, known.now)],
     ["Mesos task", task.task_id], ["Reason", task.reason], ["Message", task.message],
     ["Why it was killed", task.kill_reason], ["Exit code", task.report?.exit_code], ["Hint", task.report?.hint],
     ["Waits for", task.report?.waiting_for?.join(", ")],
@@ -78,7 +79,7 @@ function one(known, act, name) {
     <dl class="facts">${rows.map(([title, value]) => html`<div key=${title}><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
     ${task.evidence && html`<h4>How it ended</h4><p>${task.evidence.summary}</p>
       <pre tabindex="0">${task.evidence.last_lines.join("\n")}</pre>`}
-    ${incidents(known.watched.job.incidents.filter((incident) => incident.task === name))}
+    ${incidents(known.watched.job.incidents.filter((incident) => incident.task === name), known.now)}
     <p><a href=${`#/logs/${escaped(name)}`}>Its logs</a></p>
     ${!known.watched.kept && html`<p class="buttons">${VERBS.filter(([verb]) => verb !== (is_paused ? "pause" : "resume")).map(([verb, title, text]) => html`
       <button type="button" key=${verb} onClick=${() => act.order(`${title} ${name}`, text, `v1/pod/${escaped(name)}/${verb}`)}>${title}</button>`)}</p>`}`;

@@ -1,6 +1,7 @@
 // Why the job is not further: in a sentence, per task, per offer.
 import { html } from "./html.js";
-import { clock, counted, number } from "./words.js";
+import { moment } from "./time.js";
+import { counted, number } from "./words.js";
 
 /** @param {any} known */
 export function why(known) {
@@ -22,7 +23,7 @@ export function why(known) {
       ${number(one.resources.cpus)} cpus, ${number(one.resources.mem)} MB memory, ${number(one.resources.disk)} MB disk, ${number(one.resources.gpus ?? 0)} GPUs</li>`)}</ul>`
       : html`<p class="muted">None.</p>`}</section>
     <section><h3>Offers that were not used</h3>${handed_back.length ? html`<ul>${handed_back.map((one) => html`<li key=${one.offer.id.value + one.timestamp}>
-      ${clock(one.timestamp / 1000)}, ${one.offer.hostname}: ${one.explanation.join("; ")}</li>`)}</ul>`
+      ${moment(one.timestamp / 1000, known.now)}, ${one.offer.hostname}: ${one.explanation.join("; ")}</li>`)}</ul>`
       : html`<p class="muted">None.</p>`}</section>`;
 }
 

@@ -16,6 +16,7 @@ from dcos_tensorflow.core.failures.waits import Wait, waits
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.job import Incident
+from dcos_tensorflow.core.model.report import unit_of
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.plans.elements import Status
@@ -119,6 +120,7 @@ def _task(state: ServiceState, name: str, usages: Usages) -> schemas.TaskOfJob:
         "report": {key: report[key] for key in REPORTED if key in report} if report else None,
         "evidence": codec.to_plain(evidence),
         "usage": _usage(state, record, usages.get(record.task_id)),
+        "unit": told[0] if (told := unit_of(report or {})) is not None else None,
     }
 
 

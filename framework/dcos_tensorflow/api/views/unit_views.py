@@ -10,7 +10,7 @@ import operator
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
 from dcos_tensorflow.core.model.report import unit_of
@@ -77,7 +77,8 @@ class UnitsView:
         table = state.units
         objective: schemas.Objective | None = None
         if isinstance(work, SweepSpec):
-            objective = {"metric": work.metric, "goal": str(work.goal)}
+            logs = [each.name for each in work.parameters if each.log]
+            objective = {"metric": work.metric, "goal": str(work.goal), "logarithmic": logs}
         with self._guard:
             producer = self._told(state, work)
             found = [
@@ -85,12 +86,17 @@ class UnitsView:
                 for unit in table
                 if not wanted or _state_of(unit, table.running) == wanted
             ]
-        return {
+        document = {
             **counted,
             "objective": objective,
             "usual_seconds": table.usual_seconds or None,
             "units": found,
         }
+        if objective is not None:
+            from dcos_tensorflow.workloads.sweep.leaderboard import placed
+
+            document["units"] = placed(document)
+        return cast("schemas.Units", document)
 
     def _told(self, state: ServiceState, work: WorkloadSpec) -> Producer:
         """Return the producer that knows what the state does."""

@@ -121,6 +121,16 @@ def board_of(document: Document) -> Board:
     )
 
 
+def placed(document: Document) -> list[Mapping[str, Any]]:
+    """Return the units of a document, each with its ``place`` on the board, from 0, and ``word``.
+
+    So a page shows the board of the command line, and needs no rule of its own.
+    """
+    rows = board_of(document).rows
+    found = {row.number: {"place": place, "word": row.state} for place, row in enumerate(rows)}
+    return [{**unit, **found[unit["number"]]} for unit in document["units"]]
+
+
 def _row(unit: Mapping[str, Any]) -> Row:
     measured = unit.get("measured") or {}
     value = as_number(unit.get("value"))

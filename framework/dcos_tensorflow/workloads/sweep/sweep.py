@@ -97,6 +97,7 @@ class Sweep(Producer):
     def shown(self, number: int) -> Mapping[str, Any]:
         """Return the parameters, the value or the last one measured, and why there is none.
 
+        ``points`` are all that count of those measured.
         ``without`` are the stragglers that its suggestion did not wait for.
         """
         trial = self._trials[number]
@@ -106,6 +107,7 @@ class Sweep(Producer):
             "parameters": dict(trial.parameters),
             "value": trial.value,
             "measured": last and {"step": last.step, "value": last.value},
+            "points": trial.measured(),
             "stopped_at": trial.stopped_at,
             "without": sorted(trial.without),
             "why": trial.why,

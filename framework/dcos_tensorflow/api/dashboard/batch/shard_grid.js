@@ -1,6 +1,6 @@
 // Every shard of a batch as a square, by its state: a canvas, since ten thousand elements are too many.
 // The counts above it say the same in words; what is under the pointer stands below it.
-import { Component, html } from "./html.js";
+import { Component, html } from "../html.js";
 
 /** More are not drawn. */
 const MOST_CELLS = 20_000;

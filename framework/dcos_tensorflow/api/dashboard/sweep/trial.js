@@ -1,0 +1,49 @@
+// One trial: its value and its place, its parameters, its curves, its attempts, and where its output is.
+import { escaped } from "../address.js";
+import { charts } from "../charts.js";
+import { definitions } from "../facts.js";
+import { html } from "../html.js";
+import { moment } from "../time.js";
+import { duration, number } from "../words.js";
+
+/** @param {any} known @param {any} act @param {import("./board.js").Board} board */
+export function trial(known, act, board) {
+  const row = board.rows.find((one) => String(one.number) === known.argument);
+  if (!row) return html`<p class="bad">There is no trial ${known.argument}.</p><p><a href="#/trials">All trials</a></p>`;
+  const { unit } = row;
+  const name = `trial-${row.number}`;
+  const working = Object.entries(known.watched.job.tasks).filter(([, task]) => task.unit === row.number && row.state === "running");
+  return html`<p class="beside"><a href="#/trials">All trials</a> ${near(board, row)}</p>
+    <h3>Trial ${row.number} <span class=${`badge ${row.state.replace(" ", "-")}`}>${row.state}</span></h3>
+    <dl class="figures">
+      <div><dd>${number(row.cells[board.metric])}</dd><dt>${board.metric}${row.step != null ? ` at step ${number(row.step)}` : ""}</dt></div>
+      ${row.rank != null && html`<div><dd>${row.rank}</dd><dt>of ${number(board.rows.filter((one) => one.rank != null).length)} finished</dt></div>`}
+    </dl>
+    ${unit.why && html`<p class=${row.state === "failed" ? "bad" : ""}>${unit.why}</p>`}
+    ${definitions(board.names.map((one) => [one, number(unit.parameters?.[one])]))}
+    ${known.curves[name] ? charts(known, act, only(known.curves, name), "Curves") : html`<p class="muted">No curve of this trial is kept.</p>`}
+    ${definitions([
+      ["Attempts that are over", number(unit.tries)],
+      ["Begun", moment(unit.begun_at, known.now)],
+      unit.ended_at && ["Ended", moment(unit.ended_at, known.now)],
+      row.seconds != null && ["Took", duration(row.seconds)],
+    ].filter(Boolean))}
+    ${working.map(([task]) => html`<p key=${task}><a href=${`#/logs/${escaped(task)}`}>Output of ${task}, which works on it</a></p>`)}`;
+}
+
+/** The trials before and after it on the board. */
+function near({ rows }, row) {
+  const at = rows.indexOf(row);
+  return [["Better", rows[at - 1]], ["Worse", rows[at + 1]]].filter(([, one]) => one).map(([title, one]) =>
+    html`<a key=${title} href=${`#/trials/${one.number}`}>${title}: trial ${one.number}</a> `);
+}
+
+/** @type {WeakMap<any, any>} */
+const alone = new WeakMap();
+
+/** The curves of one trial; the same object while its points are the same, so that no chart draws anew. */
+function only(curves, name) {
+  const points = curves[name];
+  if (!alone.has(points)) alone.set(points, { [name]: points });
+  return alone.get(points);
+}
