@@ -34,7 +34,7 @@ from dcos_tensorflow.cli.commands.list import list as list_command
 from dcos_tensorflow.cli.commands.local import local
 from dcos_tensorflow.cli.commands.logs import logs
 from dcos_tensorflow.cli.commands.package import package
-from dcos_tensorflow.cli.commands.run import run
+from dcos_tensorflow.cli.commands.run import resume, run
 from dcos_tensorflow.cli.commands.runs import plot, runs
 from dcos_tensorflow.cli.commands.scheduler import scheduler
 from dcos_tensorflow.cli.commands.state import state
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 _PROGRAM = "dcos-tensorflow"
 
 #: Other names of commands, which no list shows.
-_ALIASES = {"ps": "list", "delete": "uninstall"}
+_ALIASES = {"ps": "list", "delete": "uninstall", "rm": "uninstall"}
 #: What the machine refuses of a file, a folder or a disk: the user can mend that.
 _REFUSED = {
     *(errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG),
@@ -200,9 +200,9 @@ def cli() -> None:
 
 
 for _command in (
-    *(capacity, completion, init, list_command, local, logs, package, plot, run, runs),
+    *(capacity, completion, init, list_command, local, logs, package, plot, resume, run, runs),
     *(scheduler, state, status, top, update, validate, why),
-    *(ends.stop, ends.uninstall, in_tasks.copy, in_tasks.execute),
+    *(ends.prune, ends.stop, ends.uninstall, in_tasks.copy, in_tasks.execute),
     *(inspection.cluster, inspection.describe, inspection.options),
     *(opening.dashboard, opening.open, opening.tensorboard),
     *(plans_and_pods.debug, plans_and_pods.endpoints, plans_and_pods.plan, plans_and_pods.pod),

@@ -18,9 +18,11 @@ from dcos_tensorflow.cli.flags import (
     overrides_flag,
     script_arguments,
     script_flags,
+    takes_service,
     work_dir_flag,
 )
 from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.deploy.settings import (
     RUN_SETTINGS,
@@ -121,6 +123,37 @@ def run(
         return given_options(job, said, overrides, published_defaults=defaults)
 
     return deployed(read, work, given, as_json=as_json, resume=resume, update=update)
+
+
+#: The settings of a run of a service that is named: --api-token-file is the token of its own API.
+SERVICE_SETTINGS = tuple(name for name in RUN_SETTINGS if name != "api_token_file")
+
+
+@click.command()
+@run_flags(SERVICE_SETTINGS)
+@takes_service(required=True)
+def resume(choice: ServiceChoice, overrides: tuple[str, ...], **flags: Any) -> int:
+    """Run the job of a service once more, with the options that it had.
+
+    The job goes on from its last checkpoint; of a sweep or a batch it does what is not done. --set
+    changes single options.
+    """
+    from dcos_tensorflow.deploy.job.kept_options import (
+        master_of,
+        resumed_options,
+        state_of_last,
+    )
+
+    service = choice.service()
+    given, has_units = resumed_options(service, overrides)
+    return deployed(
+        lambda _: given,
+        choice.work,
+        {**flags, "state": flags["state"] or state_of_last(service.directory) or None},
+        as_json=choice.as_json,
+        resume=has_units,
+        master=master_of(service, is_said=bool(flags["local"] or flags["master"])),
+    )
 
 
 def deployed(
