@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dcos_tensorflow.cli.flags import (
+    GroupedCommand,
     ScriptCommand,
     agent_flags,
     json_flag,
@@ -77,7 +78,22 @@ def run_flags(settings: Collection[str] = RUN_SETTINGS) -> Callable[[F], F]:
     return decorate
 
 
-@click.command(cls=ScriptCommand)
+_GROUPS = {
+    "A script": ("workers", "ps", "gpus", "strategy", "tensorflow", "name"),
+    "The job": ("overrides", "fresh", "resume", "update"),
+    "Where it runs": ("master", "agents", "cpus", "mem", "work"),
+    "While it runs": ("follow", "logs", "yes", "as_json"),
+}
+_EXAMPLES = """\b
+Examples:
+  dcos-tensorflow run train.py
+  dcos-tensorflow run train.py --workers 2 --logs -- --epochs 10
+  dcos-tensorflow run train.py --set worker.cpus=4 --set worker.mem=8000
+  dcos-tensorflow run OPTIONS.json --master zk://10.0.0.1:2181/mesos --detach
+"""
+
+
+@click.command(cls=ScriptCommand, option_groups=_GROUPS, epilog=_EXAMPLES)
 @click.argument("job", metavar="SCRIPT.py|OPTIONS.json", type=click.Path(path_type=Path))
 @script_flags
 @run_flags()
@@ -129,7 +145,10 @@ def run(
 SERVICE_SETTINGS = tuple(name for name in RUN_SETTINGS if name != "api_token_file")
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    option_groups={title: _GROUPS[title] for title in (*_GROUPS,)[1:]},
+)
 @run_flags(SERVICE_SETTINGS)
 @takes_service(required=True)
 def resume(choice: ServiceChoice, overrides: tuple[str, ...], **flags: Any) -> int:
