@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -230,7 +230,30 @@ def overrides_flag(function: F) -> F:
     )(function)
 
 
-class ScriptCommand(click.Command):
+class GroupedCommand(click.Command):
+    """A command whose help shows its options in groups: a title, and the names of parameters."""
+
+    def __init__(
+        self, *given: Any, option_groups: Mapping[str, Sequence[str]] | None = None, **more: Any
+    ) -> None:
+        super().__init__(*given, **more)
+        self._groups = option_groups or {}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the groups, then what is in none of them."""
+        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        left = {one.name: row for one in options if (row := one.get_help_record(ctx))}
+        for title, names in self._groups.items():
+            rows = [left.pop(name) for name in names if name in left]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+        if left:
+            with formatter.section("Others" if self._groups else "Options"):
+                formatter.write_dl([*left.values()])
+
+
+class ScriptCommand(GroupedCommand):
     """A command that takes a script and, behind ``--``, the script's own arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -338,24 +361,35 @@ def gpus_flag(function: F) -> F:
 def agent_flags(function: F, *, shown: bool = True) -> F:
     """Add the flags that say how large an embedded cluster is, the rarer ones ``shown`` or not."""
     flags = (
-        click.option("--agents", type=int, help="Agents of the embedded cluster.", default=1),
+        click.option(
+            "--agents", type=int, metavar="N", help="Agents of the embedded cluster.", default=1
+        ),
         click.option(
             "--cpus",
             type=click.FloatRange(min=0, min_open=True),
+            metavar="N",
             hidden=not shown,
-            help="CPUs of each.",
+            help="CPUs of each agent.",
         ),
         click.option(
-            "--mem", type=click.FloatRange(min=1), hidden=not shown, help="Memory of each, in MB."
+            "--mem",
+            type=click.FloatRange(min=1),
+            metavar="MB",
+            hidden=not shown,
+            help="Memory of each agent.",
         ),
         click.option(
             "--disk",
             type=click.FloatRange(min=0),
+            metavar="MB",
             hidden=not shown,
-            help="Disk of each, in MB.",
+            help="Disk of each agent.",
         ),
         click.option(
-            "--gpus", type=click.IntRange(min=0), help="GPUs of each; of a script: of each worker."
+            "--gpus",
+            type=click.IntRange(min=0),
+            metavar="N",
+            help="GPUs of each worker of a script, else of each agent.",
         ),
         click.option(
             "--attributes",

@@ -35,7 +35,7 @@ from dcos_tensorflow.cli.commands.local import local
 from dcos_tensorflow.cli.commands.logs import logs
 from dcos_tensorflow.cli.commands.package import package
 from dcos_tensorflow.cli.commands.queue import cancel, hold, queue, release, submit
-from dcos_tensorflow.cli.commands.run import run
+from dcos_tensorflow.cli.commands.run import resume, run
 from dcos_tensorflow.cli.commands.runs import plot, runs
 from dcos_tensorflow.cli.commands.scheduler import scheduler
 from dcos_tensorflow.cli.commands.state import state
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 _PROGRAM = "dcos-tensorflow"
 
 #: Other names of commands, which no list shows.
-_ALIASES = {"ps": "list", "delete": "uninstall"}
+_ALIASES = {"ps": "list", "delete": "uninstall", "rm": "uninstall"}
 #: What the machine refuses of a file, a folder or a disk: the user can mend that.
 _REFUSED = {
     *(errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG),
@@ -185,7 +185,7 @@ def _crashed(error: Exception) -> int:
 
 #: The lists of the help: a command is in one of them.
 SECTIONS = {
-    "Jobs": ("init", "validate", "run", "stop", "update", "uninstall"),
+    "Jobs": ("init", "validate", "run", "stop", "resume", "update", "uninstall", "prune"),
     "What a job does, and did": (
         *("status", "why", "logs", "open", "list", "runs", "plot", "sweep", "batch"),
         *("top", "exec", "cp", "options", "plan", "pod"),
@@ -225,10 +225,10 @@ def cli() -> None:
 
 
 for _command in (
-    *(capacity, completion, init, list_command, local, logs, package, plot, run, runs),
+    *(capacity, completion, init, list_command, local, logs, package, plot, resume, run, runs),
     *(scheduler, state, status, top, update, validate, why),
     *(cancel, hold, queue, release, submit),
-    *(ends.stop, ends.uninstall, in_tasks.copy, in_tasks.execute),
+    *(ends.prune, ends.stop, ends.uninstall, in_tasks.copy, in_tasks.execute),
     *(inspection.cluster, inspection.describe, inspection.options),
     *(opening.dashboard, opening.open, opening.tensorboard),
     *(plans_and_pods.debug, plans_and_pods.endpoints, plans_and_pods.plan, plans_and_pods.pod),

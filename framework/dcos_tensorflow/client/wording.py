@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,11 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {rest} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min"
+
+
+def moment(at: float | None) -> str:
+    """Return a time of unix seconds as the clock of this machine has it; empty for none."""
+    return "" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
 def megabytes(value: float) -> str:

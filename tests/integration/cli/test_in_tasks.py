@@ -113,6 +113,6 @@ def test_top_shows_what_each_task_uses_of_what_it_was_given(
     assert (found["cpus"], found["mem_limit_bytes"]) == (0.2, 64 << 20)
     assert 0 < found["mem_bytes"] < 64 << 20
     head, titles, row = serving.ask("top", name).out.splitlines()
-    assert (head, titles.split()[:2]) == (f"{name} is running", ["TASK", "STATE"])
+    assert (head, titles.split()[:2]) == (f"{name} is running", ["task", "cpu"])
     assert row.startswith("worker-0  running")
     assert "of 64 MB" in row

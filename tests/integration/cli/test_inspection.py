@@ -83,12 +83,20 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
 
 class TestEndpoints:
     def test_their_names_are_listed(self, service: Service, capsys: Any) -> None:
-        assert json.loads(said(capsys, "endpoints")) == ["ps", "worker", "tensorboard"]
+        names = ["ps", "worker", "tensorboard"]
+        assert json.loads(said(capsys, "endpoints", "--json")) == names
+        assert said(capsys, "endpoints").startswith("ps, worker, tensorboard: ")
 
-    def test_one_is_printed_as_the_sdk_prints_it(self, service: Service, capsys: Any) -> None:
-        out = said(capsys, "endpoints", "worker")
-        assert out.count("\n") == 1
-        assert len(json.loads(out)["address"]) == 2
+    def test_of_one_a_program_gets_both_kinds_of_addresses(
+        self, service: Service, capsys: Any
+    ) -> None:
+        told = json.loads(said(capsys, "endpoints", "worker", "--json"))
+        assert [len(told["address"]), len(told["dns"])] == [2, 2]
+
+    def test_of_one_a_person_is_shown_a_line_a_task(self, service: Service, capsys: Any) -> None:
+        first, second = said(capsys, "endpoints", "worker").splitlines()
+        assert "  worker-0." in first
+        assert "  worker-1." in second
 
     def test_an_unknown_one_is_told(self, service: Service, capsys: Any) -> None:
         assert "There is no endpoint nosuch" in said(capsys, "endpoints", "nosuch", code=1)

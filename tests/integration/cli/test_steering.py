@@ -154,9 +154,18 @@ class TestPods:
 
     @pytest.mark.parametrize("verb", [PodVerb.RESTART, PodVerb.REPLACE, PodVerb.PAUSE])
     def test_a_verb_is_ordered(self, service: Service, capsys: Any, verb: PodVerb) -> None:
-        assert run_command_line(["pod", str(verb), "worker-1"]) == 0
+        assert run_command_line(["pod", str(verb), "worker-1", "--json"]) == 0
         assert json.loads(capsys.readouterr().out) == {"pod": "worker-1", "tasks": ["worker-1"]}
         assert service.events == [PodCommand(verb, ("worker-1",))]
+
+    @pytest.mark.parametrize("verb", [PodVerb.RESTART, PodVerb.REPLACE, PodVerb.PAUSE])
+    def test_a_person_is_told_what_follows(
+        self, service: Service, capsys: Any, verb: PodVerb
+    ) -> None:
+        assert run_command_line(["pod", str(verb), "worker-1"]) == 0
+        (sentence,) = capsys.readouterr().out.splitlines()
+        assert "worker-1" in sentence
+        assert sentence.endswith(".")
 
     def test_an_unknown_one_is_named(self, service: Service, capsys: Any) -> None:
         assert run_command_line(["pod", "restart", "worker-9"]) == 1

@@ -1,6 +1,7 @@
 """The commands as a whole: what is listed, what the plugin has too, what each waits for."""
 
 import argparse
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -111,3 +112,32 @@ def test_a_command_that_is_mistyped_is_answered_with_the_one_that_is_meant(
 ) -> None:
     assert run_command_line(["rnu"]) == 2
     assert "Did you mean 'run'?" in capsys.readouterr().err
+
+
+def help_of(*words: str) -> list[str]:
+    found = subprocess.run(
+        [sys.executable, "-m", "dcos_tensorflow", *words, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return found.stdout.splitlines()
+
+
+def test_the_help_of_run_has_groups_each_option_once_and_examples() -> None:
+    told = help_of("run")
+    titles = [line for line in told if line.endswith(":") and not line.startswith("Usage")]
+    groups = ["A script:", "The job:", "Where it runs:", "While it runs:", "Others:"]
+    assert titles == [*groups, "  Examples:"]
+    options = [line.split()[0] for line in told if line.startswith(("  -", "  --"))]
+    assert len(options) == len(set(options))
+    assert all(len(line) <= 80 for line in told)
+
+
+def test_the_examples_in_the_help_of_run_are_command_lines() -> None:
+    told = help_of("run")
+    run = cli.get_command(click.Context(cli), "run")
+    assert run is not None
+    for line in told[told.index("  Examples:") + 1 :]:
+        words = shlex.split(line)[2:]
+        assert run.make_context("run", words).params["job"]

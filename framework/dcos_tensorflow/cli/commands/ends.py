@@ -1,20 +1,23 @@
-"""The ends of a job and of a service: ``stop`` and ``uninstall``."""
+"""The ends of a job and of a service: ``stop``, ``uninstall`` and ``prune``."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
+from functools import partial
 from typing import Any
 
 import click
 
-from dcos_tensorflow.cli.flags import takes_service, timeout_flags
-from dcos_tensorflow.client import registry
-from dcos_tensorflow.client.api_client import NoScheduler, SchedulerAway, SchedulerClient
+from dcos_tensorflow.cli.flags import json_flag, takes_service, timeout_flags, work_dir_flag
+from dcos_tensorflow.client import ending, registry
+from dcos_tensorflow.client.api_client import NoScheduler, SchedulerAway, SchedulerClient, connect
 from dcos_tensorflow.client.errors import EXIT_FAILED, CliError, UsageError
 from dcos_tensorflow.client.output import complain, say, show_json
 from dcos_tensorflow.client.service_choice import KnownService, ServiceChoice
+from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.core.counted import listed
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.deploy.stopping import stop_job
 
@@ -91,6 +94,12 @@ def _confirm(service: KnownService, yes: bool) -> None:
 
 def _without_scheduler(choice: ServiceChoice, service: KnownService, away: NoScheduler) -> int:
     """Forget a service whose job has ended, and its scheduler with it."""
+    _forget(service, away)
+    return _uninstalled(choice, service, [])
+
+
+def _forget(service: KnownService, away: NoScheduler) -> None:
+    """Erase what is kept of a service that nothing runs of. Raises CliError where something may."""
     from dcos_tensorflow.client.stored import forget, state_url
     from dcos_tensorflow.core.model.job import JobPhase
 
@@ -107,7 +116,53 @@ def _without_scheduler(choice: ServiceChoice, service: KnownService, away: NoSch
             raise CliError(f"{away} Its job is {left.job.phase}: {stop} ends it.") from away
         else:
             raise CliError(f"{away} {_UNFINISHED}") from away
-    return _uninstalled(choice, service, [])
+
+
+@click.command()
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@work_dir_flag
+@json_flag
+def prune(work: WorkDirectory, as_json: bool, yes: bool) -> int:
+    """Remove all services of this machine whose job has ended.
+
+    As uninstall it leaves checkpoints, output, logs and kept runs.
+    """
+    found = [service for name in registry.service_names(work) if (service := _ended(work, name))]
+    names = [service.name for service in found]
+    if names and not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(f"{listed(names)} would be removed: confirm with --yes.")
+        click.confirm(f"Remove {listed(names)}? This cannot be taken back.", abort=True)
+    removed, left = [], {}
+    for service in found:
+        try:
+            _forget(service, NoScheduler(f"No scheduler of {service.name} runs on this machine."))
+            removed.append(service.name)
+        except CliError as error:
+            left[service.name] = str(error)
+    if as_json:
+        show_json({"removed": removed, "left": left})
+    else:
+        say(
+            f"Removed {listed(removed)}."
+            if removed
+            else "No service has ended: nothing is removed."
+        )
+        for told in left.values():
+            complain(told)
+    return EXIT_FAILED if left else 0
+
+
+def _ended(work: WorkDirectory, folder: str) -> KnownService | None:
+    """Return a service whose job has ended and which no scheduler serves; None for another."""
+    directory = work.service(folder)
+    known = registry.read(directory)
+    if known is not None and known.process_lives():
+        return None
+    name = known.service if known is not None else folder
+    if ending.last(directory) is None:
+        return None
+    return KnownService(name, directory, partial(connect, directory, name))
 
 
 def _order(client: SchedulerClient) -> dict[str, Any]:

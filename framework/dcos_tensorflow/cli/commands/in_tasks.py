@@ -28,7 +28,9 @@ _AGAIN_SECONDS = 1.0
 
 
 @click.command(name="exec", cls=ScriptCommand)
-@click.argument("tasks", metavar="[SERVICE] TASK", nargs=-1, shell_complete=task_names)
+@click.argument(
+    "tasks", metavar="[SERVICE] TASK -- COMMAND...", nargs=-1, shell_complete=task_names
+)
 @click.option(
     "--timeout",
     "seconds",

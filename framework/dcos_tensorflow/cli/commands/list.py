@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -15,7 +17,7 @@ from dcos_tensorflow.client import ending, registry
 from dcos_tensorflow.client.api_address import ApiAddress
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.output import say, say_lines, show_json
-from dcos_tensorflow.client.wording import table
+from dcos_tensorflow.client.wording import columns, moment
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.deploy.settings import with_access, zookeeper_flags
 from dcos_tensorflow.records import dataclass
@@ -36,6 +38,9 @@ class _Listed:
     why: str
     #: The scheduler that serves it; empty without one.
     scheduler: str
+    #: When the job began and ended, in unix seconds; None where it has not, or it is not known.
+    started_at: float | None = None
+    finished_at: float | None = None
 
 
 @click.command(name="list")
@@ -68,17 +73,24 @@ def list(
         where = f"in {work.services}; start one with run" if state is None else "there"
         say(f"There is no service {where}.")
     else:
-        say_lines(table([(each.service, _words(each)) for each in found], indent=""))
+        rows = [_HEAD, *map(_row, found)]
+        say_lines(line[: _width()].rstrip() for line in columns(rows))
     return 0
 
 
-def _words(listed: _Listed) -> str:
-    """Return one line: where it stands, why, and who serves it."""
-    standing = listed.outcome or listed.phase
-    parts = [": ".join(part for part in (standing, listed.why) if part)]
-    if listed.scheduler:
-        parts.append(f"served by {listed.scheduler}")
-    return ", ".join(part for part in parts if part)
+_HEAD = ("service", "state", "begun", "ended", "why", "served by")
+
+
+def _row(listed: _Listed) -> tuple[str, ...]:
+    """Return where it stands, since when, why, and who serves it."""
+    times = (moment(listed.started_at), moment(listed.finished_at))
+    state = listed.outcome or listed.phase
+    return (listed.service, state, *times, listed.why, listed.scheduler)
+
+
+def _width() -> int | None:
+    """Return how much of a line a terminal shows; None where nothing cuts it."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _at(api: ApiAddress) -> _Listed:
@@ -89,17 +101,25 @@ def _at(api: ApiAddress) -> _Listed:
 
 def _answered(job: Mapping[str, Any], scheduler: str) -> _Listed:
     return _Listed(
-        job["service"], job["phase"], _outcome(job.get("verdict")), job["why"], scheduler
+        job["service"],
+        job["phase"],
+        _outcome(job.get("verdict")),
+        job["why"],
+        scheduler,
+        job.get("started_at"),
+        job.get("finished_at"),
     )
 
 
 def _here(work: WorkDirectory) -> Sequence[_Listed]:
     with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="list") as pool:
         names = registry.service_names(work)
-        return [*pool.map(lambda name: _of_this_machine(work.service(name), name), names)]
+        found = pool.map(lambda name: _of_this_machine(work.service(name), name), names)
+        return [listed for listed in found if listed is not None]
 
 
-def _of_this_machine(directory: ServiceDirectory, folder: str) -> _Listed:
+def _of_this_machine(directory: ServiceDirectory, folder: str) -> _Listed | None:
+    """Return what is known of a service; None of one that was uninstalled, or never begun."""
     from dcos_tensorflow.client.api_client import NoScheduler, SchedulerAway, connect
 
     known = registry.read(directory)
@@ -108,7 +128,7 @@ def _of_this_machine(directory: ServiceDirectory, folder: str) -> _Listed:
         client = connect(directory, name)
         job = client.get("/v1/job")
     except NoScheduler:
-        return _unserved(directory, name, known.state if known is not None else "")
+        return _unserved(directory, name, known)
     except SchedulerAway as away:
         return _Listed(name, "", "", str(away).rstrip("."), "")
     except CliError as error:
@@ -117,19 +137,28 @@ def _of_this_machine(directory: ServiceDirectory, folder: str) -> _Listed:
     return replace(_answered(job, where), service=name)
 
 
-def _unserved(directory: ServiceDirectory, name: str, state_url: str) -> _Listed:
-    """Return what is known of a service that no process of this machine serves."""
+def _unserved(
+    directory: ServiceDirectory, name: str, known: registry.Registration | None
+) -> _Listed | None:
+    """Return what is known of a service that no process of this machine serves; None for nothing.
+
+    Checkpoints, logs and runs are left of one that was uninstalled, and make it no service.
+    """
     last = ending.last(directory)
     if last is not None:
-        summary = str(last.get("summary", ""))
-        return _Listed(name, "done", str(last.get("outcome") or ""), summary, "")
+        outcome, summary = str(last.get("outcome") or ""), str(last.get("summary", ""))
+        times = (last.get("started_at"), last.get("finished_at"))
+        return _Listed(name, "done", outcome, summary, "", *times)
+    if known is not None and known.state.startswith("zk://"):
+        kept = f"no scheduler of it runs on this machine; its state is in {known.state}"
+        return _Listed(name, "", "", kept, "")
     if not directory.database.exists():
-        kept = f"; its state is in {state_url}" if state_url.startswith("zk://") else ""
-        return _Listed(name, "", "", f"no scheduler of it runs on this machine{kept}", "")
+        why = "no scheduler of it runs on this machine"
+        return _Listed(name, "", "", why, "") if known is not None else None
     return _by_its_state(directory.state_url, name, "no scheduler of it runs")
 
 
-def _by_its_state(url: str, name: str, why: str, scheduler: str = "") -> _Listed:
+def _by_its_state(url: str, name: str, why: str, scheduler: str = "") -> _Listed | None:
     from dcos_tensorflow.client.stored import stored_state
 
     try:
@@ -137,11 +166,12 @@ def _by_its_state(url: str, name: str, why: str, scheduler: str = "") -> _Listed
     except CliError as error:
         return _Listed(name, "", "", str(error).rstrip("."), scheduler)
     if state is None:
-        return _Listed(name, "", "", "its state is empty", scheduler)
+        return None
     verdict = state.job.verdict
     outcome = str(verdict.outcome) if verdict is not None else ""
     told = why or (verdict.summary if verdict is not None else state.job.why)
-    return _Listed(state.spec.name, str(state.job.phase), outcome, told, scheduler)
+    times = (state.job.started_at or None, state.job.finished_at or None)
+    return _Listed(state.spec.name, str(state.job.phase), outcome, told, scheduler, *times)
 
 
 def _stored_in(url: str) -> Sequence[_Listed]:
@@ -161,7 +191,7 @@ def _stored_in(url: str) -> Sequence[_Listed]:
         found = services_in(place)
     except StateError as error:
         raise CliError(f"The state store: {sentence(str(error))}", 8) from error
-    return [
+    told = (
         _by_its_state(
             url,
             each.folder,
@@ -169,7 +199,8 @@ def _stored_in(url: str) -> Sequence[_Listed]:
             str(each.leader or ""),
         )
         for each in found
-    ]
+    )
+    return [listed for listed in told if listed is not None]
 
 
 def _outcome(verdict: Mapping[str, object] | None) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import zip_longest
 from typing import Any
 
 import click
@@ -13,8 +14,11 @@ from dcos_tensorflow.cli.names import endpoint_names, plan_names
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.output import say_lines, show_json
 from dcos_tensorflow.client.service_choice import ServiceChoice
+from dcos_tensorflow.client.wording import columns
+from dcos_tensorflow.core.counted import listed
 from dcos_tensorflow.plugin.sdk_verbs import ALIASES, GROUPS, VERBS, SdkVerb
 
+_Lines = Callable[[Mapping[str, Any], Any, str], list[str]]
 _NAMES = {alias: name for name, alias in ALIASES.items()}
 #: What lists show, beside all of ``debug``. The others are words of the SDK's client, and those of
 #: ``update`` are what ``plan`` does with the plan deploy.
@@ -78,11 +82,34 @@ def _carry_out(verb: SdkVerb, choice: ServiceChoice, given: Mapping[str, Any]) -
         raise CliError(refusal)
     has_errors = verb.shows_a_plan and answer.status == 417
     document = answer.document if has_errors else answer.expected()
-    if verb.lines is None or choice.as_json:
+    lines = _FOR_PEOPLE.get(" ".join(verb.words), verb.lines)
+    if lines is None or choice.as_json:
         show_json(document)
     else:
-        say_lines(verb.lines(given, document, answer.text))
+        say_lines(lines(given, document, answer.text))
     return 0
+
+
+def _told(sentence: str) -> _Lines:
+    return lambda given, document, text: [sentence.format(given["pod"])]
+
+
+def _endpoints(given: Mapping[str, Any], document: Any, text: str) -> list[str]:
+    if not given["endpoint"]:
+        names = listed(document)
+        return [f"{names}: endpoints NAME shows where." if document else "Nothing listens yet."]
+    # The address by number and the one by name are those of the same task.
+    return list(columns([*zip_longest(document["address"], document["dns"], fillvalue="")]))
+
+
+#: What the SDK's client shows as JSON, and a person is told here; --json is the SDK's.
+_FOR_PEOPLE: Mapping[str, _Lines] = {
+    "endpoints": _endpoints,
+    "pod restart": _told("The process of {} starts again, in its container."),
+    "pod replace": _told("{} gets a new container."),
+    "debug pod pause": _told("The process of {} stops, and its container stays."),
+    "debug pod resume": _told("The process of {} starts again."),
+}
 
 
 plan = SdkGroup("plan")

@@ -96,7 +96,15 @@ def queue_flags(function: F) -> F:
     return where(token(work_dir_flag(call)))  # type: ignore[return-value]
 
 
-@click.command(cls=ScriptCommand)
+@click.command(
+    cls=ScriptCommand,
+    option_groups={
+        "A script": ("workers", "ps", "gpus", "strategy", "tensorflow", "name"),
+        "A search for its parameters": ("parameters", "trials", "metric"),
+        "In the line": ("team", "priority", "time_limit", "deadline", "after", "hold", "wait"),
+        "The queue": ("queue", "queue_token_file", "work"),
+    },
+)
 @click.argument("job", metavar="SCRIPT.py|OPTIONS.json", type=click.Path(path_type=Path))
 @click.option("--team", metavar="TEAM", help="The team that it is for.")
 @click.option("--priority", type=int, default=0, help="Higher goes first within the team.")

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dcos_tensorflow.cli.flags import (
+    GroupedCommand,
     ScriptCommand,
     agent_flags,
     json_flag,
     overrides_flag,
     script_flags,
+    takes_service,
     work_dir_flag,
 )
 from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.deploy.settings import (
     RUN_SETTINGS,
@@ -75,7 +78,23 @@ def run_flags(settings: Collection[str] = RUN_SETTINGS) -> Callable[[F], F]:
     return decorate
 
 
-@click.command(cls=ScriptCommand)
+_GROUPS = {
+    "A script": ("workers", "ps", "gpus", "strategy", "tensorflow", "name"),
+    "A search for its parameters": ("parameters", "trials", "metric"),
+    "The job": ("overrides", "fresh", "resume", "update"),
+    "Where it runs": ("master", "agents", "cpus", "mem", "work"),
+    "While it runs": ("follow", "logs", "yes", "as_json"),
+}
+_EXAMPLES = """\b
+Examples:
+  dcos-tensorflow run train.py
+  dcos-tensorflow run train.py --workers 2 --logs -- --epochs 10
+  dcos-tensorflow run train.py --set worker.cpus=4 --set worker.mem=8000
+  dcos-tensorflow run OPTIONS.json --master zk://10.0.0.1:2181/mesos --detach
+"""
+
+
+@click.command(cls=ScriptCommand, option_groups=_GROUPS, epilog=_EXAMPLES)
 @click.argument("job", metavar="SCRIPT.py|OPTIONS.json", type=click.Path(path_type=Path))
 @script_flags
 @run_flags()
@@ -116,6 +135,40 @@ def run(
         return given_options(job, said, overrides, published_defaults=defaults)
 
     return deployed(read, work, given, as_json=as_json, resume=resume, update=update)
+
+
+#: The settings of a run of a service that is named: --api-token-file is the token of its own API.
+SERVICE_SETTINGS = tuple(name for name in RUN_SETTINGS if name != "api_token_file")
+
+
+@click.command(
+    cls=GroupedCommand,
+    option_groups={title: _GROUPS[title] for title in (*_GROUPS,)[1:]},
+)
+@run_flags(SERVICE_SETTINGS)
+@takes_service(required=True)
+def resume(choice: ServiceChoice, overrides: tuple[str, ...], **flags: Any) -> int:
+    """Run the job of a service once more, with the options that it had.
+
+    The job goes on from its last checkpoint; of a sweep or a batch it does what is not done. --set
+    changes single options.
+    """
+    from dcos_tensorflow.deploy.job.kept_options import (
+        master_of,
+        resumed_options,
+        state_of_last,
+    )
+
+    service = choice.service()
+    given, has_units = resumed_options(service, overrides)
+    return deployed(
+        lambda _: given,
+        choice.work,
+        {**flags, "state": flags["state"] or state_of_last(service.directory) or None},
+        as_json=choice.as_json,
+        resume=has_units,
+        master=master_of(service, is_said=bool(flags["local"] or flags["master"])),
+    )
 
 
 def deployed(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,15 @@ from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.kept_runs import KeptRun, kept_runs, run_called
 from dcos_tensorflow.client.output import say, say_lines, show_json
 from dcos_tensorflow.client.service_choice import ServiceChoice
-from dcos_tensorflow.client.wording import columns, duration, short, table, value_text, words
+from dcos_tensorflow.client.wording import (
+    columns,
+    duration,
+    moment,
+    short,
+    table,
+    value_text,
+    words,
+)
 from dcos_tensorflow.history.record import best
 
 _LIST = "list"
@@ -78,7 +85,7 @@ def _lines(shown: Sequence[KeptRun], metric: str) -> Iterator[str]:
                 "" if run.seconds is None else duration(run.seconds),
                 _best(run, metric),
                 str(run.record["step"]) if run.record.get("step") is not None else "",
-                _moment(run.record.get("started_at")),
+                moment(run.record.get("started_at")),
                 str(run.record["configuration"])[:8],
             )
         )
@@ -101,7 +108,7 @@ def _whole(run: KeptRun) -> list[str]:
         f"{run.name} {run.standing}: {record['summary']}",
         *table(
             [
-                ("begun", _moment(record["started_at"])),
+                ("begun", moment(record["started_at"])),
                 *([("took", duration(took))] if took is not None else ()),
                 *([("step", str(record["step"]))] if record["step"] is not None else ()),
                 *result,
@@ -129,10 +136,6 @@ def _document(run: KeptRun, metric: str) -> dict[str, Any]:
 def _best(run: KeptRun, metric: str) -> str:
     told = best(run.record, metric)
     return f"{told[0]} {short(told[1])}" if told is not None else ""
-
-
-def _moment(at: float | None) -> str:
-    return "" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
 _MOST_RUNS = 8

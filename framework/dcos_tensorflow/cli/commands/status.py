@@ -236,7 +236,7 @@ def _used(snapshot: Snapshot) -> list[str]:
         )
         for name in sorted(tasks, key=lambda name: -_share(tasks[name].get("usage")))
     ]
-    head = ("TASK", "STATE", "CPU", "MEMORY", "GPU", "GPU MEMORY", "STEP", "STEPS/S")
+    head = ("task", "", "cpu", "memory", "gpu", "gpu memory", "step", "steps/s")
     return [f"{snapshot.service} is {snapshot.standing(time.time())[0]}", *columns([head, *rows])]
 
 

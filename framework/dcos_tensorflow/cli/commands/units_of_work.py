@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dcos_tensorflow.cli.commands.run import deployed, run_flags
+from dcos_tensorflow.cli.commands.run import SERVICE_SETTINGS, deployed, run_flags
 from dcos_tensorflow.cli.drawing import check_picture_file, draw
 from dcos_tensorflow.cli.flags import GroupWithDefault, takes_service
 from dcos_tensorflow.client.errors import CliError, UsageError
@@ -18,13 +18,10 @@ from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.client.units import batch_lines, board_as_csv, board_lines, units_document
 from dcos_tensorflow.client.wording import table, value_text
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.deploy.settings import RUN_SETTINGS
 from dcos_tensorflow.workloads.sweep.leaderboard import board_of
 from dcos_tensorflow.workloads.sweep.picture import picture
 
 _BOARD = "board"
-#: Of the scheduler that a best trial is trained by: --api-token-file is the token of the sweep's.
-_SETTINGS = tuple(name for name in RUN_SETTINGS if name != "api_token_file")
 _COMMAND_LINE = ParameterSource.COMMANDLINE
 
 
@@ -65,7 +62,7 @@ def sweep_board(choice: ServiceChoice, whole: bool, as_csv: bool, plot: Path | N
 
 @sweep.command(name="best")
 @click.option("--run", "again", is_flag=True, help="Train with them in full, as a job of its own.")
-@run_flags(_SETTINGS)
+@run_flags(SERVICE_SETTINGS)
 @takes_service()
 def sweep_best(choice: ServiceChoice, again: bool, overrides: tuple[str, ...], **flags: Any) -> int:
     """Show the parameters of the best trial, or train with them once more.
@@ -87,7 +84,8 @@ def sweep_best(choice: ServiceChoice, again: bool, overrides: tuple[str, ...], *
         raise CliError(diverged if board.finished else "No trial has finished yet.")
     if again:
         service = choice.service()
-        from dcos_tensorflow.deploy.job.best_trial import given_options, master_of
+        from dcos_tensorflow.deploy.job.best_trial import given_options
+        from dcos_tensorflow.deploy.job.kept_options import master_of
 
         told = f"{service.name}: trial {best.number} is the best."
         say(told, sys.stderr if choice.as_json else sys.stdout)

@@ -12,16 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.client import registry, stored
+from dcos_tensorflow.client import stored
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.job_parameters import option_of_role, variables
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
+from dcos_tensorflow.deploy.job.kept_options import folder_of, known_options, refuse_hidden
 from dcos_tensorflow.deploy.job.preparation import packed_job
 from dcos_tensorflow.job_code.arguments import filled
-from dcos_tensorflow.options import as_given
-from dcos_tensorflow.scheduler.secrets.masking import REDACTED
 from dcos_tensorflow.workloads.sweep.leaderboard import Row
 
 
@@ -37,61 +36,14 @@ def given_options(
 
     ``fresh`` says that earlier checkpoints of it are removed. Raises CliError and OptionsError.
     """
-    known, directory = _options_of(service), service.directory
-    if not known:
-        raise CliError(
-            f"The options of {service.name} are not known: its scheduler was started without them."
-        )
-    source, folder = with_parameters(known, best), Path.cwd()
+    source, directory = with_parameters(known_options(service), best), service.directory
+    folder = folder_of(directory)
     if directory is not None:
-        served = registry.read(directory)
-        folder = Path(served.folder) if served is not None and served.folder else folder
         code = packed_job(directory, source["service"]["job_url"])
         source["service"]["job_url"] = str(code or source["service"]["job_url"])
     given = GivenOptions(source, overrides, folder)
     _check(given, service, work, fresh=fresh)
     return given
-
-
-def master_of(service: KnownService, *, is_said: bool) -> str:
-    """Return the masters that the sweep's cluster has; empty for the embedded one.
-
-    ``is_said``: a flag names another place. Raises UsageError where it is not known.
-    """
-    if is_said:
-        return ""
-    if service.directory is None:
-        raise UsageError(
-            "Where is it to be trained? The API does not tell: name the cluster with --master, or"
-            " say --local."
-        )
-    served = registry.read(service.directory)
-    return served.master if served is not None and not served.local else ""
-
-
-def _options_of(service: KnownService) -> Mapping[str, Any]:
-    """Return the options in force, or those of the last job; secrets are hidden in them.
-
-    On this machine they are read from the state: the API hides places of secrets, too.
-    """
-    if service.directory is not None:
-        return stored.stored_options(stored.state_url(service.directory), service.name)
-    found: Mapping[str, Any] = service.connect().get("/v1/configurations/target")["options"]
-    return _without_idle(found) if found else found
-
-
-def _without_idle(known: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return options that the API has told without places of secrets that nothing is read from.
-
-    It hides these, too, and they have defaults.
-    """
-    service = dict(known["service"])
-    kerberos = dict(service["security"]["kerberos"])
-    if not service["use_gcs_key_secret"]:
-        service.pop("gcs_key_secret", None)
-    if not kerberos["enabled"]:
-        kerberos.pop("keytab_secret", None)
-    return {**known, "service": {**service, "security": {"kerberos": kerberos}}}
 
 
 def with_parameters(known: Mapping[str, Any], best: Row) -> dict[str, Any]:
@@ -123,11 +75,12 @@ def with_parameters(known: Mapping[str, Any], best: Row) -> dict[str, Any]:
 def _check(given: GivenOptions, service: KnownService, work: WorkDirectory, *, fresh: bool) -> None:
     """Refuse what is not told whole, code that is not here, and checkpoints of another training."""
     options = given.load()
-    if REDACTED in json.dumps(as_given(options)):
-        raise CliError(
-            f"The options of {service.name} hold secrets that are not told: run it with an options"
-            " file, and the parameters that sweep best shows as service.job_context."
-        )
+    refuse_hidden(
+        given,
+        service.name,
+        "run it with an options file, and the parameters that sweep best shows as"
+        " service.job_context",
+    )
     url = options.service.job_url
     if service.directory is None and url and "://" not in url and not Path(url).is_absolute():
         raise CliError(
