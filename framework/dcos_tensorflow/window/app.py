@@ -66,7 +66,7 @@ class Window:
                 Route("/dashboard/{file:path}", self._guarded(self._file, logged_in=False)),
                 Route("/services", self._guarded(self._services)),
                 Route("/queue/", self._guarded(self._page("queue.html"))),
-                Route("/queue/dashboard/{file}", self._guarded(self._file)),
+                Route("/queue/dashboard/{file:path}", self._guarded(self._file)),
                 Route("/queue/{path:path}", self._guarded(self._queue), methods=["GET", "POST"]),
                 Route("/services/{name}/", self._guarded(self._page("index.html"))),
                 Route("/services/{name}/dashboard/{file:path}", self._guarded(self._file)),

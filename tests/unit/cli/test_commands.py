@@ -127,7 +127,8 @@ def help_of(*words: str) -> list[str]:
 def test_the_help_of_run_has_groups_each_option_once_and_examples() -> None:
     told = help_of("run")
     titles = [line for line in told if line.endswith(":") and not line.startswith("Usage")]
-    groups = ["A script:", "The job:", "Where it runs:", "While it runs:", "Others:"]
+    of_script = ["A script:", "A search for its parameters:"]
+    groups = [*of_script, "The job:", "Where it runs:", "While it runs:", "Others:"]
     assert titles == [*groups, "  Examples:"]
     options = [line.split()[0] for line in told if line.startswith(("  -", "  --"))]
     assert len(options) == len(set(options))

@@ -1,7 +1,7 @@
 // The pictures of the queue's page: what each team has of what is its own, its share over time, and
 // the machines with the jobs that ran on them. SVG of the page's own colours; each is told in words.
-import { html } from "./html.js";
-import { clock, duration } from "./words.js";
+import { html } from "../html.js";
+import { clock, duration } from "../words.js";
 
 const WIDTH = 1000;
 /** The colours of teams, in their order; more teams than colours share them. */

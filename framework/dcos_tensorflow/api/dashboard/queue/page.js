@@ -1,10 +1,11 @@
 // The page of the queue of teams: the line, the teams' shares, and who ran where when. The window
 // serves it and passes its questions on to the queue (docs/teams.md).
-import { confirmation } from "./confirmation.js";
-import { Connection } from "./connection.js";
-import { html, render } from "./html.js";
-import { sharesOverTime, teamBars, timeline } from "./queue_pictures.js";
-import { counted, duration, number } from "./words.js";
+import { escaped } from "../address.js";
+import { confirmation } from "../confirmation.js";
+import { Connection } from "../connection.js";
+import { html, render } from "../html.js";
+import { sharesOverTime, teamBars, timeline } from "./pictures.js";
+import { counted, duration, number } from "../words.js";
 
 /** How often the page asks, in milliseconds, and how far back it looks, in seconds. */
 const PERIOD = 2000;
@@ -28,7 +29,7 @@ const VERBS = {
 
 /** @param {string} verb @param {any} job */
 function ask(verb, job) {
-  know({ asked: { title: verb[0].toUpperCase() + verb.slice(1), text: VERBS[verb](job), path: `v1/jobs/${encodeURIComponent(job.job)}/${verb}` } });
+  know({ asked: { title: verb[0].toUpperCase() + verb.slice(1), text: VERBS[verb](job), path: `v1/jobs/${escaped(job.job)}/${verb}` } });
 }
 
 const act = {
@@ -71,16 +72,16 @@ function line() {
       <label>Search <input type="search" value=${known.search} onInput=${(event) => know({ search: event.target.value })} /></label>
       <label><input type="checkbox" checked=${known.ended} onChange=${(event) => know({ ended: event.target.checked })} /> Jobs that have ended</label>
       <span class="muted" role="status">${counted(shown.length, "job")}</span></form>
-    ${shown.length === 0 ? html`<p>No job is here.</p>` : html`<div class="wide" tabindex="0" role="region" aria-label="Line"><table>
+    ${shown.length === 0 ? html`<p>No job is here.</p>` : html`<div class="wide" tabindex="0" role="region" aria-label="Line"><table class="cards">
       <thead><tr><th>Place</th><th>Job</th><th>Team</th><th>State</th><th>Wants</th><th>Time</th><th>Why</th><th>Order</th></tr></thead>
       <tbody>${shown.map((job) => html`<tr key=${job.job}>
-        <td>${job.place ?? ""}</td>
-        <th scope="row"><a href=${`../services/${encodeURIComponent(job.job)}/`}>${job.job}</a></th>
-        <td>${job.team}</td>
-        <td><span class=${`badge ${job.state}`}>${job.state}</span></td>
-        <td>${wants(job)}</td>
-        <td>${times(job)}</td>
-        <td>${job.why}</td>
+        <td data-title="Place">${job.place ?? ""}</td>
+        <th scope="row"><a href=${`../services/${escaped(job.job)}/`}>${job.job}</a></th>
+        <td data-title="Team">${job.team}</td>
+        <td data-title="State"><span class=${`badge ${job.state}`}>${job.state}</span></td>
+        <td data-title="Wants">${wants(job)}</td>
+        <td data-title="Time">${times(job)}</td>
+        <td data-title="Why">${job.why}</td>
         <td>${verbs(job)}</td></tr>`)}</tbody></table></div>`}`;
 }
 
