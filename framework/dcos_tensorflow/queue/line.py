@@ -4,9 +4,10 @@
 said how far it is, ended, gave way; hosts came and went) and asks ``decide``. In this order:
 
 1. A job whose place was promised is admitted when all that stood there have left.
-2. The team that is least ahead of its share is next, its jobs by urgency, priority and age. A gang
-   is placed whole. The first job that has no room reserves what it needs at the time when it is
-   likely to be free; others start before it if they are over by then or do not touch that room.
+2. The team that is least ahead of its share is next, and before it one that is to have back what
+   is its own; its jobs by urgency, priority and age. A gang is placed whole. The first job that has
+   no room reserves what it needs at the time when it is likely to be free; others start before it
+   if they are over by then or do not touch that room.
 3. A team that waits for what it is guaranteed for longer than ``Rules.reclaim_after`` has it back:
    jobs that borrow give way to it, and so do jobs of its own of lower priority. The first of the
    line, whose turn it is, waits no longer than ``Rules.patience`` for others that stand in its way.
@@ -300,7 +301,7 @@ class Queue:
         resize: list[Resize] = []
         if not self.rules.drained:
             for job in blocked:
-                asked, smaller = self._reclaim(self.entries[job], now)
+                asked, smaller = self._reclaim(self.entries[job], now, is_first=job == blocked[0])
                 give_way += asked
                 resize += smaller
         short = {self.entries[job].job.team for job in blocked if self._is_own(self.entries[job])}
@@ -397,11 +398,11 @@ class Queue:
             for name, line in self._lines.items()
             if len(line) and not self.accounts[name].team.frozen
         }
-        order = [(self.accounts[name].order, name) for name in heads]
+        order = [(*self._turn(name, now), name) for name in heads]
         heapq.heapify(order)
         found = _Found()
         while order:
-            _, name = heapq.heappop(order)
+            *_, name = heapq.heappop(order)
             team_heads, line = heads[name], self._lines[name]
             if not team_heads:
                 continue
@@ -427,8 +428,14 @@ class Queue:
                     seen.add(name)
                     if is_own:
                         own.add(name)
-            heapq.heappush(order, (self.accounts[name].order, name))
+            heapq.heappush(order, (*self._turn(name, now), name))
         return admitted
+
+    def _turn(self, team: str, now: float) -> tuple[bool, float]:
+        """Return when a team is next: first one that is to have back what is its own by now."""
+        since = self.short_since.get(team)
+        overdue = since is not None and now - since >= self.rules.reclaim_after
+        return not overdue, self.accounts[team].order
 
     def _room_for(
         self, entry: Entry, team: Team, key: BucketKey, now: float, found: _Found
@@ -570,9 +577,12 @@ class Queue:
         charge = account.charged + amount_of_gang(entry.job.gang)
         return share_of(charge, self._capacity) <= guarantee
 
-    def _reclaim(self, entry: Entry, now: float) -> tuple[list[GiveWay], list[Resize]]:
+    def _reclaim(
+        self, entry: Entry, now: float, *, is_first: bool
+    ) -> tuple[list[GiveWay], list[Resize]]:
         """Let others give way to a job of a team that waits for what is its own, or to the first.
 
+        One that was the first in the line, and is behind others by now, has no such right.
         Nothing is asked for a job for which others gave way in the same decision.
         """
         name = entry.job.team
@@ -583,7 +593,9 @@ class Queue:
         own = self._is_own(entry)
         if own:
             own = now - self.short_since.setdefault(name, now) >= self.rules.reclaim_after
-        first = entry.first_since is not None and now - entry.first_since >= self.rules.patience
+        first = is_first and (
+            entry.first_since is not None and now - entry.first_since >= self.rules.patience
+        )
         mates = self._on_hosts[name].values()
         lower = any(mate.job.priority < entry.job.priority for mate in mates)
         looked_at = self._looked_at.get(entry.job.id)

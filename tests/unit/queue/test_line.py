@@ -343,3 +343,19 @@ def test_a_queue_that_is_made_of_what_was_kept_decides_the_same() -> None:
         again.gave_way(name, HOUR + 420)
     assert again.decide(HOUR + 421) == queue.decide(HOUR + 421)
     assert (again.places.used == queue.places.used).all()
+
+
+def test_a_team_that_is_owed_what_is_its_own_goes_before_one_that_would_borrow() -> None:
+    rules = Rules(reclaim_after=60.0, least_run=10_000.0)
+    queue = queue_of((Team("red", guarantee=0.75), Team("blue")), rules, hosts(1))
+    # Red had the machine for long, so that blue is less ahead.
+    submit(queue, job("old", gpus=4))
+    queue.decide(0.0)
+    queue.ended("old", JobState.SUCCEEDED, 50_000.0)
+    submit(queue, job("b1", "blue", gpus=4), now=50_000.0)
+    queue.decide(50_000.0)
+    submit(queue, job("b2", "blue", gpus=4), job("r1", gpus=2), now=50_001.0)
+    queue.decide(50_001.0)
+    queue.decide(50_100.0)
+    queue.ended("b1", JobState.SUCCEEDED, 50_200.0)
+    assert admitted(queue.decide(50_200.0)) == {"r1"}
