@@ -13,6 +13,9 @@ three loads the mean, of ``longest_wait`` the longest, of ``fairness`` also each
 * ``wait_mean``, ``wait_p95``, ``longest_wait``: seconds from its coming to its end that a job did
   not run. ``slowdown_p95``: that time over its work, which counts as a minute at least.
 * ``utilisation``: of the GPUs, while jobs come. ``lost_work``: done again, of all GPU work.
+* ``estimates``: how many starts were foretold, now and then, of jobs that waited; ``within`` is the
+  part of them that came in the interval that was told, ``error_median`` how far the likely one was
+  off, of the time that there was to wait (five minutes at least).
 * ``fairness``: Jain's index of what each team had while jobs came, over what it was due by what it
   could use at each moment (guarantee first, then equal parts).
 """
@@ -33,6 +36,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dcos_tensorflow.queue.forecast import capture, forecast
 from dcos_tensorflow.queue.line import Queue
 from dcos_tensorflow.queue.model import (
     Admission,
@@ -54,6 +58,8 @@ POLICIES = ("fifo", "backfill", "drf", "ours")
 TEAMS = {"vision": 0.38, "speech": 0.24, "search": 0.18, "ads": 0.12, "maps": 0.08}
 RESTART_SECONDS = 30.0
 TICK_SECONDS = 300.0
+#: So often in all the line is told when it starts.
+FORETELLINGS = 20
 TELLS_AFTER_SECONDS = 60.0
 AMOUNTS = ("cpu_milli", "mem_mib", "gpu_milli")
 # The first of the jobs that were there before the others came count as coming with them.
@@ -239,6 +245,10 @@ class Life:
     ended_at: float | None = None
     lost: float = 0.0
     life: int = 0
+    #: When it was first told when it starts, the interval from then on, and when it did.
+    told_at: float = 0.0
+    told: Interval | None = None
+    first_began_at: float | None = None
 
 
 class Replay:
@@ -275,7 +285,7 @@ class Replay:
             "ends": self._ends,
             "gives way": self._gives_way,
         }
-        now = tick_at = self.begin
+        now = tick_at = foretell_at = self.begin
         while self.events:
             then = self.events[0][0]
             if then > now and now < self.end:
@@ -289,7 +299,18 @@ class Replay:
             if self.tells and self.waiting and tick_at <= now:
                 tick_at = now + TICK_SECONDS
                 self._later(tick_at, "tick", "", 0)
+                if foretell_at <= now < self.end:
+                    foretell_at = now + (self.end - self.begin) / FORETELLINGS
+                    self._foretell(now)
         return self._figures()
+
+    def _foretell(self, now: float) -> None:
+        """Note when jobs are said to start that have not been told yet."""
+        assert isinstance(self.queue, Queue)
+        for name, told in forecast(capture(self.queue, now)).starts.items():
+            life = self.lives[name]
+            if life.told is None and life.first_began_at is None:
+                life.told_at, life.told = now, told
 
     def _later(self, at: float, kind: str, name: str, life: int) -> None:
         self._numbers += 1
@@ -375,6 +396,8 @@ class Replay:
             self.gpus_now += job.gpus
             self.waiting -= 1
             life.began_at = now
+            if life.first_began_at is None:
+                life.first_began_at = now
             if life.life:
                 life.lost += RESTART_SECONDS
                 life.left += RESTART_SECONDS
@@ -390,6 +413,13 @@ class Replay:
             waits.append(max(life.ended_at - came - life.job.work - life.lost, 0.0))
             slowdowns.append(max((life.ended_at - came) / max(life.job.work, 60.0), 1.0))
         parts = np.array([self.received[t] / self.due[t] for t in TEAMS if self.due[t] > 0])
+        told = [
+            (life.told, life.first_began_at - life.told_at)
+            for life in self.lives.values()
+            if life.told is not None and life.first_began_at is not None
+        ]
+        within = [one.low - TICK_SECONDS <= came <= one.high + TICK_SECONDS for one, came in told]
+        off = [abs(one.likely - came) / max(came, TICK_SECONDS) for one, came in told]
         gpus = sum(host.gpu_milli for host in self.hosts) / 1000
         lost = sum(life.lost * life.job.gpus for life in self.lives.values())
         work = sum(life.job.work * life.job.gpus for life in self.lives.values())
@@ -402,6 +432,9 @@ class Replay:
             "lost_work": lost / work,
             "longest_wait": float(np.max(waits)),
             "given_way": float(self.given_way),
+            "estimates": float(len(told)),
+            "within": float(np.mean(within)) if told else 0.0,
+            "error_median": float(np.median(off)) if told else 0.0,
             "decisions": float(self.decisions),
             "decision_ms": 1000 * self.decide_seconds / self.decisions,
             "longest_decision_ms": 1000 * self.longest_decision,
