@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 
+from dcos_tensorflow.queue.books import Entry
 from dcos_tensorflow.queue.kept import KeptJob, KeptTeam, kept_job, kept_teams, restore
-from dcos_tensorflow.queue.line import Entry, Queue
+from dcos_tensorflow.queue.line import Queue
 from dcos_tensorflow.queue.model import Host, Interval, JobState, QueueDecision, Rules, Team
 from dcos_tensorflow.queue.rest import rest_of
 from dcos_tensorflow.records import dataclass

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
-from dcos_tensorflow.queue.line import Entry, Queue
+from dcos_tensorflow.queue.books import Entry
+from dcos_tensorflow.queue.line import Queue
 from dcos_tensorflow.queue.model import JobProgress, JobState, Placement, QueuedJob
 from dcos_tensorflow.records import dataclass
 

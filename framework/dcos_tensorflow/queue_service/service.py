@@ -25,9 +25,10 @@ from dcos_tensorflow.core.spec.service_spec import ServiceSpec, UnitKind
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.options import Options, OptionsError, load, service_spec
 from dcos_tensorflow.options.sections.storage import linked_data
+from dcos_tensorflow.queue.books import Entry
 from dcos_tensorflow.queue.forecast import Captured, Forecast, capture, forecast
 from dcos_tensorflow.queue.kept import restore
-from dcos_tensorflow.queue.line import Entry, Queue
+from dcos_tensorflow.queue.line import Queue
 from dcos_tensorflow.queue.model import Interval, JobState, Placement, QueuedJob, TaskNeed
 from dcos_tensorflow.queue_service import records
 from dcos_tensorflow.queue_service.cluster_view import ClusterView
