@@ -36,7 +36,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dcos_tensorflow.queue.forecast import capture, forecast
+from dcos_tensorflow.queue.forecast import Calibration, capture, forecast
 from dcos_tensorflow.queue.line import Queue
 from dcos_tensorflow.queue.model import (
     Admission,
@@ -248,6 +248,7 @@ class Life:
     #: When it was first told when it starts, the interval from then on, and when it did.
     told_at: float = 0.0
     told: Interval | None = None
+    foretold: float = 0.0
     first_began_at: float | None = None
 
 
@@ -271,6 +272,7 @@ class Replay:
         self.lives = {job.name: Life(job, job.work) for job in jobs}
         self.used_gpus, self.gpus_now, self.waiting, self.given_way = 0.0, 0.0, 0, 0
         self.decisions, self.decide_seconds, self.longest_decision = 0, 0.0, 0.0
+        self.calibration = Calibration()
         #: When, a number that makes each different, what, of which job, in which of its lives.
         self.events: list[tuple[float, int, str, str, int]] = []
         self._numbers = 0
@@ -307,10 +309,11 @@ class Replay:
     def _foretell(self, now: float) -> None:
         """Note when jobs are said to start that have not been told yet."""
         assert isinstance(self.queue, Queue)
-        for name, told in forecast(capture(self.queue, now)).starts.items():
+        for name, found in forecast(capture(self.queue, now)).starts.items():
             life = self.lives[name]
             if life.told is None and life.first_began_at is None:
-                life.told_at, life.told = now, told
+                life.told_at, life.told = now, self.calibration.told(found)
+                life.foretold = found.likely
 
     def _later(self, at: float, kind: str, name: str, life: int) -> None:
         self._numbers += 1
@@ -398,6 +401,8 @@ class Replay:
             life.began_at = now
             if life.first_began_at is None:
                 life.first_began_at = now
+                if life.told is not None:
+                    self.calibration.learn(life.foretold, now - life.told_at)
             if life.life:
                 life.lost += RESTART_SECONDS
                 life.left += RESTART_SECONDS

@@ -8,6 +8,7 @@ replay of a trace says how good it is. Pure, and it changes nothing of the queue
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
@@ -24,6 +25,10 @@ _MOST_WAITING = 200
 #: So many decisions are played, and none is further away from the one before; seconds.
 _MOST_STEPS = 1_000
 _STEP_SECONDS = 900.0
+#: So many of the newest starts are learned from, and none from fewer.
+_RATIOS, _FEW_RATIOS = 400, 20
+#: To be off by that little is not to be off.
+_LEAST_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,34 @@ class Captured:
     hosts: tuple[Host, ...]
     jobs: tuple[KeptJob, ...]
     of_teams: Mapping[str, KeptTeam]
+
+
+class Calibration:
+    """How far off forecasts of starts were, by which the next ones are told.
+
+    A forecast knows nothing of the jobs that will come and go first, so that starts come later than
+    it says; how much later is a matter of the cluster.
+    """
+
+    def __init__(self) -> None:
+        #: Of each start that was foretold: the time that passed over the time that was likely.
+        self._ratios: deque[float] = deque(maxlen=_RATIOS)
+
+    def learn(self, likely: float, came: float) -> None:
+        """Take that a job started ``came`` seconds after ``likely`` ones were foretold."""
+        self._ratios.append((came + _LEAST_SECONDS) / (likely + _LEAST_SECONDS))
+
+    def told(self, found: Interval) -> Interval:
+        """Return the interval in which four of five starts came that were foretold like this."""
+        if len(self._ratios) < _FEW_RATIOS:
+            return found
+        ordered = sorted(self._ratios)
+
+        def quantile(part: float) -> float:
+            ratio = ordered[min(int(part * len(ordered)), len(ordered) - 1)]
+            return max((found.likely + _LEAST_SECONDS) * ratio - _LEAST_SECONDS, 0.0)
+
+        return Interval(quantile(0.1), quantile(0.5), quantile(0.9))
 
 
 @dataclass(frozen=True)

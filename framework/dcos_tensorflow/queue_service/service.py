@@ -26,7 +26,7 @@ from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.options import Options, OptionsError, load, service_spec
 from dcos_tensorflow.options.sections.storage import linked_data
 from dcos_tensorflow.queue.books import Entry
-from dcos_tensorflow.queue.forecast import Captured, Forecast, capture, forecast
+from dcos_tensorflow.queue.forecast import Calibration, Captured, Forecast, capture, forecast
 from dcos_tensorflow.queue.kept import restore
 from dcos_tensorflow.queue.line import Queue
 from dcos_tensorflow.queue.model import Interval, JobState, Placement, QueuedJob, TaskNeed
@@ -510,6 +510,7 @@ class QueueService:
             yield f"{asked.job} is to end: {asked.why}"
         for admitted in decision.admit:
             self._note(admitted.job, "begins", now, admitted.why)
+            self._estimates.began(admitted.job, now)
             yield f"{admitted.job} may run: {admitted.why}"
         for resized in decision.resize:
             yield f"{resized.job} has {counted(resized.slots, 'slot')}: {resized.why}"
@@ -622,22 +623,44 @@ class _FailedStart:
 
 
 class _Estimates:
-    """The newest forecast; it is made again when it is old, the later the longer that takes."""
+    """The newest forecast; it is made again when it is old, the later the longer that takes.
+
+    What it said of a start first is held against the start, and the next ones are told by that.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known = Forecast({}, {})
         self._good_until = 0.0
+        self._calibration = Calibration()
+        #: Of each job that waits: when a start was first foretold, and after how many seconds.
+        self._first: dict[str, tuple[float, float]] = {}
 
     def of(self, captured: Callable[[], Captured]) -> Forecast:
         """Return one that is not too old."""
         with self._lock:
+            if time.monotonic() < self._good_until:
+                return self._known
+        # Without the lock: a turn, which holds the queue's, tells of a start meanwhile.
+        state = captured()
+        with self._lock:
             began = time.monotonic()
             if began >= self._good_until:
-                self._known = forecast(captured())
+                found = forecast(state)
+                for job, start in found.starts.items():
+                    self._first.setdefault(job, (state.now, start.likely))
+                starts = {job: self._calibration.told(one) for job, one in found.starts.items()}
+                self._known = Forecast(starts, found.ends)
                 took = time.monotonic() - began
                 self._good_until = began + max(_FRESH_SECONDS, _PER_COST * took)
             return self._known
+
+    def began(self, job: str, now: float) -> None:
+        """Take that a job has begun, or has left the line."""
+        with self._lock:
+            told_at, likely = self._first.pop(job, (0.0, 0.0))
+            if told_at:
+                self._calibration.learn(likely, now - told_at)
 
 
 def _reaches_here(options: Options, request: Request) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dcos_tensorflow.queue.forecast import capture, forecast
+from dcos_tensorflow.queue.forecast import Calibration, capture, forecast
 from dcos_tensorflow.queue.line import Queue
 from dcos_tensorflow.queue.model import (
     Host,
@@ -52,3 +52,13 @@ def test_a_job_that_is_held_is_told_no_time() -> None:
     queue = queue_with(job("first"), job("second"))
     queue.hold("second")
     assert "second" not in forecast(capture(queue, 10.0)).starts
+
+
+def test_a_start_is_told_by_how_late_those_before_it_came() -> None:
+    known = Calibration()
+    asked = Interval(50.0, 100.0, 150.0)
+    assert known.told(asked) == asked
+    for late in range(100):
+        known.learn(600.0, 600.0 + 6.0 * late)
+    told = known.told(Interval(300.0, 600.0, 900.0))
+    assert 600.0 < told.low < told.likely < told.high < 1_200.0
