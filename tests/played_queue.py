@@ -10,6 +10,7 @@ from typing import Any
 from dcos_tensorflow.queue.model import Host, Rules, Team
 from dcos_tensorflow.queue_service import records
 from dcos_tensorflow.queue_service.cluster_view import ClusterView
+from dcos_tensorflow.queue_service.code_store import CodeStore
 from dcos_tensorflow.queue_service.history import QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import JobLook, JobOptions
 from dcos_tensorflow.queue_service.service import Asker, QueueService, Request
@@ -94,6 +95,8 @@ class PlayedQueue:
         self.schedulers = PlayedSchedulers(self.clock)
         self.rules = QUICK
         self.store: StateStore | None = None
+        self.code = CodeStore(folder / "code")
+        self.code.folder.mkdir()
         self.service = self.begin()
 
     def begin(self, *, knows_cluster: bool = True) -> QueueService:
@@ -102,13 +105,16 @@ class PlayedQueue:
             self.store.close()
         self.store = open_store(f"sqlite:///{self.folder / 'state.db'}", "queues/queue")
         self.store.lead("a test", 0.0, lambda why: None)
+        values = self.store.load()
+        kept = records.read(values)
+        self.code.restore(values, kept.needed_code)
         self.service = QueueService(
             self.teams(),
-            records.read(self.store.load()),
+            kept,
             store=self.store,
             schedulers=self.schedulers,  # type: ignore[arg-type]
             pool=AtOnce(),
-            code=self.folder,
+            code=self.code,
             history=QueueHistory(self.folder / "history.jsonl"),
             clock=self.clock,
         )

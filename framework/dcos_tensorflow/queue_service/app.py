@@ -7,14 +7,10 @@ they are carried out. Nothing is kept between requests.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import logging
-import os
-import re
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -34,16 +30,13 @@ from dcos_tensorflow.api.callers.access import (
     is_foreign,
 )
 from dcos_tensorflow.options import OptionsError
+from dcos_tensorflow.queue_service.code_store import CodeRefused, CodeStore
 from dcos_tensorflow.queue_service.service import Asker, QueueService, Refused, Request
 from dcos_tensorflow.state.errors import StateError
-from untrusted_input.archives import SUFFIXES
 
 log = logging.getLogger(__name__)
 
 _MOST_BODY = 1_000_000
-#: As a job's archive may be (``deploy.job.job_archive``).
-_MOST_CODE = 1_000_000_000
-_SHA_256 = re.compile(rf"[0-9a-f]{{64}}({'|'.join(map(re.escape, SUFFIXES))})")
 _TEAM = "team:"
 
 Handler = Callable[[HttpRequest, Asker], Awaitable[Response]]
@@ -79,9 +72,11 @@ class _Body(BaseModel):
 
 
 class QueueApi:
-    """The routes over one queue. ``code`` is the folder that code is kept in."""
+    """The routes over one queue."""
 
-    def __init__(self, service: QueueService, access: Access, audit: AuditLog, code: Path) -> None:
+    def __init__(
+        self, service: QueueService, access: Access, audit: AuditLog, code: CodeStore
+    ) -> None:
         self._service = service
         self._access = access
         self._audit = audit
@@ -139,7 +134,7 @@ class QueueApi:
                 return self._answer(request, refusal.caller, refusal.status, refusal.why)
             case Refused():
                 return self._answer(request, who, error.status, str(error))
-            case OptionsError():
+            case OptionsError() | CodeRefused():
                 return self._answer(request, who, 400, str(error))
             case ValidationError():
                 problems = (
@@ -149,7 +144,7 @@ class QueueApi:
             case ClientDisconnect():
                 return self._answer(request, who, 400, "the body is not complete")
             case StateError():
-                return self._answer(request, who, 503, f"nothing was done: {error}")
+                return self._answer(request, who, 503, f"it is not stored yet: {error}")
         log.exception("%s %s failed", request.method, request.url.path, exc_info=error)
         return self._answer(request, who, 500, "internal error; the queue's log has the details")
 
@@ -189,8 +184,6 @@ class QueueApi:
             if len(body) > _MOST_BODY:
                 raise Refused(f"the body is longer than {_MOST_BODY} bytes", 413)
         asked = _Body.model_validate_json(body)
-        if asked.code and not _SHA_256.fullmatch(asked.code):
-            raise Refused("code: it is named by its SHA-256 and its ending")
         job = await run_in_threadpool(self._service.submit, asker, Request(**asked.model_dump()))
         return JSONResponse({"job": job}, 201)
 
@@ -203,31 +196,13 @@ class QueueApi:
         return verb
 
     async def _has_code(self, request: HttpRequest, asker: Asker) -> Response:
-        if self._place(request).is_file():
+        if self._code.place(str(request.path_params["name"])).is_file():
             return JSONResponse({"there": True})
         raise Refused("this code is not here", 404)
 
     async def _put_code(self, request: HttpRequest, asker: Asker) -> Response:
-        place = self._place(request)
-        handle, partial = tempfile.mkstemp(dir=self._code)
-        try:
-            digest, size = hashlib.sha256(), 0
-            with os.fdopen(handle, "wb") as file:
-                async for piece in request.stream():
-                    size += len(piece)
-                    if size > _MOST_CODE:
-                        raise Refused(f"code of more than {_MOST_CODE} bytes is not kept", 413)
-                    digest.update(piece)
-                    await run_in_threadpool(file.write, piece)
-            if digest.hexdigest() != place.name.partition(".")[0]:
-                raise Refused("what came is not what its SHA-256 says")
-            os.replace(partial, place)
-        finally:
-            Path(partial).unlink(missing_ok=True)
+        with closing(self._code.receiving(str(request.path_params["name"]))) as coming:
+            async for piece in request.stream():
+                await run_in_threadpool(coming.add, piece)
+            await run_in_threadpool(coming.whole)
         return JSONResponse({"there": True}, 201)
-
-    def _place(self, request: HttpRequest) -> Path:
-        name = str(request.path_params["name"])
-        if not _SHA_256.fullmatch(name):
-            raise Refused("code is named by its SHA-256 and its ending")
-        return self._code / name

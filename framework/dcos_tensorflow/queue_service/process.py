@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from dcos_tensorflow.mesos.agent_files import AgentFilesError
 from dcos_tensorflow.queue_service import records, teams_file
 from dcos_tensorflow.queue_service.app import QueueApi, TeamLogins
 from dcos_tensorflow.queue_service.cluster_view import GpuKinds, read_cluster
+from dcos_tensorflow.queue_service.code_store import CodeStore
 from dcos_tensorflow.queue_service.history import QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import JobSchedulers
 from dcos_tensorflow.queue_service.service import QueueService
@@ -68,8 +69,8 @@ def serve(
     """
     teams = teams_file.read(teams_path)
     folder = work.path / "queues" / teams.name
-    code = folder / "code"
-    for each in (work.path, folder.parent, folder, code):
+    code = CodeStore(folder / "code")
+    for each in (work.path, folder.parent, folder, code.folder):
         make_folder(each)
     settings = with_guarded_api(settings, local=local)
     master = master_of(settings, work, local=local)
@@ -84,7 +85,9 @@ def serve(
             stack.enter_context(
                 store.lead(f"queue, pid {os.getpid()}", 0.0, lambda why: _lost(why, ended))
             )
-            kept = records.read(store.load())
+            values = store.load()
+            kept = records.read(values)
+            code.restore(values, kept.needed_code)
         except LeadershipTaken as error:
             told = f"Another process serves the queue {teams.name}: {error.holder}."
             raise CliError(told, EXIT_LOCKED) from error
@@ -124,6 +127,9 @@ def serve(
                 if uninstall and service.is_emptied():
                     store.erase()
                     trees.remove(folder)
+                    with suppress(OSError):
+                        # Another queue's may lie beside it.
+                        folder.parent.rmdir()
                     say(f"Nothing is left of the queue {teams.name}.")
                     return 0
             except StateError as error:
@@ -139,7 +145,7 @@ def _lost(why: str, ended: threading.Event) -> None:
 
 
 def _api(
-    service: QueueService, settings: Settings, logins: TeamLogins, folder: Path, code: Path
+    service: QueueService, settings: Settings, logins: TeamLogins, folder: Path, code: CodeStore
 ) -> ApiServer:
     access = Access(settings.secret("api_token"), settings.secret("api_read_token"), logins)
     try:

@@ -44,6 +44,12 @@ class KeptQueue:
     jobs: tuple[KeptJob, ...]
     teams: Mapping[str, KeptTeam]
 
+    @property
+    def needed_code(self) -> frozenset[str]:
+        """Return the code of the jobs that have not ended."""
+        going = (one.job.id for one in self.jobs if not one.state.ended)
+        return frozenset(self.submitted[job].code for job in going) - {""}
+
 
 def read(values: Mapping[str, bytes]) -> KeptQueue:
     """Return what a store holds. Raises RecordError."""

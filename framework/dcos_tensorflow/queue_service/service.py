@@ -32,6 +32,7 @@ from dcos_tensorflow.queue.line import Queue
 from dcos_tensorflow.queue.model import Interval, JobState, Placement, QueuedJob, TaskNeed
 from dcos_tensorflow.queue_service import records
 from dcos_tensorflow.queue_service.cluster_view import ClusterView
+from dcos_tensorflow.queue_service.code_store import CodeStore
 from dcos_tensorflow.queue_service.history import SAMPLE_SECONDS, QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import (
     JobLook,
@@ -106,7 +107,7 @@ class QueueService:
         store: StateStore,
         schedulers: JobSchedulers,
         pool: Executor,
-        code: Path,
+        code: CodeStore,
         history: QueueHistory,
         clock: Callable[[], float],
     ) -> None:
@@ -118,6 +119,8 @@ class QueueService:
         self._code = code
         self._history = history
         #: The shares that were noted last, and when.
+        #: The code of jobs that have ended since the last commit.
+        self._unneeded: set[str] = set()
         self._sampled: tuple[dict[str, float], float] = ({}, 0.0)
         self._clock = clock
         self._submitted = dict(kept.submitted)
@@ -132,6 +135,8 @@ class QueueService:
         #: How many slots each sweep or batch was last told to have.
         self._asked_slots: dict[str, int] = {}
         self._stored_teams_at = 0.0
+        #: Writes that the state store has not taken yet.
+        self._unstored: list[Write] = []
         self._estimates = _Estimates()
         #: Set where there is something for a turn to do.
         self.wake = threading.Event()
@@ -150,7 +155,7 @@ class QueueService:
             raise Refused(f"{asker.name} may not submit jobs of team {team}", 403)
         if asker.team:
             # A team's paths are on its own machine, and this process may read more than a team may.
-            request = replace(request, folder=str(self._code))
+            request = replace(request, folder=str(self._code.folder))
         options, spec = self._read(request)
         if asker.team and (reaches := "; ".join(_reaches_here(options, request))):
             raise Refused(f"{reaches}: a team's job brings its code, and its data lies elsewhere")
@@ -184,7 +189,8 @@ class QueueService:
                 self._queue.hold(spec.name)
             self._submitted[spec.name] = found
             self._specs[spec.name] = spec
-            self._commit([records.submission(found)])
+            code = self._code.writes(request.code) if request.code else ()
+            self._commit([records.submission(found), *code])
         self.wake.set()
         return spec.name
 
@@ -454,13 +460,13 @@ class QueueService:
     def _with_code(self, found: Submitted) -> Mapping[str, Any]:
         if not found.code:
             return found.options
-        service = {**found.options.get("service", {}), "job_url": str(self._code / found.code)}
+        service = {**found.options.get("service", {}), "job_url": str(self._code.place(found.code))}
         return {**found.options, "service": service}
 
     def _read(self, request: Request) -> tuple[Options, ServiceSpec]:
         """Return the options, and what they become. Raises OptionsError, Refused."""
         asked = Submitted("", "", request.options, request.folder, request.code)
-        if request.code and not (self._code / request.code).is_file():
+        if request.code and not self._code.place(request.code).is_file():
             raise Refused("the queue does not have the code of this job", 409)
         options = load(self._with_code(asked), folder=Path(request.folder))
         return options, service_spec(options)
@@ -533,12 +539,22 @@ class QueueService:
         """Tell the queue how a job has ended."""
         self._note(job, str(state), now, why)
         self._queue.ended(job, state, now, why)
+        self._unneeded.add(self._submitted[job].code)
 
     def _commit(self, more: Iterable[Write], *, teams_too: bool = False) -> None:
-        writes = [*more, *records.changes(self._queue)]
-        if writes or teams_too:
+        # What could not be stored before goes first: nothing is done that no record tells.
+        self._unstored += [*more, *records.changes(self._queue), *self._without_code()]
+        if self._unstored or teams_too:
+            self._store.commit([*self._unstored, *records.teams(self._queue)])
             self._stored_teams_at = self._clock()
-            self._store.commit([*writes, *records.teams(self._queue)])
+            self._unstored.clear()
+
+    def _without_code(self) -> Iterator[Write]:
+        """Drop the code of jobs that have ended, but what another one needs."""
+        gone, self._unneeded = self._unneeded - {""}, set()
+        if gone:
+            for name in gone - needed_code(self._submitted.values(), self._queue.entries):
+                yield from self._code.drop(name)
 
     def _forget(self) -> list[Write]:
         """Forget the oldest of the jobs that have ended."""
@@ -676,6 +692,11 @@ def _reaches_here(options: Options, request: Request) -> Iterator[str]:
         listing = spec.workload.listing
     if listing and "://" not in listing:
         yield f"batch.inputs: {listing} is a place of the queue's machine"
+
+
+def needed_code(found: Iterable[Submitted], entries: Mapping[str, Entry]) -> set[str]:
+    """Return the code of the jobs that have not ended."""
+    return {one.code for one in found if not entries[one.job].state.ended} - {""}
 
 
 def _unknown(job: str) -> Refused:

@@ -30,12 +30,10 @@ class Served:
     def __init__(self, queue: PlayedQueue, folder: Path) -> None:
         self.queue = queue
         self.folder = folder
-        self.code = folder / "code"
-        self.code.mkdir()
+        self.code = queue.code.folder
         self.audit = folder / "audit.jsonl"
-        queue.service._code = self.code
         access = Access(OPERATOR, logins=TeamLogins({"red": RED, "blue": BLUE}))
-        api = QueueApi(queue.service, access, AuditLog(self.audit), self.code)
+        api = QueueApi(queue.service, access, AuditLog(self.audit), queue.code)
         self.server = ApiServer(api.app())
         self.server.start()
 
@@ -85,6 +83,28 @@ def test_the_same_code_is_brought_once(served: Served) -> None:
     client.order("job", "cancel")
     client.submit(given, Wishes())
     assert len(list(served.code.iterdir())) == 1
+
+
+def test_a_queue_on_another_machine_has_the_code_of_the_jobs_that_wait(served: Served) -> None:
+    served.client(RED).submit(served.job("job"), Wishes())
+    (archive,) = served.code.iterdir()
+    content = archive.read_bytes()
+    archive.unlink()
+    served.queue.begin()
+    assert archive.read_bytes() == content
+
+
+def test_the_code_of_a_job_goes_when_no_job_needs_it(served: Served) -> None:
+    client, given = served.client(RED), served.job("one")
+    other = given.with_override('service.name="two"')
+    client.submit(given, Wishes())
+    client.submit(other, Wishes())
+    client.order("one", "cancel")
+    assert len(list(served.code.iterdir())) == 1
+    client.order("two", "cancel")
+    assert list(served.code.iterdir()) == []
+    served.queue.begin()
+    assert list(served.code.iterdir()) == []
 
 
 def test_a_team_sees_its_own_jobs_and_the_operator_all(served: Served) -> None:

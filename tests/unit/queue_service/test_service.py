@@ -10,6 +10,7 @@ from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.queue.model import Team
 from dcos_tensorflow.queue_service.job_schedulers import JobRefused
 from dcos_tensorflow.queue_service.service import Refused
+from dcos_tensorflow.state.errors import StateUnavailable
 from played_queue import BLUE, OPERATOR, RED, PlayedQueue, request
 
 SWEEP = {
@@ -189,6 +190,28 @@ def test_a_queue_that_dies_between_its_record_and_the_start_starts_the_job(
     queue.begin()
     queue.turn()
     assert queue.schedulers.starts == ["job"]
+
+
+def test_nothing_is_begun_that_cannot_be_stored_and_nothing_of_it_is_forgotten(
+    queue: PlayedQueue,
+) -> None:
+    queue.submit("job")
+    store = queue.store
+    assert store is not None
+    commit = store.commit
+
+    def away(writes: object) -> None:
+        raise StateUnavailable("the servers do not answer")
+
+    store.commit = away  # type: ignore[method-assign]
+    with pytest.raises(StateUnavailable):
+        queue.turn()
+    assert queue.schedulers.starts == []
+    store.commit = commit  # type: ignore[method-assign]
+    queue.turn()
+    assert queue.schedulers.starts == ["job"]
+    queue.begin()
+    assert queue.state("job") == "running"
 
 
 def test_nothing_is_done_before_the_cluster_is_known(queue: PlayedQueue) -> None:
