@@ -40,7 +40,7 @@ class TrackingError(Exception):
 class MlflowServer:
     """A server. All methods block, and raise TrackingError.
 
-    ``secret`` is a bearer token, or user and password with a colon between; empty for none.
+    ``secret`` goes with each request: a token, or with a colon in it a login; empty for none.
     """
 
     def __init__(self, uri: str, secret: str = "") -> None:

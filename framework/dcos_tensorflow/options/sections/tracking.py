@@ -41,9 +41,9 @@ class Mlflow(Section):
     token: SourceIfAny = Field(
         "",
         title="Token",
-        description="Secret for that server, a bearer token or user:password: file:/path on the "
-        "scheduler's machine, env:NAME of its environment, or a path of the secret store that "
-        "--secrets-dir stands for.",
+        description="Place of a token for that server, or of a login with a colon between name and "
+        "password: file:/path on the scheduler's machine, env:NAME of its environment, or a path "
+        "of the folder that --secrets-dir names.",
     )
 
 
