@@ -25,13 +25,17 @@ class ToldRun:
 
 @dataclass
 class Tracked:
-    """What the server was told. ``refuses`` is the status that it answers with, 0 for none."""
+    """What the server was told.
+
+    ``refuses`` is the status that it answers with, 0 for none, and ``why`` what it says then.
+    """
 
     url: str = ""
     runs: dict[str, ToldRun] = field(default_factory=dict)
     experiments: dict[str, str] = field(default_factory=dict)
     logins: set[str] = field(default_factory=set)
     refuses: int = 0
+    why: str = "not now"
     asked: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -88,7 +92,7 @@ def tracking_server() -> Iterator[Tracked]:
                 tracked.asked += 1
                 tracked.logins.add(self.headers.get("Authorization", ""))
                 if tracked.refuses:
-                    self.answer(tracked.refuses, b'{"message": "not now"}')
+                    self.answer(tracked.refuses, json.dumps({"message": tracked.why}).encode())
                     return
                 found = tracked.answer(self.path.removeprefix("/api/2.0/mlflow/"), body)
             if found is None:

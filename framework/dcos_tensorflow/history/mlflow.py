@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from dcos_tensorflow.plugin.plain_text import escaped
 from untrusted_input.json_text import read_json
 
 #: The server limits what one request tells.
@@ -56,7 +57,9 @@ class MlflowServer:
     def experiment(self, name: str) -> str:
         """Return the id of an experiment, which is made where it is missing."""
         try:
-            found = self._ask("GET", f"experiments/get-by-name?experiment_name={quote(name)}")
+            found = self._ask(
+                "GET", f"experiments/get-by-name?experiment_name={quote(name, safe='')}"
+            )
             return self._in(found, "experiment", "experiment_id")
         except TrackingError as error:
             if error.code != _MISSING:
@@ -149,7 +152,7 @@ class MlflowServer:
         found = _object(content)
         if answer.status != http.client.OK:
             code = str(found.get("error_code", ""))
-            told = str(found.get("message") or answer.reason)[:MOST_LETTERS]
+            told = escaped(str(found.get("message") or answer.reason)[:MOST_LETTERS])
             raise TrackingError(f"{self.uri} answers {answer.status}: {told}", code)
         return found
 

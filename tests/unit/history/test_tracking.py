@@ -240,6 +240,15 @@ class TestServer:
         with pytest.raises(TrackingError, match=r"http://127\.0\.0\.1:1 cannot be reached: .+"):
             MlflowServer("http://127.0.0.1:1").experiment("x")
 
+    def test_what_it_says_is_no_order_to_a_terminal(
+        self, server: Tracked, monkeypatch: Any
+    ) -> None:
+        monkeypatch.setattr(server, "refuses", 403)
+        monkeypatch.setattr(server, "why", "not\x1b[31m now")
+        with pytest.raises(TrackingError) as refused:
+            MlflowServer(server.url).experiment("a/b c")
+        assert str(refused.value) == f"{server.url} answers 403: not now"
+
     def test_one_that_is_none_is_told(self, server: Tracked, monkeypatch: Any) -> None:
         monkeypatch.setattr(server, "answer", lambda path, body: {"hello": 1})
         with pytest.raises(TrackingError, match="answers in another way than MLflow does"):

@@ -128,6 +128,13 @@ def test_a_secret_of_a_tracking_server_that_cannot_be_had_is_told_before_the_sta
     assert (problem.path, told in problem.message) == ("mlflow.token", True), problem
 
 
+@pytest.mark.parametrize("value", ["ses\name", "s\u00e9same", " ", "a\x00b"])
+def test_what_no_header_can_hold_is_no_secret_of_a_tracking_server(value: str) -> None:
+    with pytest.raises(GateError, match=r"mlflow\.token: env:MLFLOW is no token") as refused:
+        reader_of({"MLFLOW": value}).tracking(TrackingSpec("https://m", "x", "env:MLFLOW"))
+    assert value.strip() not in str(refused.value) or not value.strip()
+
+
 def test_only_launches_that_refer_to_credentials_get_some() -> None:
     keys = {"AWS_ACCESS_KEY_ID": "the-id", "AWS_SECRET_ACCESS_KEY": "the-secret"}
     (launch,) = accept().launches

@@ -98,7 +98,11 @@ class LaunchSecrets:
                 f"{_TRACKING}: {spec.token} is in the secret store of Mesos, which tasks alone can"
                 " read; name file:/path or env:NAME"
             )
-        return found[spec.token].decode("utf-8", "replace").strip()
+        text = found[spec.token].decode("utf-8", "replace").strip()
+        if not text or not text.isascii() or not text.isprintable():
+            # It stands in a header: what breaks one would be told whole in the error.
+            raise GateError(f"{_TRACKING}: {spec.token} is no token: one line of plain letters")
+        return text
 
     def complete(self, action: Action) -> Action:
         """Return ``action`` with the secrets that its launches refer to, if it is one that has any.
