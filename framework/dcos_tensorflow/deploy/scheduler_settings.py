@@ -59,6 +59,7 @@ def scheduler_config(
             Path(settings["task_secrets_dir"]) if settings["task_secrets_dir"] else None,
             _listed(settings["s3_places"]),
             _listed(settings["machines_from"]),
+            _listed(settings["mlflow_servers"]),
             folder,
             links_of(settings),
             # On the embedded cluster tasks are processes of this user.

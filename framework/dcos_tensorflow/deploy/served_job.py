@@ -40,6 +40,7 @@ from dcos_tensorflow.core.restarts import sidecars
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy.job.deployment import PreparedJob
 from dcos_tensorflow.deploy.scheduler_settings import without_password
+from dcos_tensorflow.deploy.told_runs import tracking_of
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.keeper import Keeper, Sources
 from dcos_tensorflow.options.errors import OptionsError, one_sentence
@@ -183,6 +184,7 @@ class ServedJob:
             self.scheduler.state, self.scheduler.options, self._without_secrets, self._bucket
         )
         self._history = Keeper(directory.history, self._curves, sources)
+        self._tracking = tracking_of(directory.history, self.scheduler, self._without_secrets)
 
     def __enter__(self) -> ServedJob:
         try:
@@ -201,6 +203,7 @@ class ServedJob:
             ending.forget(self.directory, but=state.job.finished_at if state and done else None)
             registry.register(self.directory, self._registration())
             self._history.start()
+            self._tracking.start()
         except BaseException:
             self.scheduler.stop()
             raise
@@ -209,6 +212,7 @@ class ServedJob:
     def __exit__(self, *_: object) -> None:
         registry.unregister(self.directory)
         self._history.finish(leads=self.scheduler.exit is None)
+        self._tracking.finish()
         self.scheduler.stop()
         if self._traces is not None:
             self._traces.stop()

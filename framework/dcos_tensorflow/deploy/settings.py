@@ -249,6 +249,11 @@ SETTINGS: tuple[Setting, ...] = (
         "providers that options may buy from: ec2, endpoints, paths of programs, comma-separated",
     ),
     Setting(
+        "mlflow_servers",
+        _users,
+        "tracking servers by URL that options may have told of runs, comma-separated",
+    ),
+    Setting(
         "wait_for_leadership", _switch, "wait while another scheduler serves the service", True
     ),
     Setting(
@@ -275,7 +280,8 @@ SETTINGS: tuple[Setting, ...] = (
 _NOT_OF_UNINSTALL = frozenset(
     {
         *("published_defaults", "artifacts", "secrets_dir", "task_secrets_dir", "task_secret_env"),
-        *("job_links_to", "s3_places", "machines_from", "wait_for_leadership", "standby"),
+        *("job_links_to", "s3_places", "machines_from", "mlflow_servers"),
+        *("wait_for_leadership", "standby"),
         *("session_seconds", "rerun"),
     }
 )
@@ -308,7 +314,7 @@ RUN_SETTINGS = (
     ),
     *("verify", "api_host", "api_port", "api_token_file", "advertise", "secrets_dir"),
     *("task_secrets_dir", "task_secret_env", "job_links_to", "s3_places", "machines_from"),
-    *("service_account_file", "published_defaults"),
+    *("mlflow_servers", "service_account_file", "published_defaults"),
 )
 _RUN_VARIABLES = frozenset(s.variable for s in SETTINGS if s.name in RUN_SETTINGS or s.secret)
 

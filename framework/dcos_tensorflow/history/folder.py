@@ -45,6 +45,23 @@ class RunFolder:
         """Return the file of its points."""
         return self.path / "points.jsonl"
 
+    @property
+    def tracking_file(self) -> Path:
+        """Return the file of what a tracking server has been told."""
+        return self.path / "tracking.json"
+
+    def tracking(self) -> dict[str, Any]:
+        """Return what a tracking server has been told; empty where that cannot be read."""
+        try:
+            found = read_json(_text(self.tracking_file, _MOST_RECORD))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def keep_tracking(self, told: Mapping[str, Any]) -> None:
+        """Replace what a tracking server has been told."""
+        self._replace(self.tracking_file, [json.dumps(told) + "\n"])
+
     def record(self) -> Record:
         """Return what is known of the run; empty where that cannot be read."""
         try:

@@ -30,6 +30,7 @@ from dcos_tensorflow.options.sections.role_models import (
 )
 from dcos_tensorflow.options.sections.section import ROLE_GROUPS
 from dcos_tensorflow.options.sections.storage import storage_findings
+from dcos_tensorflow.options.sections.tracking import tracking_findings
 from dcos_tensorflow.options.sections.workloads import shapes, workload_findings
 
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
@@ -116,6 +117,7 @@ def findings(options: Options) -> Iterator[Finding]:
     yield from workload_findings(options)
     yield from _shapes(options)
     yield from capacity_findings(options)
+    yield from tracking_findings(options)
     with_image = [g for g in ROLE_GROUPS if count_of(options, g) and image_of(options, g)]
     yield from container_findings(options, with_image)
 

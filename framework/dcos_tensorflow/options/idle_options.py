@@ -41,6 +41,7 @@ def idle_notes(options: Options) -> list[str]:
         *_of_environments(options),
         *_rows(options, _of_storage(options)),
         *_rows(options, _of_workloads(options)),
+        *_rows(options, _of_tracking(options)),
         *_rows(options, _of_placement(options)),
         *_rows(options, idle_capacity(options)),
     ]
@@ -127,6 +128,11 @@ def _of_storage(options: Options) -> Iterator[_Row]:
     given = options.s3.credentials
     why = " without s3.credentials.file or s3.credentials.secret"
     yield "s3.credentials.profile", not (given.file or given.secret), why
+
+
+def _of_tracking(options: Options) -> Iterator[_Row]:
+    for name in ("experiment", "token"):
+        yield f"mlflow.{name}", not options.mlflow.tracking_uri, " without mlflow.tracking_uri"
 
 
 def _of_workloads(options: Options) -> Iterator[_Row]:

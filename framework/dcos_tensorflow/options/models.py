@@ -25,6 +25,7 @@ from dcos_tensorflow.options.sections.role_models import (
 from dcos_tensorflow.options.sections.section import Section, group
 from dcos_tensorflow.options.sections.service_models import Service
 from dcos_tensorflow.options.sections.storage import S3, Checkpoints, DataCache, DataSource, Logs
+from dcos_tensorflow.options.sections.tracking import Mlflow
 from dcos_tensorflow.options.sections.values import (
     Allowed,
     BackoffFactor,
@@ -223,6 +224,7 @@ class Options(Section):
     data_cache: DataCache = group(DataCache, "Where the tasks of an agent share fetched data.")
     logs: Logs = group(Logs, "How much of each task's output is kept, and where else it goes.")
     s3: S3 = group(S3, "How S3 is reached, for checkpoints, data and logs alike.")
+    mlflow: Mlflow = group(Mlflow, "An MLflow tracking server that is told of runs.")
 
     _base_directory: Path | None = PrivateAttr(default=None)
 

@@ -61,6 +61,7 @@ from dcos_tensorflow.options.sections.storage import (
     storage_notes,
     storage_spec,
 )
+from dcos_tensorflow.options.sections.tracking import tracking_spec
 from dcos_tensorflow.options.sections.workloads import (
     units_spec,
     with_largest_shape,
@@ -118,6 +119,7 @@ def service_spec(options: Options) -> ServiceSpec:
         workload=workload_spec(options),
         placement=_placement(options),
         capacity=capacity_spec(options),
+        tracking=tracking_spec(options),
     )
 
 

@@ -27,6 +27,8 @@ from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
     from dcos_tensorflow.capacity.provider import Provider
+    from dcos_tensorflow.core.spec.tracking_spec import TrackingSpec
+    from dcos_tensorflow.history.mlflow import MlflowServer
     from dcos_tensorflow.options import Options
     from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
 
@@ -64,6 +66,8 @@ class Allowed:
     s3: frozenset[str] = frozenset()
     #: ``ec2``, URLs and paths of programs.
     machines: frozenset[str] = frozenset()
+    #: URLs of tracking servers.
+    tracking: frozenset[str] = frozenset()
     #: Where the options lie that the scheduler was started with, manifests beside; None: nowhere.
     folder: Path | None = None
     #: Where links may lead that lead out of a folder which is packed; ``/`` is anywhere.
@@ -90,6 +94,8 @@ class Gate:
     def problems(self, spec: ServiceSpec) -> list[OptionProblem]:
         """Return what of a service may not be had, each by its option, secrets apart."""
         found = list(self._machines(spec.capacity))
+        if spec.tracking is not None and (why := self._tracking_refusal(spec.tracking.uri)):
+            found.append(OptionProblem("mlflow.tracking_uri", why))
         work, s3 = spec.workload, spec.storage.s3
         if isinstance(work, BatchSpec):
             has_own = s3.credentials is not None and not s3.credentials.secret
@@ -265,7 +271,25 @@ class Gate:
             raise ProviderError(str(problem))
         return provider_for(spec, owner)
 
+    def tracking_server(self, spec: TrackingSpec, secret: str) -> MlflowServer:
+        """Return the server that is told of runs, which hears this secret. Raises GateError."""
+        from dcos_tensorflow.history.mlflow import MlflowServer
+
+        why = self._tracking_refusal(spec.uri)
+        if why:
+            raise GateError(why)
+        return MlflowServer(spec.uri, secret)
+
     # What may not be had, and why.
+
+    def _tracking_refusal(self, uri: str) -> str:
+        allowed = self._allowed
+        if allowed.everything or ANYWHERE in allowed.tracking or _is_among(uri, allowed.tracking):
+            return ""
+        return (
+            f"the scheduler may tell {uri} nothing: its operator allows that by"
+            f" --mlflow-servers {uri}"
+        )
 
     def _machines(self, spec: CapacitySpec | None) -> Iterator[OptionProblem]:
         """Give why options may have no machines bought so.

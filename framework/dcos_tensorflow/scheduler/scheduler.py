@@ -47,6 +47,8 @@ from dcos_tensorflow.task.bundle import BundleError
 from dcos_tensorflow.zookeeper_address import is_open
 
 if TYPE_CHECKING:
+    from dcos_tensorflow.core.spec.tracking_spec import TrackingSpec
+    from dcos_tensorflow.history.mlflow import MlflowServer
     from dcos_tensorflow.options import Options
     from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
 
@@ -205,6 +207,10 @@ class Scheduler:
         Raises StorageError.
         """
         return self._gate.objects(spec.storage.s3, self._s3_credentials(spec), place)
+
+    def tracking_server(self, spec: TrackingSpec) -> MlflowServer:
+        """Return the server that is told of runs, with its secret. Raises GateError."""
+        return self._gate.tracking_server(spec, self._secrets.tracking(spec))
 
     def configurations(self) -> Mapping[str, ServiceSpec]:
         """Return every configuration that the state store holds, by id."""

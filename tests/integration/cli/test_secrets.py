@@ -14,6 +14,7 @@ import pytest
 
 from command_line import UNTIL_FINISH, CommandLine, write_options
 from dcos_tensorflow.api.operations import OPERATIONS
+from mlflow_server import tracking_server
 from processes import processes
 from waiting import eventually
 
@@ -204,3 +205,26 @@ def test_what_the_embedded_cluster_cannot_give_is_refused_by_its_option(
     ended = command_line.ask("run", job(tmp_path, "true", worker={"shm_size": 64}), *ROOMY)
     assert ended.code != 0
     assert "service.shm_size: the embedded cluster cannot give tasks a /dev/shm" in ended.out
+
+
+def test_a_tracking_server_is_told_with_a_token_that_is_seen_nowhere(
+    command_line: CommandLine, tmp_path: Path
+) -> None:
+    command_line.environment["MLFLOW"] = IN_VARIABLE
+    with tracking_server() as server:
+        mlflow = {"tracking_uri": server.url, "experiment": "demo", "token": "env:MLFLOW"}
+        steps = "for n in 1 2 3; do echo step $n loss 0.$n; sleep 0.3; done; exit 3"
+        options = write_options(
+            tmp_path,
+            service={"name": "told", "job_cmd": steps},
+            worker={"count": 1},
+            retry={"limit": 0},
+            mlflow=mlflow,
+        )
+        assert command_line("run", options, "--yes", *ROOMY).code == 3
+        run = server.called("told@1")
+        assert (run.experiment, run.status) == ("demo", "FAILED")
+        assert run.metrics["loss"][-1] == (3, 0.3)
+        assert server.logins == {f"Bearer {IN_VARIABLE}"}
+    files = [file for file in command_line.home.rglob("*") if file.is_file()]
+    assert [str(file) for file in files if found_in(file.read_bytes())] == []

@@ -247,3 +247,19 @@ def test_progress_is_read_from_the_progress_file(start):
     said = "import os\nopen(os.environ['PROGRESS_FILE'], 'a').write('{\"step\": 7}\\n')\n"
     task = running(start, said + WAIT)
     eventually(lambda: task.status()["progress"]["step"] == 7, what="the step")
+
+
+#: An event of step 3 with the scalar ``epoch_loss``, framed as TensorFlow frames it.
+WRITES_A_SCALAR = """
+import os, struct
+value = b"\\x0a\\x0aepoch_loss\\x15" + struct.pack("<f", 0.5)
+event = b"\\x09" + bytes(8) + b"\\x10\\x03\\x2a" + bytes([len(value) + 2, 0x0A, len(value)]) + value
+events = open(os.environ["LOG_DIR"] + "/events.out.tfevents.1.host", "wb", buffering=0)
+events.write(struct.pack("<Q", len(event)) + bytes(4) + event + bytes(4))
+"""
+
+
+def test_of_a_job_that_prints_nothing_the_scalars_are_read_from_its_event_files(start):
+    task = running(start, WRITES_A_SCALAR + WAIT)
+    progress = eventually(lambda: (p := task.status()["progress"])["loss"] and p, what="the loss")
+    assert (progress["step"], progress["loss"], progress["metrics"]) == (3, 0.5, {})

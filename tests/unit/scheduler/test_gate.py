@@ -13,6 +13,7 @@ from dcos_tensorflow.capacity.provider import ProviderError
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.core.spec.storage_spec import CredentialsReference, S3Spec, StorageSpec
+from dcos_tensorflow.core.spec.tracking_spec import TrackingSpec
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.deploy.scheduler_settings import scheduler_config
 from dcos_tensorflow.deploy.settings import PREFIX, collect
@@ -89,6 +90,27 @@ class TestMachines:
             a_scheduler(tmp_path).change_configuration(options_of("command", cmd=[RACK]))
 
 
+class TestTracking:
+    SPEC = TrackingSpec("https://mlflow.example.org/team", "demo")
+
+    @pytest.mark.parametrize("named", [(), ("https://other",), ("http://mlflow.example.org",)])
+    def test_a_server_that_the_operator_has_not_named_hears_nothing(
+        self, named: tuple[str, ...]
+    ) -> None:
+        gate = Gate(Allowed(tracking=frozenset(named)))
+        (problem,) = gate.problems(replace(small_job(), tracking=self.SPEC))
+        assert problem.path == "mlflow.tracking_uri"
+        assert "--mlflow-servers https://mlflow.example.org/team" in problem.message
+        with pytest.raises(GateError, match="--mlflow-servers"):
+            gate.tracking_server(self.SPEC, "sesame")
+
+    @pytest.mark.parametrize("named", ["https://mlflow.example.org:443", "*"])
+    def test_one_that_is_named_by_its_host_or_any_may_be_told(self, named: str) -> None:
+        gate = Gate(Allowed(tracking=frozenset({named})))
+        assert gate.problems(replace(small_job(), tracking=self.SPEC)) == []
+        assert gate.tracking_server(self.SPEC, "sesame").uri == self.SPEC.uri
+
+
 def a_scheduler(folder: Path, allowed: Allowed = NOTHING) -> Scheduler:
     config = SchedulerConfig("m:1", "sqlite:///none", folder, allowed=allowed)
     return Scheduler(small_job(), config)
@@ -102,6 +124,7 @@ def test_the_settings_say_what_is_allowed_and_on_the_embedded_cluster_all_is(
         "MACHINES_FROM": "ec2",
         "S3_PLACES": "s3://b/in, https://minio",
         "TASK_SECRET_ENV": "KEY",
+        "MLFLOW_SERVERS": "https://mlflow",
     }
     settings = collect(None, {PREFIX + name: value for name, value in given.items()}, {})
     config = scheduler_config(settings, ServiceDirectory(tmp_path), local=local, folder=tmp_path)
@@ -109,6 +132,7 @@ def test_the_settings_say_what_is_allowed_and_on_the_embedded_cluster_all_is(
         variables=frozenset({"KEY"}),
         s3=frozenset({"s3://b/in", "https://minio"}),
         machines=frozenset({"ec2"}),
+        tracking=frozenset({"https://mlflow"}),
         folder=tmp_path,
         everything=local,
     )
@@ -277,6 +301,7 @@ _OWN_THINGS = {
     "api/callers/dcos_tokens.py": "the keys that the operator names",
     "history/folder.py": "the runs that it keeps",
     "history/bucket.py": "bytes that the gate has let in",
+    "history/mlflow.py": "a tracking server, which the gate opens",
     "capacity/providers/agent_script.py": "a file of the package",
     "capacity/providers/command.py": "a provider, which the gate opens",
     "capacity/providers/ec2.py": "a provider, which the gate opens",

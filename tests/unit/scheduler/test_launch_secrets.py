@@ -18,6 +18,7 @@ from dcos_tensorflow.core.spec.storage_spec import (
     S3Spec,
     StorageSpec,
 )
+from dcos_tensorflow.core.spec.tracking_spec import TrackingSpec
 from dcos_tensorflow.scheduler.gate import Allowed, Gate, GateError
 from dcos_tensorflow.scheduler.secrets.launch_secrets import LaunchSecrets
 from simulated_scheduler import small_job
@@ -106,6 +107,32 @@ def test_a_file_that_is_away_for_a_moment_does_not_hold_up_a_restart(file: Path)
     values(reader, in_file(file))
     file.unlink()
     assert list(values(reader, in_file(file)).values()) == [VALUE]
+
+
+def test_the_secret_of_a_tracking_server_is_read_and_masked() -> None:
+    reader = reader_of({"MLFLOW": "sesame-4711"})
+    assert reader.tracking(TrackingSpec("https://m", "x", "env:MLFLOW")) == "sesame-4711"
+    assert "sesame-4711" in reader.texts()
+    assert reader.tracking(TrackingSpec("https://m", "x")) == ""
+
+
+@pytest.mark.parametrize(
+    ("token", "told"),
+    [("env:MISSING", "MISSING"), ("team/mlflow", "which tasks alone can read; name file:/path")],
+)
+def test_a_secret_of_a_tracking_server_that_cannot_be_had_is_told_before_the_start(
+    token: str, told: str
+) -> None:
+    spec = dataclasses.replace(small_job(), tracking=TrackingSpec("https://m", "x", token))
+    (problem,) = reader_of().problems(spec)
+    assert (problem.path, told in problem.message) == ("mlflow.token", True), problem
+
+
+@pytest.mark.parametrize("value", ["ses\name", "s\u00e9same", " ", "a\x00b"])
+def test_what_no_header_can_hold_is_no_secret_of_a_tracking_server(value: str) -> None:
+    with pytest.raises(GateError, match=r"mlflow\.token: env:MLFLOW is no token") as refused:
+        reader_of({"MLFLOW": value}).tracking(TrackingSpec("https://m", "x", "env:MLFLOW"))
+    assert value.strip() not in str(refused.value) or not value.strip()
 
 
 def test_only_launches_that_refer_to_credentials_get_some() -> None:

@@ -45,7 +45,7 @@ DECLARED: Mapping[str, Fields] = {
         " idle_seconds replace_after_seconds maintenance_lead_seconds leave_on_rebalance"
         " update_strategy uninstall_give_up_seconds region failover_timeout_seconds units placement"
         # What a unit is its start is told, not its container.
-        " workload capacity",
+        " workload capacity tracking",
     ),
     "RoleSpec": Fields(
         launch="role resources port env container python disk_type",

@@ -18,6 +18,7 @@ from dcos_tensorflow.core.spec.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.core.spec.launched_with import fingerprint_of
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.storage_spec import StorageSpec
+from dcos_tensorflow.core.spec.tracking_spec import TrackingSpec
 from dcos_tensorflow.core.spec.volume_spec import VolumeSpec
 from dcos_tensorflow.core.spec.workload_spec import WorkloadSpec
 from dcos_tensorflow.records import dataclass
@@ -424,7 +425,7 @@ class ServiceSpec:
     soon as there is another place. An uninstall gives up what does not answer after
     ``uninstall_give_up_seconds``. With ``units`` the roles are those of each slot, and ``workload``
     says what the units are; without, the service is one job. With ``capacity`` machines are bought
-    for what finds no place.
+    for what finds no place; ``tracking`` is told of runs.
     """
 
     name: str
@@ -459,6 +460,7 @@ class ServiceSpec:
     workload: WorkloadSpec | None = None
     placement: PlacementSpec = PACKED
     capacity: CapacitySpec | None = None
+    tracking: TrackingSpec | None = None
 
     @functools.cached_property
     def remembered(self) -> dict[str, str]:

@@ -14,14 +14,18 @@ from pathlib import Path
 from dcos_tensorflow.core.cluster import storage_sections
 from dcos_tensorflow.core.model.actions import Accept, Action, Decline
 from dcos_tensorflow.core.model.events import CallFailed, Event
+from dcos_tensorflow.core.spec.container_spec import TaskSecret
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.core.spec.storage_spec import CredentialsReference
+from dcos_tensorflow.core.spec.tracking_spec import TrackingSpec
 from dcos_tensorflow.options.errors import OptionProblem
 from dcos_tensorflow.scheduler.gate import Gate, GateError
 from dcos_tensorflow.scheduler.secrets.s3_credentials import CredentialsReader
 from dcos_tensorflow.scheduler.secrets.secret_sources import SecretSources
 
 log = logging.getLogger(__name__)
+
+_TRACKING = "mlflow.token"
 
 
 class LaunchSecrets:
@@ -40,6 +44,11 @@ class LaunchSecrets:
         for role in spec.roles:
             for secret in (*role.secrets, *storage_sections.secrets(spec, role.role)):
                 found.setdefault(secret.option, self._sources.problem(secret))
+        if spec.tracking is not None:
+            try:
+                self.tracking(spec.tracking)
+            except GateError as error:
+                found[_TRACKING] = str(error).removeprefix(f"{_TRACKING}: ")
         return [OptionProblem(option, text) for option, text in found.items() if text]
 
     def texts(self) -> frozenset[str]:
@@ -75,6 +84,25 @@ class LaunchSecrets:
     def credentials(self, reference: CredentialsReference) -> Mapping[str, str]:
         """Return the variables of credentials, for ourselves; none where only Mesos has them."""
         return {} if reference.secret else self._credentials.variables(reference)
+
+    def tracking(self, spec: TrackingSpec) -> str:
+        """Return the secret for a tracking server, for ourselves; empty where none is named.
+
+        Raises GateError.
+        """
+        if not spec.token:
+            return ""
+        found = self._sources.values((TaskSecret(spec.token, option=_TRACKING),))
+        if spec.token not in found:
+            raise GateError(
+                f"{_TRACKING}: {spec.token} is in the secret store of Mesos, which tasks alone can"
+                " read; name file:/path or env:NAME"
+            )
+        text = found[spec.token].decode("utf-8", "replace").strip()
+        if not text or not text.isascii() or not text.isprintable():
+            # It stands in a header: what breaks one would be told whole in the error.
+            raise GateError(f"{_TRACKING}: {spec.token} is no token: one line of plain letters")
+        return text
 
     def complete(self, action: Action) -> Action:
         """Return ``action`` with the secrets that its launches refer to, if it is one that has any.
