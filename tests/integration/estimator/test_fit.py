@@ -113,7 +113,7 @@ def test_a_training_is_followed_to_its_end_and_asked_then(
     rows = rows_in(job)
     assert rows[0] == {"task": "worker-0", "step": 1, "loss": 1.0, "val_auc": 0.1}
     assert [row["step"] for row in rows] == [1, 2, 3]
-    job.logs(lines=1, file="stdout")
+    job.logs(lines=1)
     assert capsys.readouterr().out == 'result: {"rate": "0.1"}\n'
     again = TensorFlow.attach("whole", work_dir=home)
     assert repr(again.wait(timeout=0)) == "<job whole: succeeded>"
