@@ -224,6 +224,7 @@ class GpuMeter:
                 list(_QUERY), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
             limit = threading.Timer(GPU_ANSWER_SECONDS, process.kill)
+            limit.daemon = True
             limit.start()
             with process.stdout or open(os.devnull, "rb") as answer:
                 text = answer.read(1 << 16).decode("utf-8", "replace")
