@@ -47,7 +47,9 @@ from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.runners import runner_request
 from dcos_tensorflow.task.output.event_files import EventFiles
 from dcos_tensorflow.task.output.progress import Progress, read_line, read_record
+from dcos_tensorflow.task.report.operator_commands import parse_command
 from dcos_tensorflow.task.report.server import RequestError, _grace_seconds, _text
+from dcos_tensorflow.task.report.server import _json as _json_of
 from dcos_tensorflow.task.spec import parse_order, parse_spec
 from dcos_tensorflow.task.spec_fields import SpecError
 from dcos_tensorflow.task.storage.manifest import DocumentError, decode_manifest, decode_pointer
@@ -125,6 +127,13 @@ REQUESTS = (
     {"method": "POST", "path": "/v1/pod/worker-0/replace", "query": ""},
     {"method": "POST", "path": "/v1/pod/worker-0/restart", "query": ""},
     {"method": "POST", "path": "/v1/pod/worker-0/pause", "body": '["worker-0"]'},
+    {
+        "method": "POST",
+        "path": "/v1/pod/worker-0/exec",
+        "body": '{"command": ["ls", "-l"], "timeout_seconds": 5}',
+    },
+    {"method": "POST", "path": "/v1/pod/worker-0/copy", "body": '{"path": "made/model"}'},
+    {"method": "GET", "path": f"/v1/pod/worker-0/exec/{'0' * 32}", "query": "after=3"},
     {"method": "POST", "path": "/v1/job/stop", "body": '{"why": "enough"}'},
     {
         "method": "POST",
@@ -398,11 +407,15 @@ SPEC = {
 }
 
 
+COMMAND = {"id": "0" * 32, "command": ["ls", "-l"], "seconds": 5.5}
+
+
 def _runner_request(data: bytes) -> None:
     for take, refused in (
         (parse_spec, SpecError),
         (parse_order, SpecError),
         (_grace_seconds, RequestError),
+        (lambda text: parse_command(_json_of(text)), ValueError),
     ):
         with contextlib.suppress(refused, RequestError):
             take(_text(data))
@@ -563,7 +576,7 @@ DOORS: dict[str, Door] = {
     "runner-reports": Door(_json(REPORT), _runner_report),
     "kept-runs": Door((*_json(KEPT_RUN), gzip.compress(b"{}\n")), _kept_run),
     "runner-requests": Door(
-        _json(SPEC, {**CLUSTER, "version": 1}, {"grace_seconds": 3}), _runner_request
+        _json(SPEC, {**CLUSTER, "version": 1}, {"grace_seconds": 3}, COMMAND), _runner_request
     ),
     "archives": Door(_archives(), _archive),
     "manifests": Door(_json(POINTER, MANIFEST), _manifest),

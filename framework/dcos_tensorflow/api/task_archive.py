@@ -19,6 +19,7 @@ from dcos_tensorflow.api.source import StateSource
 from dcos_tensorflow.api.task_files import NothingThere, check_path, is_secret_file
 from dcos_tensorflow.api.verbs import Reply, parsed, received
 from dcos_tensorflow.api.views.pods import record_of
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.mesos.agent_files import AgentUnreachable, FileEntry, FileNotFound
 from dcos_tensorflow.records import dataclass
@@ -100,7 +101,8 @@ def members(path: str, root: str, browse: Browse, is_hidden: Callable[[str], boo
             if (entry.is_folder or entry.is_file) and not is_hidden(below):
                 listed.append(Member(below, f"{member.name}/{entry.name}", entry))
         if len(listed) > MOST_FILES:
-            raise BadRequest(f"{path or 'the sandbox'} has more than {MOST_FILES} files: copy less")
+            most = counted(MOST_FILES, "file")
+            raise BadRequest(f"{path or 'the sandbox'} has more than {most}: copy less")
     return listed
 
 

@@ -111,5 +111,7 @@ def _no_files(folder: str, names: list[str]) -> list[str]:
 
 
 def _counted(path: Path) -> tuple[int, int]:
-    files = [p for p in (path.rglob("*") if path.is_dir() else [path]) if p.is_file()]
-    return len(files), sum(file.stat().st_size for file in files)
+    if not path.is_dir():
+        return 1, path.stat().st_size
+    sizes = [os.lstat(file).st_size for file in trees.files_below(path)]
+    return len(sizes), sum(sizes)

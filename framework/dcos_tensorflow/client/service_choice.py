@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.client import ending, registry
 from dcos_tensorflow.client.api_address import API_VARIABLE, ApiAddress
-from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.records import dataclass
 
@@ -39,6 +39,24 @@ class KnownService:
             # A scheduler of another service has taken the port.
             raise UsageError(f"The API that was asked is that of {found.service} now.")
         return found
+
+    def check_cluster(self) -> None:
+        """Raise CliError once the embedded cluster that its job is on has ended.
+
+        No scheduler comes back for such a job by itself. Of a service elsewhere nothing is known.
+        """
+        served = registry.read(self.directory) if self.directory is not None else None
+        if self.directory is None or served is None or not served.local:
+            return
+        import embedded_mesos
+
+        folders = (WorkDirectory(self.directory.work).local, self.directory.cluster)
+        if served.master not in map(embedded_mesos.running_master, folders):
+            raise CliError(
+                f"The embedded cluster of {self.name} has ended, and its tasks with it. The job"
+                " starts again from its checkpoints when it is run again: dcos-tensorflow resume"
+                f" {self.name}."
+            )
 
     def last_end(self) -> dict[str, Any] | None:
         """Return how its last job ended; None when nothing is known of that."""

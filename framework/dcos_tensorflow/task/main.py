@@ -218,15 +218,19 @@ def _end(
 ) -> int:
     """Leave the report for later readers: a file, and the last line of stderr.
 
-    People read ``console``: what is for programs does not go there.
+    People read ``console``: why a task failed goes there, and neither an end that was wanted nor
+    what is for programs.
     """
+    wanted = report.exit_class in (ExitClass.SUCCESS, ExitClass.INTERRUPTED)
+    if console is not None and wanted:
+        console.close()
     exit_file.write_report(
         sandbox, report, lambda line: stderr.write(f"task-runner: {line}\n".encode())
     )
     document = report.as_json()
     del document["last_lines"]
     stderr.write(f"task-runner: {human_line(task, report)}\n".encode())
-    if console is not None:
+    if console is not None and not wanted:
         console.close()
     stderr.write(f"{json.dumps(document)}\n".encode())
     return report.exit_code

@@ -1,6 +1,7 @@
 """``exec`` and ``cp`` on a job that runs, and ``cp`` from what is left of one that has ended."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -116,3 +117,40 @@ def test_top_shows_what_each_task_uses_of_what_it_was_given(
     assert (head, titles.split()[:2]) == (f"{name} is running", ["task", "cpu"])
     assert row.startswith("worker-0  running")
     assert "of 64 MB" in row
+
+
+def test_a_command_goes_on_though_its_scheduler_is_killed(
+    lasting: Any, job: Any, name: str, tmp_path: Path
+) -> None:
+    command_line: CommandLine = lasting.command_line
+    file = job(LEAVES, name, worker={"count": 1, **SMALL})
+
+    def served() -> int:
+        started = command_line("run", file, "--detach", "--json")
+        assert started.code == 0, started.out
+        return int(json.loads(started.out[started.out.index("{") :])["pid"])
+
+    pid = served()
+    try:
+        eventually(lambda: "ready" in command_line.ask("logs", name).out, seconds=40)
+        waits = f"echo begun; until test -e {tmp_path}/go; do sleep 0.1; done; echo over; exit 5"
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "dcos_tensorflow"),
+                *("exec", name, "worker-0", "--", "sh", "-c", waits),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=command_line.environment,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: not Path(f"/proc/{pid}").exists())
+        served()
+        (tmp_path / "go").touch()
+        out, told = process.communicate(timeout=60)
+        assert (process.returncode, out) == (5, "over\n"), told
+    finally:
+        command_line.ask("uninstall", name, "--yes")

@@ -144,9 +144,9 @@ def test_of_a_run_whose_cluster_ends_with_it_nothing_is_missed(
     assert shown == in_sandboxes(command_line.home, list(shown))
 
     # Its scheduler has gone, and so has the cluster: the sandboxes are read.
-    last = command_line.ask("logs", "worker-0", "--lines", "1", "--file", "stdout")
+    last = command_line.ask("logs", "worker-0", "--lines", "1")
     assert (last.code, last.out) == (0, "that is all\n")
-    both = command_line.ask("logs", "brief", "--lines", "1", "--file", "stdout")
+    both = command_line.ask("logs", "brief", "--lines", "1")
     assert both.out == "worker-0 | that is all\nworker-1 | that is all\n"
     unknown = command_line.ask("logs", "worker-7")
     assert unknown.code == 1

@@ -1,5 +1,6 @@
 """Jobs from Python, on the embedded cluster: begun, followed, asked, left, stopped."""
 
+import json
 import os
 import signal
 import subprocess
@@ -341,3 +342,37 @@ def test_a_cluster_that_was_started_for_a_smaller_job_grows(begin: Any) -> None:
     cpus = 4 * (os.cpu_count() or 1)
     larger = {**OPTIONS, "worker": {**SIZE, "cpus": cpus}}
     assert begin("large", options=larger).fit(logs=False).status == "succeeded"
+
+
+def test_one_whose_cluster_is_killed_ends_with_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(CODE)
+    home = tmp_path / "home"
+    training = TensorFlow(
+        "train.py",
+        source_dir=tmp_path,
+        name="lost",
+        work_dir=home,
+        options=OPTIONS,
+        hyperparameters={"waits": True},
+    )
+    raised: list[CliError] = []
+
+    def fit() -> None:
+        try:
+            training.fit()
+        except CliError as error:
+            raised.append(error)
+
+    followed = threading.Thread(target=fit)
+    followed.start()
+    try:
+        status = CommandLine(home).ask
+        eventually(lambda: "is running" in status("status", "lost").out, seconds=180)
+        os.kill(json.loads((home / "local/cluster.json").read_text())["pid"], signal.SIGKILL)
+        followed.join(120)
+        assert not followed.is_alive()
+    finally:
+        CommandLine(home).ask("local", "down", "--yes")
+    (error,) = raised
+    assert "The embedded cluster of lost has ended" in str(error)
+    assert "dcos-tensorflow resume lost" in str(error)

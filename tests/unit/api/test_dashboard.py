@@ -277,6 +277,19 @@ def test_what_changes_is_told_to_every_viewer(
         assert viewer.document["job"]["restarts"] == 7
 
 
+def test_what_tasks_use_is_told_though_the_state_stays_the_same(
+    service: Service, view: Callable[..., Viewer]
+) -> None:
+    viewer = view()
+    viewer.next()
+    record = service.current.tasks["worker-0"] if service.current is not None else None
+    assert record is not None
+    used = {"cpu_percent": 80.0, "mem_bytes": 3, "gpus": [], "steps_per_second": None}
+    service.used = {record.task_id: used}
+    assert viewer.next() == "patch"
+    assert viewer.document["job"]["tasks"]["worker-0"]["usage"]["cpu_percent"] == 80.0
+
+
 def test_the_stream_ends_when_there_is_no_state_any_more(
     service: Service, view: Callable[..., Viewer]
 ) -> None:

@@ -110,7 +110,8 @@ V1_LINES = "4:cpu,cpuacct:/mesos/1\n3:memory:/mesos/1\n2:pids:/mesos/1\n"
 
 @pytest.mark.parametrize(("files", "line"), [(V2, "0::/mesos/1\n"), (V1, V1_LINES)])
 def test_the_containers_cgroup_tells_both_without_the_cache_of_files(tmp_path, files, line):
-    procs = {f"{Path(name).parent}/cgroup.procs": f"{os.getpid()}\n" for name in files}
+    ours = f"{os.getppid()}\n{os.getpid()}\n0\n"
+    procs = {f"{Path(name).parent}/cgroup.procs": ours for name in files}
     assert cgroup(tmp_path, {**files, **procs}, line).read() == (2.5, 4000)
 
 

@@ -257,7 +257,7 @@ def follow_service(
     """Show progress until the job has ended, and return how; None once it is ``left`` alone.
 
     ``tell`` is what a person hears while the scheduler is away. Raises CliError for an answer
-    that is none of its scheduler.
+    that is none of its scheduler, and once the embedded cluster of the job has ended.
     """
     ended: dict[str, Any] | None = None
     told_away = ""
@@ -267,6 +267,8 @@ def follow_service(
                 snapshot = service.snapshot()
             except SchedulerAway as away:
                 ended = service.last_end()
+                if ended is None:
+                    service.check_cluster()
                 if ended is None and str(away) != told_away:
                     told_away = str(away)
                     view.close()

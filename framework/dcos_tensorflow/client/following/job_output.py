@@ -103,13 +103,17 @@ class FollowedOutput:
         self._gone = False
 
     def look(self) -> FollowedState:
-        """Return how things stand. Raises CliError when the scheduler answers what it must not."""
+        """Return how things stand.
+
+        Raises CliError when the scheduler answers what it must not, or its cluster has ended.
+        """
         try:
             answer = self._service.connect().ask("GET", "/v1/job")
         except SchedulerAway as away:
             self._gone = self._service.last_end() is not None
             if self._gone:
                 return FollowedState(self._left(), done=True)
+            self._service.check_cluster()
             return FollowedState(away=f"{away} Waiting for it to come back.")
         if answer.status == 503:
             return FollowedState()

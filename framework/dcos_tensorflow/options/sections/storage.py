@@ -295,7 +295,7 @@ class Logs(Section):
     max_bytes: LogBytes = Field(
         20_000_000,
         title="Largest log (bytes)",
-        description="Size at which a task's stdout or stderr is rotated.",
+        description="Size at which stdout, stderr and the log of both are rotated.",
     )
     keep: LogKeep = Field(2, title="Logs kept", description="Number of rotated files to keep.")
     uri: LogUri = Field(

@@ -154,13 +154,21 @@ class Cgroup:
                     yield below if os.path.isdir(below) else f"{self._root}/{name}"
 
     def _is_ours(self, folder: str) -> bool:
-        """Say whether all processes in a cgroup belong to this task: its executor's, and ours."""
+        """Say whether nothing is in a cgroup but us, what we have started, and what has started us.
+
+        Those are Mesos' executor and its helpers; what is outside of our namespace is listed as 0.
+        """
         inside = {int(word) for word in _text(f"{folder}/cgroup.procs").split() if word.isdigit()}
         if not inside:
             return False
-        above = os.getppid()
-        known = {process.pid for process in process_table.below(self._table(), above)}
-        return inside <= known | {above, os.getpid()}
+        processes = self._table()
+        parents = {process.pid: process.parent for process in processes}
+        known = {process.pid for process in process_table.below(processes, os.getpid())}
+        above = os.getpid()
+        while above not in known:
+            known.add(above)
+            above = parents.get(above, 0)
+        return inside <= known | {0}
 
     def _table(self) -> Sequence[process_table.Process]:
         return process_table.read_processes()
@@ -216,6 +224,7 @@ class GpuMeter:
                 list(_QUERY), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
             limit = threading.Timer(GPU_ANSWER_SECONDS, process.kill)
+            limit.daemon = True
             limit.start()
             with process.stdout or open(os.devnull, "rb") as answer:
                 text = answer.read(1 << 16).decode("utf-8", "replace")
