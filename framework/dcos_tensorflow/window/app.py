@@ -39,7 +39,6 @@ _CLOSED = (
     "This page is for the browser that dcos-tensorflow open has logged in; its link works once."
     " Run dcos-tensorflow open again."
 )
-_NO_SCHEDULER = "no scheduler serves it now, and so nothing can be ordered"
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -128,7 +127,7 @@ class Window:
         directory = self._work.service(name)
         client = await run_in_threadpool(services.scheduler_of, directory)
         if client is None:
-            return await self._kept(request, directory, path)
+            return await self._kept(request, directory, path, body)
         # As it was asked, escapes and all.
         raw = request.scope["raw_path"].decode("ascii").split("/", 3)[3]
         asked = f"/{raw}?{request.url.query}".rstrip("?")
@@ -139,10 +138,12 @@ class Window:
         except (OSError, http.client.HTTPException) as error:
             return _json({"message": f"the scheduler does not answer: {error}"}, 503)
 
-    async def _kept(self, request: Request, directory: ServiceDirectory, path: str) -> Response:
-        if request.method != "GET":
-            return _json({"message": _NO_SCHEDULER}, 409)
+    async def _kept(
+        self, request: Request, directory: ServiceDirectory, path: str, body: bytes
+    ) -> Response:
         try:
+            if request.method != "GET":
+                return _json(await run_in_threadpool(kept.ordered, directory, path, body))
             if path == "v1/events":
                 shown = await run_in_threadpool(kept.watched, directory)
                 return StreamingResponse(
@@ -150,6 +151,8 @@ class Window:
                 )
             query = dict(request.query_params)
             return _json(await run_in_threadpool(kept.answer, directory, path, query))
+        except kept.Refused as error:
+            return _json({"message": str(error)}, error.status)
         except kept.NotKept as error:
             return _json({"message": str(error)}, 404)
 

@@ -129,7 +129,11 @@ def test_the_curves_of_a_former_run_are_laid_over_those_of_this_one(
     service = Service()
     for number, name in enumerate(("1-abc", "2-def"), 1):
         state = service.current = replace(reporting(4), run=number)
-        record = {**record_of(state, {"rate": number}, {}), "id": name}
+        record = {
+            **record_of(state, {"rate": number}, {}),
+            "id": name,
+            "started_at": 990.0 + number,
+        }
         points = [Point(1000.0 + step, step, {"loss": number / 2}) for step in (2, 3)]
         RunFolder(tmp_path / name).keep_record(with_points(record, points))
         lines = [line_of("worker-0", point, lambda told: told) for point in points]
@@ -141,11 +145,17 @@ def test_the_curves_of_a_former_run_are_laid_over_those_of_this_one(
         enter(page, service, "runs", size)
         page.see("tbody tr:nth-child(1)", "2 (this one)")
         page.see("tbody tr:nth-child(2)", "loss 0.5")
-        page.order("click", where="tbody a")
+        page.order("click", where="tbody tr:nth-child(2) a")
         service.current = replace(reporting(9), run=2)
         page.see(".key", "worker-0 0.1")
         page.see(".key", "worker-0 of run 1 0.5")
-        page.order("click", where="summary")
+        page.see("[aria-label='Side by side']", "rate")
+        page.order("fill", where="input[name=tags] >> nth=1", text="baseline, first")
+        page.order("click", where="form:has([name=tags]) button >> nth=1")
+        page.see("tbody tr:nth-child(2)", "baseline")
+        page.order("fill", where="input[type=search]", text="tag:first")
+        page.see("#filtered", "1 of 2 runs")
+        page.order("click", where="summary >> nth=1")
         page.see("pre", '"rate": 1')
         assert (page.order("violations"), page.order("complaints")) == ([], [])
         assert page.order("overflow") <= 0
