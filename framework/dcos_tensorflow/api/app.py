@@ -208,6 +208,7 @@ class _Api:
             "release_machines": ordering(
                 lambda s, r, b: verbs.release_machines(s, self._why(s, b))
             ),
+            "note_run": ordering(self._note_run),
             "uninstall": ordering(lambda s, r, b: verbs.uninstall(s, self._why(s, b))),
             "refresh": ordering(_refresh),
             "pod_exec": ordering(
@@ -317,6 +318,12 @@ class _Api:
             history.wait_for_earlier()
         records = history.records() if history is not None else []
         return json_answer(curves.runs(records), secrets=self._answering.secrets(state))
+
+    def _note_run(self, state: ServiceState, request: Request, body: bytes) -> Reply:
+        notes, run = verbs.notes_in(body), _part(request, "id")
+        if self._history is None or not self._history.note(run, notes):
+            raise ElementNotFound(run)
+        return Reply(200, dict(notes))
 
     def _why(self, state: ServiceState, body: bytes) -> str:
         return redact_text(verbs.reason_in(body), self._answering.secrets(state))

@@ -421,6 +421,14 @@ _VERBS = (
         body="CopiedPath",
         body_is_required=True,
     ),
+    _post(
+        "note_run",
+        "/v1/runs/{id}/notes",
+        "Keep tags and a note of a run, by its number or id, in place of those before",
+        {200: Response("kept", "Notes"), 400: _NONSENSE, 404: _NOT_FOUND},
+        body="Notes",
+        body_is_required=True,
+    ),
     _post("stop", "/v1/job/stop", "End the job", _RECEIVED, body="Reason"),
     _post(
         "update",

@@ -427,6 +427,13 @@ class BestValue(TypedDict):
     value: float
 
 
+class Notes(TypedDict, total=False):
+    """What a person says of a run."""
+
+    tags: Annotated[list[Annotated[str, Field(max_length=50)]], Field(max_length=20)]
+    note: Annotated[str, Field(max_length=2000)]
+
+
 class KeptRun(TypedDict):
     """A run of the service, as it is kept when it is over, too."""
 
@@ -452,6 +459,8 @@ class KeptRun(TypedDict):
     best: Annotated[
         BestValue | None, Field(description="of the usual metric, or of a sweep's best trial")
     ]
+    tags: Annotated[list[str], Field(description="what a person calls it")]
+    note: Annotated[str, Field(description="what a person says of it")]
 
 
 class Waiting(TypedDict):

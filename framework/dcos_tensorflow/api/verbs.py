@@ -33,6 +33,7 @@ from dcos_tensorflow.core.operator.plan_control import CommandAnswer
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.restarts import planned_changes, sidecars
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.history.notes import ALLOWED, Notes, notes_of
 from dcos_tensorflow.records import dataclass
 from untrusted_input.json_text import read_json
 
@@ -173,6 +174,14 @@ def reason_in(body: bytes) -> str:
     if not isinstance(why, str) or len(why) > _MAX_WHY:
         raise BadRequest(f"why must be a text of at most {_MAX_WHY} characters")
     return " ".join(why.split()) or "asked for by the API"
+
+
+def notes_in(body: bytes) -> Notes:
+    """Return what a person says of a run. Raises BadRequest."""
+    try:
+        return notes_of(parsed(body, ALLOWED))
+    except ValueError as error:
+        raise BadRequest(str(error)) from None
 
 
 def stop(state: ServiceState, why: str) -> Reply:

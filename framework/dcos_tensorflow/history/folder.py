@@ -1,4 +1,6 @@
-"""Where runs are kept on a disk: a folder for each, with ``run.json`` and ``points.jsonl``.
+"""Where runs are kept on a disk: a folder for each.
+
+In it are ``run.json``, ``points.jsonl`` and ``notes.json``.
 
 Points are appended; a line that a crash has torn is no point, and goes when the file is next opened
 to be written. Everything else is replaced at once. All methods may raise OSError.
@@ -13,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dcos_tensorflow.history.notes import NONE, Notes, notes_of
 from dcos_tensorflow.history.points import Point, points_in
 from dcos_tensorflow.history.record import Record, known
 from dcos_tensorflow.records import dataclass
@@ -62,13 +65,34 @@ class RunFolder:
         """Replace what a tracking server has been told."""
         self._replace(self.tracking_file, [json.dumps(told) + "\n"])
 
+    @property
+    def notes_file(self) -> Path:
+        """Return the file of what a person says of it, which no scheduler writes by itself."""
+        return self.path / "notes.json"
+
     def record(self) -> Record:
-        """Return what is known of the run; empty where that cannot be read."""
+        """Return what is known of the run, with its notes; empty where that cannot be read."""
         try:
             found = read_json(_text(self.record_file, _MOST_RECORD))
         except (OSError, ValueError):
             return {}
-        return known(found)
+        record = known(found)
+        return {**record, **self._notes(record)} if record else {}
+
+    def _notes(self, record: Record) -> Notes:
+        """Return its notes: its own, else those that a copy of its record has brought."""
+        try:
+            return notes_of(read_json(_text(self.notes_file, _MOST_RECORD)))
+        except (OSError, ValueError):
+            pass
+        try:
+            return notes_of(dict(record))
+        except ValueError:
+            return NONE
+
+    def keep_notes(self, notes: Notes) -> None:
+        """Replace what a person says of the run."""
+        self._replace(self.notes_file, [json.dumps(dict(notes)) + "\n"])
 
     def points(self) -> dict[str, list[Point]]:
         """Return the points by task, each task's in the order in which they were told."""
@@ -80,6 +104,14 @@ class RunFolder:
     def keep_record(self, record: Mapping[str, Any]) -> None:
         """Replace what is known of the run."""
         self._replace(self.record_file, [json.dumps(record, indent=2) + "\n"])
+
+    def begin_with_notes(self, record: Record) -> None:
+        """Take over the notes of a record of the same run, where it has none of its own."""
+        if not self.notes_file.exists():
+            try:
+                self.keep_notes(notes_of(dict(record)))
+            except ValueError:
+                return
 
     def append(self, lines: Sequence[str]) -> None:
         """Append points, in pieces."""

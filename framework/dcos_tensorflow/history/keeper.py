@@ -18,6 +18,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.history import folder
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.folder import RunFolder
+from dcos_tensorflow.history.notes import Notes
 from dcos_tensorflow.history.points import Points, line_of, lines_of
 from dcos_tensorflow.history.record import Record, joined, record_of, run_id, with_points
 from dcos_tensorflow.records import dataclass
@@ -111,6 +112,19 @@ class Keeper:
         """Return what is known of each run, the newest first. From any thread."""
         return [record for run in folder.runs_in(self._path) if (record := run.record())]
 
+    def note(self, run: str, notes: Notes) -> bool:
+        """Keep what a person says of a run, by its number or id; False where there is none.
+
+        The copy in S3 has the notes of the present run, and of others those of their last copy.
+        From any thread. Raises OSError.
+        """
+        found = folder.run_called(self._path, run)
+        if found is None:
+            return False
+        found.keep_notes(notes)
+        self._to_copy = True
+        return True
+
     def points_of(self, run: str) -> Points | None:
         """Return the points of a run by its number or id; None where there is none."""
         found = folder.run_called(self._path, run)
@@ -202,11 +216,12 @@ class Keeper:
         if not self._brought:
             self._bring(run.path.name, bucket)
             self._brought = True
-        bucket.put(run.path.name, self._kept, self._lines(state))
+        bucket.put(run.path.name, {**self._kept, **_noted(run)}, self._lines(state))
 
     def _bring(self, present: str, bucket: RunBucket) -> None:
         """Take what schedulers of other machines have kept, and remove there what is too old."""
         record, points = bucket.get(present)
+        RunFolder(self._path / present).begin_with_notes(record)
         with self._keeping:
             self._record = joined(self._record, record)
             self._curves.begin_with(points)
@@ -226,3 +241,9 @@ class Keeper:
 
     def _cleaner(self, state: ServiceState) -> Callable[[Any], Any]:
         return lambda told: self._sources.clean(state, told)
+
+
+def _noted(run: RunFolder) -> Record:
+    """Return the notes of a run."""
+    record = run.record()
+    return {name: record[name] for name in ("tags", "note") if name in record}

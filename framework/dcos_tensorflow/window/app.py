@@ -41,7 +41,6 @@ _CLOSED = (
     "This page is for the browser that dcos-tensorflow open has logged in; its link works once."
     " Run dcos-tensorflow open again."
 )
-_NO_SCHEDULER = "no scheduler serves it now, and so nothing can be ordered"
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -135,7 +134,7 @@ class Window:
         directory = self._work.service(name)
         client = await run_in_threadpool(services.scheduler_of, directory)
         if client is None:
-            return await self._kept(request, directory, path)
+            return await self._kept(request, directory, path, body)
         return await self._passed_on(request, client.api, body, 3)
 
     async def _queue(self, request: Request) -> Response:
@@ -159,10 +158,12 @@ class Window:
         except (OSError, http.client.HTTPException) as error:
             return _json({"message": f"it does not answer: {error}"}, 503)
 
-    async def _kept(self, request: Request, directory: ServiceDirectory, path: str) -> Response:
-        if request.method != "GET":
-            return _json({"message": _NO_SCHEDULER}, 409)
+    async def _kept(
+        self, request: Request, directory: ServiceDirectory, path: str, body: bytes
+    ) -> Response:
         try:
+            if request.method != "GET":
+                return _json(await run_in_threadpool(kept.ordered, directory, path, body))
             if path == "v1/events":
                 shown = await run_in_threadpool(kept.watched, directory)
                 return StreamingResponse(
@@ -170,6 +171,8 @@ class Window:
                 )
             query = dict(request.query_params)
             return _json(await run_in_threadpool(kept.answer, directory, path, query))
+        except kept.Refused as error:
+            return _json({"message": str(error)}, error.status)
         except kept.NotKept as error:
             return _json({"message": str(error)}, 404)
 

@@ -1,7 +1,8 @@
 """The answers of a service that no scheduler serves, from what its folder keeps.
 
 Used by ``window.app``. They have the form of the API's own (docs/api.md), so that the dashboard
-shows a finished service as it shows one that runs. Nothing is changed here: each order is refused.
+shows a finished service as it shows one that runs. Notes of runs are kept; each other order is
+refused.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from dcos_tensorflow.client.following.task_output import (
 from dcos_tensorflow.client.last_page import last_page
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.history import folder
+from dcos_tensorflow.history.notes import notes_of
+from untrusted_input.json_text import read_json
 
 #: Files of a sandbox that are shown, and how much of one at once.
 _FILES = frozenset({"stdout", "stderr"})
@@ -27,6 +30,14 @@ _MOST_BYTES = 64 * 1024
 
 class NotKept(LookupError):
     """Nothing of this is kept; the text says so to a person."""
+
+
+class Refused(Exception):
+    """An order that is not carried out; the text says why, ``status`` is HTTP's."""
+
+    def __init__(self, why: str, status: int) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 def watched(directory: ServiceDirectory) -> dict[str, Any]:
@@ -57,6 +68,22 @@ def answer(directory: ServiceDirectory, path: str, query: Mapping[str, str]) -> 
             if path in page.get("answers", {}):
                 return page["answers"][path]
     raise NotKept("this is not kept of a service that no scheduler serves")
+
+
+def ordered(directory: ServiceDirectory, path: str, body: bytes) -> Any:
+    """Return the answer to an order. Raises Refused for all but notes, NotKept for no run."""
+    match path.split("/"):
+        case ["v1", "runs", name, "notes"]:
+            try:
+                notes = notes_of(read_json(body))
+            except ValueError as error:
+                raise Refused(str(error), 400) from None
+            run = folder.run_called(directory.history, name)
+            if run is None:
+                raise NotKept(f"no run {name} is kept")
+            run.keep_notes(notes)
+            return dict(notes)
+    raise Refused("no scheduler serves it now, and so nothing can be ordered", 409)
 
 
 def _points(directory: ServiceDirectory, run: str) -> Any:

@@ -188,12 +188,15 @@ def test_a_scheduler_on_another_machine_takes_the_curve_from_s3(
 ) -> None:
     one = Machine(tmp_path / "one", server)
     one.tells(1, 2, 3)
+    one.keeper.wait_for_earlier()
+    assert one.keeper.note(run_id(one.state), {"tags": ["paper"], "note": "mine"})
     one.keeper.finish(leads=True)
     other = Machine(tmp_path / "other", server)
     other.tells(4)
     other.keeper.wait_for_earlier()
     assert other.steps() == [1, 2, 3, 4]
     other.keeper.finish(leads=True)
+    assert other.keeper.records()[0]["tags"] == ["paper"]
     # And when it comes back to the first one.
     back = Machine(tmp_path / "one", server)
     back.keeper.wait_for_earlier()

@@ -438,6 +438,18 @@ def test_the_runs_that_are_kept_are_answered(source: Any, client_of: Any, tmp_pa
     assert (found["id"], found["phase"], found["options"]) == ("1-abc", "running", {"a": 1})
 
 
+def test_an_operator_says_something_of_a_run_and_each_order_replaces_the_one_before(
+    source: Any, client_of: Any, tmp_path: Path
+) -> None:
+    source.current = reporting(4)
+    client = client_of(history=kept(tmp_path / "history", reporting(4)))
+    client.post("/v1/runs/1/notes", json={"tags": ["a"], "note": "first"})
+    assert client.post("/v1/runs/1-abc/notes", json={"tags": ["b"]}).json()["tags"] == ["b"]
+    (found,) = client.get("/v1/runs").json()
+    assert (found["tags"], found["note"]) == (["b"], "")
+    assert client.post("/v1/runs/2/notes", json={}).status_code == 404
+
+
 def test_the_curves_are_answered_in_columns(source: Any, client_of: Any) -> None:
     curves = Curves()
     source.current = reporting(4, metrics={"val_auc": float("nan")})

@@ -14,6 +14,7 @@ from browser_page import DESKTOP, PHONE, Page
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.server import ApiServer
+from dcos_tensorflow.api.views import job as job_view
 from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import mesos_task_id
@@ -25,7 +26,7 @@ from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of, with_points
 from dcos_tensorflow.mesos.agent_files import FilePart
 from dcos_tensorflow.scheduler.machines.ledger_records import changes_between
-from sample_states import TOKEN_KEY, a_state, changed, reporting, running
+from sample_states import TOKEN_KEY, a_state, changed, failed, reporting, running
 from telltale_state import CONTEXT_SECRET, SECRETS, SIGNATURE, URL_SECRET, telltale
 from unit.capacity.machine_lives import HERE, NEW, WRITTEN, bought, heard, seen
 
@@ -129,7 +130,11 @@ def test_the_curves_of_a_former_run_are_laid_over_those_of_this_one(
     service = Service()
     for number, name in enumerate(("1-abc", "2-def"), 1):
         state = service.current = replace(reporting(4), run=number)
-        record = {**record_of(state, {"rate": number}, {}), "id": name}
+        record = {
+            **record_of(state, {"rate": number}, {}),
+            "id": name,
+            "started_at": 990.0 + number,
+        }
         points = [Point(1000.0 + step, step, {"loss": number / 2}) for step in (2, 3)]
         RunFolder(tmp_path / name).keep_record(with_points(record, points))
         lines = [line_of("worker-0", point, lambda told: told) for point in points]
@@ -141,11 +146,17 @@ def test_the_curves_of_a_former_run_are_laid_over_those_of_this_one(
         enter(page, service, "runs", size)
         page.see("tbody tr:nth-child(1)", "2 (this one)")
         page.see("tbody tr:nth-child(2)", "loss 0.5")
-        page.order("click", where="tbody a")
+        page.order("click", where="tbody tr:nth-child(2) a")
         service.current = replace(reporting(9), run=2)
         page.see(".key", "worker-0 0.1")
         page.see(".key", "worker-0 of run 1 0.5")
-        page.order("click", where="summary")
+        page.see("[aria-label='Side by side']", "rate")
+        page.order("fill", where="input[name=tags] >> nth=1", text="baseline, first")
+        page.order("click", where="form:has([name=tags]) button >> nth=1")
+        page.see("tbody tr:nth-child(2)", "baseline")
+        page.order("fill", where="input[type=search]", text="tag:first")
+        page.see("#filtered", "1 of 2 runs")
+        page.order("click", where="summary >> nth=1")
         page.see("pre", '"rate": 1')
         assert (page.order("violations"), page.order("complaints")) == ([], [])
         assert page.order("overflow") <= 0
@@ -217,3 +228,39 @@ def test_no_view_and_no_event_holds_a_secret(page: Page, service: Printing) -> N
             "evaluate", script="document.documentElement.outerHTML + globalThis.told"
         )
         assert [secret for secret in secrets if secret in shown] == [], view
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_task_that_a_job_failed_of_is_the_first_and_the_others_ended_with_it(
+    page: Page, service: Printing, size: dict[str, int]
+) -> None:
+    service.current = failed()
+    enter(page, service, "tasks", size)
+    page.see("tbody tr:nth-child(1)", "worker-1")
+    page.see("tbody tr:nth-child(1) .failed")
+    page.see("tbody tr:nth-child(2)", "the job is ending")
+    page.order("fill", where="input[type=search]", text="failures>0")
+    page.see("#filtered", "1 of 4 tasks")
+    assert (page.order("violations"), page.order("complaints")) == ([], [])
+    assert page.order("overflow") <= 0
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_what_each_task_takes_of_its_machine_is_shown_where_it_is_known(
+    page: Page, service: Printing, size: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpus = [{"utilisation": share, "mem_bytes": 2_000_000_000} for share in (0.25, 0.75)]
+    usage = {"cpu_percent": 151.2, "mem_bytes": 1_500_000_000, "gpus": gpus}
+    shown = job_view._task
+
+    def told(state: Any, name: str) -> Any:
+        return {**shown(state, name), "usage": usage if name == "worker-0" else None}
+
+    monkeypatch.setattr(job_view, "_task", told)
+    service.current = running()
+    enter(page, service, "tasks", size)
+    page.see("tbody tr:has-text('worker-0')", "151 %")
+    page.see("tbody tr:has-text('worker-0')", "1.5")
+    page.see("tbody tr:has-text('worker-0')", "50 %, 4")
+    assert "151" not in page.order("text", where="tbody tr:has-text('worker-1')")
+    assert (page.order("violations"), page.order("overflow") <= 0) == ([], True)

@@ -155,6 +155,7 @@ BODIES: dict[str, list[bytes]] = {
     "": [b""],
     "Names": [b"", b'["worker-0"]', b'["other"]', b"{"],
     "Reason": [b"", b'{"why": "because"}', b"[]"],
+    "Notes": [b'{"tags": ["a"], "note": "b"}', b"{", b'{"tags": "a"}'],
     "NoParameters": [b"", b'{"A": "1"}'],
     "Command": [b'{"command": ["ls"]}', b"", b"["],
     "CopiedPath": [b'{"path": "stdout"}', b'{"path": ".secrets/keytab"}', b'{"path": "gone"}', b""],

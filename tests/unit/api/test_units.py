@@ -14,7 +14,7 @@ from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task_table import TaskTable
-from dcos_tensorflow.core.model.units import Unit, UnitRun, UnitState
+from dcos_tensorflow.core.model.units import Unit, UnitFailure, UnitRun, UnitState
 from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec, EarlyStopping, WorkloadSpec
 from dcos_tensorflow.history.curves import MOST_TRIALS, Curves
@@ -50,7 +50,9 @@ def with_units(workload: WorkloadSpec, kind: UnitKind, *decided: Unit) -> Servic
 def a_running_sweep() -> ServiceState:
     good = {"metrics": {"score": 0.5}, "measured": [[1, 0.4]]}
     done = Unit(0, UnitState.SUCCEEDED, 1, result=good, begun_at=10.0, ended_at=14.0)
-    failed = Unit(1, UnitState.FAILED, 2, begun_at=10.0, ended_at=12.0, why="no such file")
+    why = "no such file"
+    attempts = [UnitFailure("a1", "failed", why, float(at), seconds=2.0) for at in range(12)]
+    failed = Unit(1, UnitState.FAILED, 12, 0, tuple(attempts), {}, 10.0, 12.0, why)
     return with_units(SWEEP, UnitKind.TRIAL, done, failed)
 
 
@@ -71,6 +73,8 @@ def test_a_trial_is_shown_with_its_parameters_and_what_it_has_come_to(ask: Any) 
     assert (first["value"], first["ended_at"] - first["begun_at"]) == (0.5, 4.0)
     assert set(first["parameters"]) == {"rate", "units", "layers"}
     assert (second["state"], second["why"]) == ("failed", "no such file")
+    assert [one["at"] for one in second["failures"]] == [7.0, 8.0, 9.0, 10.0, 11.0]
+    assert (second["failures"][0]["why"], first["failures"]) == ("no such file", [])
     assert (running["state"], running["slots"]) == ("running", ["slot-0"])
     assert running["begun_at"] == 50.0
 

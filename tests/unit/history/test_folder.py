@@ -1,10 +1,14 @@
 """The folder of a run: what is appended, what a crash leaves, what is removed."""
 
+import json
 import stat
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dcos_tensorflow.history.folder import RunFolder, remove_oldest, run_called, runs_in
+from dcos_tensorflow.history.notes import MOST_TAGS, NOTE_BYTES, TAG_BYTES, notes_of
 from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of
 from sample_states import running
@@ -81,3 +85,47 @@ def test_a_link_is_no_run(tmp_path: Path) -> None:
     (tmp_path / "history").mkdir()
     (tmp_path / "history" / "1-abc").symlink_to(tmp_path / "elsewhere" / "1-abc")
     assert runs_in(tmp_path / "history") == []
+
+
+def test_what_a_person_says_of_a_run_is_in_its_record_and_no_scheduler_writes_over_it(
+    tmp_path: Path,
+) -> None:
+    run = a_run(tmp_path, "1-abc", 1.0)
+    assert (run.record()["tags"], run.record()["note"]) == ([], "")
+    run.keep_notes(notes_of({"tags": ["paper", "paper", " v2 "], "note": " the best one\n"}))
+    a_run(tmp_path, "1-abc", 2.0)
+    assert (run.record()["tags"], run.record()["note"]) == (["paper", "v2"], "the best one")
+
+
+def test_notes_that_a_copy_has_brought_stand_behind_those_that_are_here(tmp_path: Path) -> None:
+    run = a_run(tmp_path, "1-abc", 1.0, tags=["of before"], note="there")
+    assert run.record()["tags"] == ["of before"]
+    run.begin_with_notes(run.record())
+    run.keep_notes(notes_of({"tags": [], "note": "here"}))
+    run.begin_with_notes({"tags": ["of before"], "note": "there"})
+    assert (run.record()["tags"], run.record()["note"]) == ([], "here")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        "note",
+        {"tags": "a"},
+        {"tags": [1]},
+        {"tags": [" "]},
+        {"tags": ["a,b"]},
+        {"tags": ["x" * (TAG_BYTES + 1)]},
+        {"tags": [str(number) for number in range(MOST_TAGS + 1)]},
+        {"note": None},
+        {"note": "\u00e9" * NOTE_BYTES},
+    ],
+)
+def test_notes_that_are_none_or_too_long_are_refused_and_those_of_a_damaged_file_are_none(
+    tmp_path: Path, given: Any
+) -> None:
+    with pytest.raises(ValueError, match="at most 20 tags of 50 bytes"):
+        notes_of(given)
+    run = a_run(tmp_path, "1-abc", 1.0)
+    run.notes_file.write_text(json.dumps(given))
+    assert (run.record()["tags"], run.record()["note"]) == ([], "")

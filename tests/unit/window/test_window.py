@@ -14,9 +14,12 @@ import pytest
 from dcos_tensorflow.client.last_page import keep_page
 from dcos_tensorflow.client.registry import Registration, register
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.history.folder import RunFolder
+from dcos_tensorflow.history.record import record_of
 from dcos_tensorflow.window import kept
 from dcos_tensorflow.window.app import Window
 from dcos_tensorflow.window.login import LINK_SECONDS, Login
+from sample_states import running
 from untrusted_input.asgi_server import AsgiServer
 
 KEY = "the key"
@@ -188,6 +191,18 @@ class TestAFinishedService:
 
     def test_nothing_can_be_ordered(self, browser: httpx.Client) -> None:
         assert browser.post("/services/digits/v1/job/stop").status_code == 409
+
+    def test_notes_of_its_runs_are_kept(
+        self, browser: httpx.Client, ended: ServiceDirectory
+    ) -> None:
+        record = {**record_of(running(), {}, {}), "id": "1-abc"}
+        RunFolder(ended.history / "1-abc").keep_record(record)
+        place, notes = "/services/digits/v1/runs/1/notes", {"tags": ["paper"], "note": "the best"}
+        assert browser.post(place, json=notes).json() == notes
+        (found,) = browser.get("/services/digits/v1/runs").json()
+        assert {name: found[name] for name in notes} == notes
+        assert browser.post(place, json={"tags": [3]}).status_code == 400
+        assert browser.post(place.replace("runs/1", "runs/2"), json=notes).status_code == 404
 
     @pytest.mark.parametrize("content", ["", "{", "[]", '{"watched": 3}'])
     def test_a_damaged_page_is_none(

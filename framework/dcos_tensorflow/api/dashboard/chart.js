@@ -8,6 +8,9 @@ const HEIGHT = 180;
 /** Distances between the marks of steps: there is no half step. */
 const WHOLE = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
+/** What the marks of the upright axis need, so that none is cut. @param {any} plot @param {string[] | null} marks */
+const widthOf = (plot, marks) => Math.max(40, 18 + 7 * Math.max(0, ...(marks ?? []).map((mark) => String(mark ?? "").length)));
+
 export class Chart extends Component {
   componentDidMount() {
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
@@ -73,7 +76,7 @@ export class Chart extends Component {
       cursor: { y: false },
       scales: { x: { time: by_time } },
       // Below the first time of a day stands the day.
-      axes: [{ ...axis, size: by_time ? 44 : 30, ...(by_time ? {} : { incrs: WHOLE }) }, { ...axis, size: 56 }],
+      axes: [{ ...axis, size: by_time ? 44 : 30, ...(by_time ? {} : { incrs: WHOLE }) }, { ...axis, size: widthOf }],
       series: [
         {},
         ...this.props.tasks.map((task, index) => ({

@@ -15,7 +15,7 @@ import { mergePatch } from "./merge_patch.js";
 import { options } from "./options.js";
 import { overview } from "./overview.js";
 import { plans } from "./plans.js";
-import { runs } from "./runs.js";
+import { runs } from "./runs/runs.js";
 import { trials } from "./sweep/trials.js";
 import { tasks } from "./tasks.js";
 import { why } from "./why.js";
@@ -57,6 +57,12 @@ let known = {
   view: "overview",
   /** What of the view is looked at: a task's name. */
   argument: "",
+  /** Which runs are listed. */
+  runs: "",
+  /** Counts what was noted of runs. */
+  noted: 0,
+  /** Which tasks are listed. */
+  tasks: "",
   /** Answers of other paths of the API, with what they were answered for. */
   answers: {},
   /** The order that waits for its confirmation. */
@@ -107,6 +113,11 @@ const act = {
   /** Has an order confirmed, and gives it then. */
   order(title, text, path) {
     know({ asked: { title, text, path }, said: "" });
+  },
+  /** Has something kept that needs no confirmation: nothing that runs changes. Throws as `ask` does. */
+  async keep(path, body) {
+    await connection.order(path, body);
+    know({ noted: known.noted + 1 });
   },
   cancel: () => know({ asked: null }),
   async confirm() {

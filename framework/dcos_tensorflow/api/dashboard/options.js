@@ -1,4 +1,5 @@
 // The options in force, and in what they differ from those of before.
+import { differing } from "./differences.js";
 import { html } from "./html.js";
 
 /** @param {any} known @param {any} act */
@@ -22,22 +23,10 @@ function difference(known, act, now, others) {
   const path = `v1/configurations/${wanted}`;
   act.fetch(path, wanted);
   const before = known.answers[path]?.body?.spec;
-  const rows = before ? differing(flat(before), flat(now)) : [];
+  const rows = before ? differing([before, now]) : [];
   return html`<label>since <select value=${wanted} onChange=${(e) => { location.hash = `/options/${e.target.value}`; }}>
       ${others.map((id) => html`<option key=${id} value=${id}>${id}</option>`)}</select></label>
     ${!before ? html`<p role="status">Asking …</p>` : !rows.length ? html`<p class="muted">Nothing.</p>` : html`<div class="wide" tabindex="0" role="region" aria-label="What has changed"><table>
       <thead><tr>${["Of the service", "Before", "Now"].map((title) => html`<th scope="col" key=${title}>${title}</th>`)}</tr></thead>
-      <tbody>${rows.map(([name, old, value]) => html`<tr key=${name}><th scope="row">${name}</th><td>${old ?? "–"}</td><td>${value ?? "–"}</td></tr>`)}</tbody></table></div>`}`;
-}
-
-/** Returns every value by its dotted path, as JSON. */
-function flat(value, path = "") {
-  if (value === null || typeof value !== "object") return { [path]: JSON.stringify(value) };
-  return Object.assign({}, ...Object.entries(value).map(([name, below]) =>
-    flat(below, path ? `${path}.${below?.role ?? name}` : name)));
-}
-
-function differing(before, now) {
-  return [...new Set([...Object.keys(before), ...Object.keys(now)])].sort()
-    .filter((name) => before[name] !== now[name]).map((name) => [name, before[name], now[name]]);
+      <tbody>${rows.map(([name, [old, value]]) => html`<tr key=${name}><th scope="row">${name}</th><td>${old ?? "–"}</td><td>${value ?? "–"}</td></tr>`)}</tbody></table></div>`}`;
 }

@@ -44,9 +44,11 @@ function failure(job) {
   const task = incident && job.tasks[incident.task];
   const lines = task?.task_id === incident?.task_id ? task?.evidence?.last_lines ?? [] : [];
   const hint = task?.report?.hint;
-  return html`<section class="failure"><p class="lead bad">${job.verdict.summary}</p>
-    ${hint && !job.verdict.summary.includes(hint) && html`<p>${hint}</p>`}
-    ${lines.length > 0 && html`<h3>The last lines of ${incident.task}</h3><pre tabindex="0" ref=${toItsEnd}>${lines.join("\n")}</pre>
+  // The remedy stands by itself: in the sentence it is in the way of what happened.
+  const said = hint ? job.verdict.summary.replace(`; ${hint}`, "") : job.verdict.summary;
+  return html`<section class="failure"><p class="lead bad">${said}</p>
+    ${hint && html`<p><strong>What helps:</strong> ${hint}</p>`}
+    ${lines.length > 0 && html`<h3>The last lines of ${incident.task}</h3><pre class="bad" tabindex="0" ref=${toItsEnd}>${lines.join("\n")}</pre>
       <p><a href=${`#/logs/${escaped(incident.task)}`}>All of its output</a></p>`}
   </section>`;
 }

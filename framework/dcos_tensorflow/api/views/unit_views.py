@@ -24,6 +24,8 @@ from dcos_tensorflow.workloads.producer import Producer
 if TYPE_CHECKING:
     from dcos_tensorflow.api import schemas
 
+#: So many failed attempts of a trial are told.
+_MOST_FAILURES = 5
 #: A unit that waits for what becomes of it, while a slot works on it.
 _RUNNING = "running"
 STATES = (_RUNNING, *map(str, UnitState))
@@ -144,4 +146,13 @@ def _unit(state: ServiceState, unit: Unit, shown: Mapping[str, Any]) -> dict[str
         "begun_at": began or None,
         "ended_at": unit.ended_at or None,
         "why": unit.why or shown.get("why", ""),
+        **({"failures": _failures(unit)} if isinstance(state.spec.workload, SweepSpec) else {}),
     }
+
+
+def _failures(unit: Unit) -> list[dict[str, Any]]:
+    """Return the newest failed attempts of a trial; of shards there are too many."""
+    return [
+        {"at": one.at, "why": one.summary, "kind": one.kind, "seconds": one.seconds or None}
+        for one in unit.failures[-_MOST_FAILURES:]
+    ]

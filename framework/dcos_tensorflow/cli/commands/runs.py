@@ -111,6 +111,8 @@ def _whole(run: KeptRun) -> list[str]:
                 ("begun", moment(record["started_at"])),
                 *([("took", duration(took))] if took is not None else ()),
                 *([("step", str(record["step"]))] if record["step"] is not None else ()),
+                *((("tags", ", ".join(record["tags"])),) if record["tags"] else ()),
+                *((("note", str(record["note"])),) if record["note"] else ()),
                 *result,
                 *metrics,
                 *incidents,

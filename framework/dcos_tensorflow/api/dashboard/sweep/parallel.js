@@ -70,16 +70,13 @@ export class Parallel extends Component {
   render({ board, rows, fitting, filter }, { width: space, drag }) {
     const axes = this.#axes();
     const width = Math.max(space, 2 * SIDE + LEAST_BETWEEN * (axes.length - 1));
-    const x = (index) => SIDE + (index * (width - 2 * SIDE)) / Math.max(1, axes.length - 1);
+    const x = placesOf(axes, width);
     const drawn = rows.slice(0, MOST_LINES);
-    const chosen = new Set(fitting);
-    const path = (row) => axes.map((one, i) => `${i ? "L" : "M"}${x(i).toFixed(1)},${one.place(row.cells[one.name]).toFixed(1)}`).join("");
     const beyond = axes.filter((one) => one.beyond).map((one) => `${one.beyond} of ${one.name}`);
     return html`<figure class="parallel"><div class="wide" tabindex="0" role="region" aria-label="Parameters and objective" ref=${(e) => (this.place = e)}>
       ${space > 0 && html`<svg width=${width} height=${HEIGHT} viewBox=${`0 0 ${width} ${HEIGHT}`} role="img"
         aria-label=${`Each of ${drawn.length} trials as a line across ${board.names.join(", ")} and ${board.metric}`}>
-        ${[...drawn].reverse().map((row) => html`<path key=${row.number} d=${path(row)} onClick=${() => { location.hash = `#/trials/${row.number}`; }}
-          class=${`trial ${chosen.has(row) ? quarter(drawn.indexOf(row), drawn.length) : "out"}${row === board.best ? " best" : ""}`}><title>Trial ${row.number}: ${number(row.value)}</title></path>`)}
+        <${Lines} axes=${axes} drawn=${drawn} fitting=${fitting} best=${board.best} width=${width} />
         ${axes.map((one, i) => html`<g key=${one.name} transform=${`translate(${x(i).toFixed(1)},0)`}>
           <text class="name" y="14">${one.name}${one.is_log ? " (log)" : ""}</text>
           <line class="axis" y1=${TOP} y2=${BOTTOM} />
@@ -90,6 +87,24 @@ export class Parallel extends Component {
         </g>`)}
       </svg>`}</div>
       <figcaption class="muted">Draw along an axis to choose a range; a click there takes it away.${rows.length > MOST_LINES ? ` The best ${MOST_LINES} of ${number(rows.length)} are drawn.` : ""}${beyond.length ? ` Beyond the ends of an axis (≤, ≥), and drawn at them: ${beyond.join(", ")}.` : ""}</figcaption></figure>`;
+  }
+}
+
+/** Where each axis stands. */
+const placesOf = (axes, width) => (index) => SIDE + (index * (width - 2 * SIDE)) / Math.max(1, axes.length - 1);
+
+/** A line for each trial, the best last; not drawn anew while a range is drawn. */
+class Lines extends Component {
+  shouldComponentUpdate(next) {
+    return ["axes", "fitting", "width"].some((name) => next[name] !== this.props[name]);
+  }
+
+  render({ axes, drawn, fitting, best, width }) {
+    const x = placesOf(axes, width);
+    const chosen = new Set(fitting);
+    const path = (row) => axes.map((one, i) => `${i ? "L" : "M"}${x(i).toFixed(1)},${one.place(row.cells[one.name]).toFixed(1)}`).join("");
+    return html`<g>${drawn.map((row, place) => html`<path key=${row.number} d=${path(row)} onClick=${() => { location.hash = `#/trials/${row.number}`; }}
+      class=${`trial ${chosen.has(row) ? quarter(place, drawn.length) : "out"}${row === best ? " best" : ""}`}><title>Trial ${row.number}: ${number(row.value)}</title></path>`).reverse()}</g>`;
   }
 }
 

@@ -28,6 +28,8 @@ export function trial(known, act, board) {
       unit.ended_at && ["Ended", moment(unit.ended_at, known.now)],
       row.seconds != null && ["Took", duration(row.seconds)],
     ].filter(Boolean))}
+    ${unit.failures?.length > 0 && html`<section><h3>Attempts that failed</h3><ol class="incidents" reversed>${[...unit.failures].reverse().map((one) => html`<li key=${one.at}>
+      <span class="muted">${moment(one.at, known.now)}${one.seconds ? `, after ${duration(one.seconds)}` : ""}</span><br />${one.why} <span class="muted">(${one.kind})</span></li>`)}</ol></section>`}
     ${working.map(([task]) => html`<p key=${task}><a href=${`#/logs/${escaped(task)}`}>Output of ${task}, which works on it</a></p>`)}`;
 }
 
