@@ -39,7 +39,7 @@ STEP = 15.0
 STEPS_WITH_FAULTS = 400
 # Faults that follow each other may keep a team waiting once more.
 BOUND = RULES.reclaim_after + RULES.between_giving_way + RULES.least_run + 4 * RULES.grace
-MOST_STEPS = 8_000
+MOST_STEPS = 12_000
 
 
 class BrokenRule(AssertionError):
