@@ -23,6 +23,7 @@ from dcos_tensorflow.api.pages import FOLDER
 from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.window import forwarding, kept, services
+from dcos_tensorflow.window.boards import Boards, NoBoard
 from dcos_tensorflow.window.login import SESSION_SECONDS, Login
 from untrusted_input.other_pages import is_from_another_page, names_an_address
 from untrusted_input.page_files import HEADERS, files
@@ -50,6 +51,7 @@ class Window:
         self.asked_at = time.monotonic()
         self._work = work
         self._login = login
+        self.boards = Boards()
         # Cookies know no ports: another window of this machine has another name.
         self._cookie = f"{COOKIE}_{port}"
 
@@ -64,6 +66,7 @@ class Window:
                 Route("/services", self._guarded(self._services)),
                 Route("/services/{name}/", self._guarded(self._page("index.html"))),
                 Route("/services/{name}/dashboard/{file:path}", self._guarded(self._file)),
+                Route("/services/{name}/tensorboard", self._guarded(self._board), methods=["POST"]),
                 Route(
                     "/services/{name}/{path:path}",
                     self._guarded(self._service),
@@ -114,6 +117,17 @@ class Window:
 
     async def _services(self, request: Request) -> Response:
         return _json(await run_in_threadpool(services.found, self._work))
+
+    async def _board(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in registry.service_names(self._work):
+            return _json({"message": f"there is no {request.url.path}"}, 404)
+        try:
+            service = self._work.service(name)
+            address = await run_in_threadpool(self.boards.address, service)
+        except NoBoard as error:
+            return _json({"message": str(error)}, 409)
+        return _json({"address": address})
 
     async def _service(self, request: Request) -> Response:
         name, path = request.path_params["name"], request.path_params["path"]

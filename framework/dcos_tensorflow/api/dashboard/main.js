@@ -55,6 +55,7 @@ let known = {
   /** Which trials are listed, and how they are sorted; by "" the best first. */
   board: { filter: "", by: "", down: false },
   view: "overview",
+  in_window: IS_IN_WINDOW,
   /** What of the view is looked at: a task's name. */
   argument: "",
   /** Which runs are listed. */
@@ -102,7 +103,7 @@ function draw() {
 /** What views may do. */
 const act = {
   know,
-  ask: (path) => connection.ask(path),
+  ask: (path, more) => connection.ask(path, more),
   /** Asks for a path once for each `version` of what is shown; `known.answers` has the answer. */
   fetch(path, version) {
     if (known.answers[path]?.version === version) return;
