@@ -2,7 +2,7 @@
 
 Used by ``window.app``. One for each service, over its folder on this machine, so that all its runs
 are beside each other. It listens on this machine alone, below a path that none can guess, which the
-window tells a browser that is logged in: TensorBoard itself asks nobody who they are. It ends with
+window tells a browser that is logged in: TensorBoard itself asks for no login. It ends with
 the window, however that ends: it holds the other end of its standard input.
 """
 
