@@ -1,6 +1,6 @@
 // The service's runs that are kept: a list that is filtered, and some of them side by side.
 import { fits, filterOf } from "../filter.js";
-import { differing } from "../differences.js";
+import { differing } from "../job/differences.js";
 import { html } from "../html.js";
 import { moment } from "../time.js";
 import { counted, duration, number } from "../words.js";
