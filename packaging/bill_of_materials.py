@@ -21,7 +21,9 @@ LICENCES = "LICENCES.txt"
 _NAMES = ("licen", "copying", "notice", "authors")
 _ROOT = Path(__file__).resolve().parent.parent
 _NPM_LOCK = _ROOT / "packaging" / "dashboard" / "package-lock.json"
-_NPM_LICENCES = _ROOT / "framework" / "dcos_tensorflow" / "api" / "dashboard" / "licences.txt"
+_NPM_LICENCES = (
+    _ROOT / "framework" / "dcos_tensorflow" / "api" / "dashboard" / "vendored" / "licences.txt"
+)
 
 
 def write(folder: Path, distributions: Iterable[importlib.metadata.Distribution]) -> None:

@@ -9,7 +9,7 @@ const FILES = {
   "htm/dist/htm.mjs": "htm.js",
 };
 const from = (path) => readFileSync(new URL(`node_modules/${path}`, import.meta.url), "utf8");
-const target = (name) => new URL(`../../framework/dcos_tensorflow/api/dashboard/${name}`, import.meta.url);
+const target = (name) => new URL(`../../framework/dcos_tensorflow/api/dashboard/vendored/${name}`, import.meta.url);
 
 const wanted = Object.fromEntries(Object.entries(FILES).map(([path, name]) => [name, from(path)]));
 wanted["licences.txt"] = ["uplot", "preact", "htm"]

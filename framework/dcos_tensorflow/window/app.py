@@ -25,6 +25,7 @@ from dcos_tensorflow.client.api_address import ApiAddress
 from dcos_tensorflow.client.served_queue import served_queue
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.window import forwarding, kept, services
+from dcos_tensorflow.window.boards import Boards, NoBoard
 from dcos_tensorflow.window.login import SESSION_SECONDS, Login
 from untrusted_input.other_pages import is_from_another_page, names_an_address
 from untrusted_input.page_files import HEADERS, files
@@ -52,6 +53,7 @@ class Window:
         self.asked_at = time.monotonic()
         self._work = work
         self._login = login
+        self.boards = Boards()
         # Cookies know no ports: another window of this machine has another name.
         self._cookie = f"{COOKIE}_{port}"
 
@@ -69,6 +71,7 @@ class Window:
                 Route("/queue/{path:path}", self._guarded(self._queue), methods=["GET", "POST"]),
                 Route("/services/{name}/", self._guarded(self._page("index.html"))),
                 Route("/services/{name}/dashboard/{file:path}", self._guarded(self._file)),
+                Route("/services/{name}/tensorboard", self._guarded(self._board), methods=["POST"]),
                 Route(
                     "/services/{name}/{path:path}",
                     self._guarded(self._service),
@@ -121,6 +124,17 @@ class Window:
         told = await run_in_threadpool(services.found, self._work)
         queue = await run_in_threadpool(served_queue, self._work)
         return _json({"services": told, "queue": queue.name if queue is not None else None})
+
+    async def _board(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in registry.service_names(self._work):
+            return _json({"message": f"there is no {request.url.path}"}, 404)
+        try:
+            service = self._work.service(name)
+            address = await run_in_threadpool(self.boards.address, service)
+        except NoBoard as error:
+            return _json({"message": str(error)}, 409)
+        return _json({"address": address})
 
     async def _service(self, request: Request) -> Response:
         name, path = request.path_params["name"], request.path_params["path"]

@@ -91,6 +91,7 @@ def serve(work: WorkDirectory) -> None:
             time.sleep(_LOOK_SECONDS)
     finally:
         server.stop()
+        window.boards.stop()
         if _read(work) == mine:
             _file(work).unlink(missing_ok=True)
 

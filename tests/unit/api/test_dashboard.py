@@ -89,7 +89,9 @@ def test_all_of_it_is_small() -> None:
 def test_the_lock_names_each_version_that_is_shipped_and_no_registry() -> None:
     text = (REPOSITORY / "packaging" / "dashboard" / "package-lock.json").read_text()
     packages = json.loads(text)["packages"]
-    shipped = dict(re.findall(r"^== (\S+) (\S+)$", files(FOLDER)["licences.txt"][0].decode(), re.M))
+    shipped = dict(
+        re.findall(r"^== (\S+) (\S+)$", files(FOLDER)["vendored/licences.txt"][0].decode(), re.M)
+    )
     locked = {name: packages[f"node_modules/{name}"]["version"] for name in shipped}
     assert locked == shipped == packages[""]["dependencies"]
     assert "resolved" not in text
@@ -360,6 +362,7 @@ def test_a_hidden_page_holds_no_stream(
         other.until(lambda document: document.get("job", {}).get("restarts") == 41)
         other.close()
         page.order("hide", hidden=False)
+        page.order("click", where="summary >> text=Details")
         page.see(".facts", "41")
 
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -16,7 +18,7 @@ from dcos_tensorflow.client.registry import Registration, register
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.history.folder import RunFolder
 from dcos_tensorflow.history.record import record_of
-from dcos_tensorflow.window import kept
+from dcos_tensorflow.window import boards, kept
 from dcos_tensorflow.window.app import Window
 from dcos_tensorflow.window.login import LINK_SECONDS, Login
 from sample_states import running
@@ -24,6 +26,26 @@ from untrusted_input.asgi_server import AsgiServer
 
 KEY = "the key"
 TOKEN = "the-scheduler-s-token"
+#: Answers below the path that it is given as TensorBoard does, with the folder that it is given.
+BOARD = """
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        is_mine = self.path.startswith(given["--path_prefix"] + "/")
+        self.send_response(200 if is_mine else 404)
+        self.end_headers()
+        self.wfile.write(given["--logdir"].encode())
+
+def run_main():
+    server = HTTPServer((given["--host"], int(given["--port"])), Handler)
+    place = f"http://127.0.0.1:{server.server_port}{given['--path_prefix']}/"
+    print(f"TensorBoard 2 at {place} (Press CTRL+C to quit)", file=sys.stderr, flush=True)
+    server.serve_forever()
+"""
 
 
 class Clock:
@@ -55,10 +77,12 @@ def stranger(tmp_path: Path, ended: ServiceDirectory, clock: Clock) -> Iterator[
     """A browser that is not logged in."""
     server = AsgiServer("the window", "127.0.0.1", 0, grace_seconds=1)
     server.bind()
-    server.serve(Window(WorkDirectory(tmp_path), Login(KEY, clock), 8422).app(), "window")
+    window = Window(WorkDirectory(tmp_path), Login(KEY, clock), 8422)
+    server.serve(window.app(), "window")
     with httpx.Client(base_url=f"http://{server.address}") as client:
         yield client
     server.stop()
+    window.boards.stop()
 
 
 def link(client: httpx.Client) -> str:
@@ -287,3 +311,57 @@ def test_a_scheduler_that_does_not_answer_is_told(
 ) -> None:
     register(ended, Registration("digits", os.getpid(), "127.0.0.1:9", TOKEN))
     assert browser.get("/services/digits/v1/job").status_code == 503
+
+
+class TestTensorBoard:
+    """The board that a browser starts for a service."""
+
+    @pytest.fixture
+    def place(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Return a Python that has a TensorBoard: a server that tells its path and lives on."""
+        packages = tmp_path / "env" / "lib" / "python3.11" / "site-packages" / "tensorboard"
+        packages.mkdir(parents=True)
+        (packages / "__init__.py").touch()
+        (packages / "main.py").write_text(BOARD)
+        python = tmp_path / "env" / "bin" / "python"
+        python.parent.mkdir()
+        python.write_text(f'#!/bin/sh\nPYTHONPATH={packages.parent} exec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        monkeypatch.setattr(boards, "_pythons", lambda: iter([python]))
+        return packages / "main.py"
+
+    def test_it_is_below_a_path_that_none_can_guess_and_ends_with_the_window(
+        self, browser: httpx.Client, ended: ServiceDirectory, place: Path
+    ) -> None:
+        (ended.checkpoints / "events.out.tfevents.1").touch()
+        answer = browser.post("/services/digits/tensorboard")
+        address = str(answer.json()["address"])
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", address)
+        assert httpx.get(address).text == str(ended.checkpoints)
+        assert httpx.get(f"{httpx.URL(address).copy_with(path='/')}").status_code == 404
+        assert browser.post("/services/digits/tensorboard").json()["address"] == address
+
+    def test_without_summaries_it_is_refused_with_where_to_write_them(
+        self, browser: httpx.Client, place: Path
+    ) -> None:
+        answer = browser.post("/services/digits/tensorboard")
+        assert (answer.status_code, "LOG_DIR" in answer.json()["message"]) == (409, True)
+
+    def test_where_none_is_installed_it_says_what_helps(
+        self, browser: httpx.Client, ended: ServiceDirectory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(boards, "_pythons", lambda: iter([]))
+        (ended.checkpoints / "events.out.tfevents.1").touch()
+        answer = browser.post("/services/digits/tensorboard")
+        assert "pip install tensorboard" in answer.json()["message"]
+
+    def test_one_that_does_not_start_is_told_with_its_last_words(
+        self, browser: httpx.Client, ended: ServiceDirectory, place: Path
+    ) -> None:
+        place.write_text("def run_main():\n    raise SystemExit('no such plugin')")
+        (ended.checkpoints / "events.out.tfevents.1").touch()
+        answer = browser.post("/services/digits/tensorboard")
+        assert "no such plugin" in answer.json()["message"]
+
+    def test_who_is_not_logged_in_starts_none(self, stranger: httpx.Client) -> None:
+        assert stranger.post("/services/digits/tensorboard").status_code == 403

@@ -1,7 +1,7 @@
 // Makes elements of templates: Preact by htm. Imported by every view, so that none names a library.
 // What comes into an element as text is made safe to show here, once for all views.
-import htm from "./htm.js";
-import { Component, h, render } from "./preact.js";
+import htm from "./vendored/htm.js";
+import { Component, h, render } from "./vendored/preact.js";
 import { plain } from "./words.js";
 
 /** Attributes that a person reads. */

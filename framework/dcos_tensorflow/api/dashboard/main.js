@@ -2,23 +2,23 @@
 // The views are functions of what is known; all that is asked and ordered passes through here.
 import { partsOf } from "./address.js";
 import { shards } from "./batch/shards.js";
-import { capacity } from "./capacity.js";
-import { checkpoints } from "./checkpoints.js";
-import { cluster } from "./cluster.js";
+import { capacity } from "./job/capacity.js";
+import { checkpoints } from "./job/checkpoints.js";
+import { cluster } from "./job/cluster.js";
 import { confirmation } from "./confirmation.js";
 import { Connection, Unauthorized } from "./connection.js";
-import { withKept, withNewest } from "./curves.js";
+import { withKept, withNewest } from "./charts/curves.js";
 import { door } from "./door.js";
 import { html, render } from "./html.js";
-import { Logs } from "./logs.js";
+import { Logs } from "./tasks/logs.js";
 import { mergePatch } from "./merge_patch.js";
-import { options } from "./options.js";
-import { overview } from "./overview.js";
-import { plans } from "./plans.js";
+import { options } from "./job/options.js";
+import { overview } from "./job/overview.js";
+import { plans } from "./job/plans.js";
 import { runs } from "./runs/runs.js";
 import { trials } from "./sweep/trials.js";
-import { tasks } from "./tasks.js";
-import { why } from "./why.js";
+import { tasks } from "./tasks/tasks.js";
+import { why } from "./job/why.js";
 import { plain } from "./words.js";
 
 /** The views: what their tabs are called, what they show, and whether the service has such. */
@@ -48,13 +48,14 @@ let known = {
   problem: "",
   /** Job, why and plans, as `/v1/events` tells them; null before the first event. */
   watched: null,
-  /** @type {import("./curves.js").Curves} */
+  /** @type {import("./charts/curves.js").Curves} */
   curves: {},
   /** What the curves are drawn over. */
   by: "step",
   /** Which trials are listed, and how they are sorted; by "" the best first. */
   board: { filter: "", by: "", down: false },
   view: "overview",
+  in_window: IS_IN_WINDOW,
   /** What of the view is looked at: a task's name. */
   argument: "",
   /** Which runs are listed. */
@@ -102,7 +103,7 @@ function draw() {
 /** What views may do. */
 const act = {
   know,
-  ask: (path) => connection.ask(path),
+  ask: (path, more) => connection.ask(path, more),
   /** Asks for a path once for each `version` of what is shown; `known.answers` has the answer. */
   fetch(path, version) {
     if (known.answers[path]?.version === version) return;

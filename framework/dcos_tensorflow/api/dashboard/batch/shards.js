@@ -1,7 +1,7 @@
 // The shards of a batch: how many are done, every one as a square, those that run and those that failed.
 import { html } from "../html.js";
 import { counted, duration, number } from "../words.js";
-import { asked } from "../work.js";
+import { asked } from "../job/work.js";
 import { ShardGrid } from "./shard_grid.js";
 
 /** So many are listed by name. */

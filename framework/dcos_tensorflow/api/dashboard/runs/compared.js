@@ -1,8 +1,8 @@
 // Runs side by side: their curves over each other, their numbers in columns, the options in which they differ.
 import { escaped } from "../address.js";
-import { charts } from "../charts.js";
-import { withKept } from "../curves.js";
-import { differing } from "../differences.js";
+import { charts } from "../charts/charts.js";
+import { withKept } from "../charts/curves.js";
+import { differing } from "../job/differences.js";
 import { html } from "../html.js";
 import { duration, number } from "../words.js";
 import { Notes } from "./notes.js";

@@ -1,9 +1,10 @@
 // The service's runs that are kept: a list that is filtered, and some of them side by side.
 import { fits, filterOf } from "../filter.js";
-import { differing } from "../differences.js";
+import { differing } from "../job/differences.js";
 import { html } from "../html.js";
 import { moment } from "../time.js";
 import { counted, duration, number } from "../words.js";
+import { Board } from "./board.js";
 import { compared } from "./compared.js";
 
 const PATH = "v1/runs";
@@ -28,7 +29,7 @@ export function runs(known, act) {
   const shown = rows.filter((row) => fits(filter, row.cells));
   const named = known.argument.split(",");
   const chosen = rows.filter((row) => named.includes(row.run.id));
-  return html`${body.length > 1 && html`<form class="choice" onSubmit=${(event) => event.preventDefault()}>
+  return html`${known.in_window && html`<${Board} act=${act} />`}${body.length > 1 && html`<form class="choice" onSubmit=${(event) => event.preventDefault()}>
       <label>Filter <input type="search" class="long" value=${known.runs} placeholder="best<0.1 tag:baseline" aria-describedby="filtered"
         onInput=${(event) => act.know({ runs: event.target.value })} /></label>
       <span id="filtered" role="status" class=${filter.problem ? "bad" : "muted"}>${filter.problem || `${number(shown.length)} of ${counted(rows.length, "run")}`}</span></form>

@@ -1,5 +1,5 @@
 // The trials as a table, sorted by any of its columns, with the curve of each; on a phone each is a card.
-import { series } from "../curves.js";
+import { series } from "../charts/curves.js";
 import { Component, html } from "../html.js";
 import { duration, number } from "../words.js";
 

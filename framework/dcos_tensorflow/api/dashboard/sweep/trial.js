@@ -1,7 +1,7 @@
 // One trial: its value and its place, its parameters, its curves, its attempts, and where its output is.
 import { escaped } from "../address.js";
-import { charts } from "../charts.js";
-import { definitions } from "../facts.js";
+import { charts } from "../charts/charts.js";
+import { definitions } from "../job/facts.js";
 import { html } from "../html.js";
 import { moment } from "../time.js";
 import { duration, number } from "../words.js";

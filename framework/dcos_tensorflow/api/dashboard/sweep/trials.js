@@ -1,9 +1,9 @@
 // The trials of a sweep: the best one, all of them across their parameters, and as a table.
-import { Chart } from "../chart.js";
+import { Chart } from "../charts/chart.js";
 import { html } from "../html.js";
-import { definitions } from "../facts.js";
+import { definitions } from "../job/facts.js";
 import { counted, number } from "../words.js";
-import { asked } from "../work.js";
+import { asked } from "../job/work.js";
 import { bestSoFar, boardOf, chosenOf, countsOf } from "./board.js";
 import { Parallel } from "./parallel.js";
 import { TrialTable } from "./table.js";

@@ -1,6 +1,6 @@
 // The checkpoints: which step each task would restore, its size and age, where it lies, and what is in S3.
-import { html } from "./html.js";
-import { duration, number, size } from "./words.js";
+import { html } from "../html.js";
+import { duration, number, size } from "../words.js";
 
 /** @param {any} known */
 export function checkpoints(known) {

@@ -1,6 +1,6 @@
 // The options in force, and in what they differ from those of before.
 import { differing } from "./differences.js";
-import { html } from "./html.js";
+import { html } from "../html.js";
 
 /** @param {any} known @param {any} act */
 export function options(known, act) {

@@ -1,8 +1,8 @@
 // What one task prints, or all of them, live and searchable: the ends of files of their sandboxes, as
 // the API gives them. Lines of several tasks stand in the order in which they were read.
-import { escaped } from "./address.js";
-import { Component, html } from "./html.js";
-import { number } from "./words.js";
+import { escaped } from "../address.js";
+import { Component, html } from "../html.js";
+import { number } from "../words.js";
 
 /** What is read at once of one task, in bytes; of several a part of it each. */
 const PART = 65536;

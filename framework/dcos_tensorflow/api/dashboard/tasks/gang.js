@@ -1,7 +1,7 @@
 // The gang as a picture: who talks to whom, and whom the last incident took along. The same is told
 // in words below it.
-import { html } from "./html.js";
-import { counted } from "./words.js";
+import { html } from "../html.js";
+import { counted } from "../words.js";
 
 /** Larger gangs are drawn by their first members. */
 const MOST_NODES = 24;

@@ -1,5 +1,5 @@
 // Names and values beside each other. Used by the views.
-import { html } from "./html.js";
+import { html } from "../html.js";
 
 /** @param {[string, any][]} rows */
 export function definitions(rows) {

@@ -1,6 +1,6 @@
 // The plans with their phases and steps, and the verbs that steer them.
-import { escaped } from "./address.js";
-import { html } from "./html.js";
+import { escaped } from "../address.js";
+import { html } from "../html.js";
 
 /** The verbs, and whether one does something to a plan's part of this status. Recovery may be paused before there is any. */
 const VERBS = [

@@ -1,13 +1,13 @@
 // The job at a glance: where it stands and why, how far the training is, its curves, its incidents.
-import { escaped } from "./address.js";
-import { charts } from "./charts.js";
-import { speedNow } from "./curves.js";
+import { escaped } from "../address.js";
+import { charts } from "../charts/charts.js";
+import { speedNow } from "../charts/curves.js";
 import { definitions } from "./facts.js";
-import { html } from "./html.js";
-import { boardOf } from "./sweep/board.js";
-import { best, progressChart } from "./sweep/trials.js";
-import { moment } from "./time.js";
-import { clock, counted, duration, number } from "./words.js";
+import { html } from "../html.js";
+import { boardOf } from "../sweep/board.js";
+import { best, progressChart } from "../sweep/trials.js";
+import { moment } from "../time.js";
+import { clock, counted, duration, number } from "../words.js";
 import { asked } from "./work.js";
 
 /** Metrics that a training is judged by; of each line the first that it tells. */

@@ -1,5 +1,5 @@
 // The ClusterSpec: who is where, and what each task is told of it.
-import { html } from "./html.js";
+import { html } from "../html.js";
 
 const PATH = "v1/cluster";
 

@@ -1,7 +1,7 @@
 // Why the job is not further: in a sentence, per task, per offer.
-import { html } from "./html.js";
-import { moment } from "./time.js";
-import { counted, number } from "./words.js";
+import { html } from "../html.js";
+import { moment } from "../time.js";
+import { counted, number } from "../words.js";
 
 /** @param {any} known */
 export function why(known) {

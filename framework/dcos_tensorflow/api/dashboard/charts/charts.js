@@ -1,7 +1,7 @@
 // Curves, a chart for each metric, over steps or over time. Used by the views that show curves.
 import { Chart } from "./chart.js";
 import { has, metricsOf } from "./curves.js";
-import { html } from "./html.js";
+import { html } from "../html.js";
 
 /**
  * Shows curves, a chart for each metric, with this run's incidents across them.

@@ -1,8 +1,8 @@
 // One metric as curves, one per task, with the incidents across them: uPlot in a figure.
 // What is drawn is told in words, too; the values under the pointer stand in the caption.
 import { series } from "./curves.js";
-import { Component, html } from "./html.js";
-import { clock, number, plain } from "./words.js";
+import { Component, html } from "../html.js";
+import { clock, number, plain } from "../words.js";
 
 const HEIGHT = 180;
 /** Distances between the marks of steps: there is no half step. */

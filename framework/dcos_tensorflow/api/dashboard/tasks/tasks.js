@@ -1,11 +1,11 @@
 // The tasks: where each runs, how far it is, how often it began, how it ended; and the gang as a picture.
-import { escaped } from "./address.js";
-import { filterOf, fits } from "./filter.js";
+import { escaped } from "../address.js";
+import { filterOf, fits } from "../filter.js";
 import { gang } from "./gang.js";
-import { Component, html } from "./html.js";
-import { incidents } from "./overview.js";
-import { moment } from "./time.js";
-import { counted, duration, number, size } from "./words.js";
+import { Component, html } from "../html.js";
+import { incidents } from "../job/overview.js";
+import { moment } from "../time.js";
+import { counted, duration, number, size } from "../words.js";
 
 const VERBS = [
   ["restart", "Restart", "Its process starts again in its container, with the tasks that have to restart too."],

@@ -1,8 +1,8 @@
 // The machines that were bought for the service: what there is, what it costs, why nothing comes.
-import { Chart } from "./chart.js";
-import { html } from "./html.js";
-import { moment } from "./time.js";
-import { duration, number } from "./words.js";
+import { Chart } from "../charts/chart.js";
+import { html } from "../html.js";
+import { moment } from "../time.js";
+import { duration, number } from "../words.js";
 
 const PATH = "v1/capacity";
 const PERIOD = 5;
