@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
+from untrusted_input import trees
+
 _MEDIA_TYPES = {
     "css": "text/css",
     "html": "text/html",
@@ -35,6 +37,6 @@ def files(folder: Path) -> dict[str, tuple[bytes, str]]:
     """Return content and media type of every file of a page's folder by its path in there."""
     return {
         file.relative_to(folder).as_posix(): (file.read_bytes(), _MEDIA_TYPES[file.suffix[1:]])
-        for file in folder.rglob("*.*")
+        for file in map(Path, trees.files_below(folder))
         if file.suffix[1:] in _MEDIA_TYPES
     }
