@@ -81,6 +81,8 @@ class Tracking:
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
         self._failures = 0
+        #: The names of runs that are told of; None before it was looked for them.
+        self._open: set[str] | None = None
 
     def start(self) -> None:
         """Begin to tell. Returns at once."""
@@ -115,28 +117,36 @@ class Tracking:
         state = self._sources.state()
         if state is None or state.spec.tracking is None:
             return
-        present, spec = run_id(state), state.spec.tracking
-        server: MlflowServer | None = None
-        # The newest first: what one of before is refused holds up no other.
-        for run in folder.runs_in(self._path):
-            known = run.tracking()
-            is_present = run.path.name == present
-            begins = is_present and known.get("uri") != spec.uri
-            if known.get("over") or not (begins or known.get("uri") == spec.uri):
-                continue
-            record = run.record()
-            if not record:
-                continue
-            if begins:
-                # From now on it is to be told, whether the server is there or not.
-                known = {"uri": spec.uri, "experiment": spec.experiment}
-                run.keep_tracking(known)
-            server = server or self._sources.server(state)
-            told = _Told(server, run, dict(known))
+        if self._open is None:
+            # Of runs of before those that have begun to be told and were not told to their end.
+            runs = folder.runs_in(self._path)
+            self._open = {run.path.name for run in runs if run.tracking().get("over") is False}
+        present = run_id(state)
+        self._open.add(present)
+        # The present one first: what one of before is refused holds it up for no moment.
+        for name in sorted(self._open, key=lambda each: each != present):
+            if self._run(state, RunFolder(self._path / name), is_present=name == present):
+                self._open.discard(name)
+
+    def _run(self, state: ServiceState, run: RunFolder, *, is_present: bool) -> bool:
+        """Tell what is new of a run; say whether it is over, or is none to be told of."""
+        spec, known, record = state.spec.tracking, run.tracking(), run.record()
+        if spec is None or not record:
+            return not is_present
+        if known.get("uri") != spec.uri:
+            if not is_present:
+                return True
+            # From now on it is to be told, whether the server is there or not.
+            known = {"uri": spec.uri, "experiment": spec.experiment, "over": False}
+            run.keep_tracking(known)
+        if not known.get("over"):
+            told = _Told(self._sources.server(state), run, known)
             told.all_of(record, self._sources.places(state) if is_present else {})
             if is_present and state.spec.units is not None:
                 told.trials_of(self._sources.trials(state))
-            told.end_of(record, is_present=is_present)
+            if record["is_over"] or not is_present:
+                told.end_of(record)
+        return bool(known.get("over")) and not is_present
 
 
 class _Told:
@@ -180,10 +190,8 @@ class _Told:
             done.add(number)
             self._keep(trials=sorted(done))
 
-    def end_of(self, record: Record, *, is_present: bool) -> None:
-        """End the run there where it has ended here."""
-        if not record["is_over"] and is_present:
-            return
+    def end_of(self, record: Record) -> None:
+        """End the run there, as it has ended here."""
         at = record["finished_at"] or record["started_at"] or 0.0
         result = {_name(k): v for k, v in record["result"].items()}
         numbers = {k: v for k, v in result.items() if _is_number(v)}

@@ -27,6 +27,16 @@ assert os.environ["PARAM_UNITS"]
 for step in range(1, 5):
     print(f"step {step} val_accuracy {1 - rate - 0.1 / layers / step}")
 """
+#: A script that knows of no sweep.
+SCRIPT = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float)
+parser.add_argument("--units", type=int)
+parser.add_argument("--optimizer")
+given = parser.parse_args()
+print(f"step 1 val_accuracy {1 - given.lr - given.units / 1000}")
+"""
 SHARD = """
 import os
 with open(os.environ["SHARD_OUTPUT"], "w") as output:
@@ -85,8 +95,17 @@ def test_what_the_page_of_sweeps_says_can_be_typed(tmp_path: Path) -> None:
     page = Page("sweeps", tmp_path)
     section = page.section["sweep"] | {"max_trials": 5}
     page.write("digits-sweep", TRIAL, sweep=section)
-    places = {"examples/sweep": "digits-sweep", "NAME": "digits-sweep", "trials=100": "trials=7"}
+    (tmp_path / "search").mkdir()
+    (tmp_path / "search" / "train.py").write_text(SCRIPT)
+    small = f"--trials 3 --set service.python={sys.executable} --set worker.disk=10"
+    places = {
+        **{"examples/sweep": "digits-sweep", "NAME": "digits-sweep", "trials=100": "trials=7"},
+        **{"run train.py": "run search/train.py", "--trials 20": small},
+    }
     said = page.typed(places)
+    (searched,) = [text for command, text in said.items() if "--sweep" in command]
+    assert "3 of 3 trials have succeeded" in searched
+    assert "best " in searched
     assert said["dcos-tensorflow sweep digits-sweep"].startswith("5 trials: ")
     named = said["dcos-tensorflow sweep best NAME"].split()[::2]
     assert sorted(named) == ["layers", "learning_rate", "units"]
