@@ -23,6 +23,7 @@ from pathlib import Path
 
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.records import dataclass
+from untrusted_input import trees
 
 #: A busy machine needs a part of it.
 START_SECONDS = 60.0
@@ -105,7 +106,7 @@ class Boards:
 
 def _started(service: ServiceDirectory) -> _Board:
     summaries = service.checkpoints
-    if next(summaries.rglob("*tfevents*"), None) is None:
+    if not any("tfevents" in Path(each).name for each in trees.files_below(summaries)):
         raise NoBoard(
             f"no summaries are in {summaries}: a job on this machine writes them to LOG_DIR; those"
             " of another place are shown by dcos-tensorflow open --tensorboard while the job runs"

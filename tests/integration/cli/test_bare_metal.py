@@ -140,7 +140,7 @@ def test_everything_is_done_from_elsewhere_while_the_scheduler_dies_and_comes_ba
     # It was started with its own options again, and goes over to those.
     assert person.ask("why").code == 0
     assert following.poll() is None, "a scheduler that is away is no end of the job"
-    assert "mnist  running" in person.ask("list").out
+    assert re.search("^mnist +running ", person.ask("list").out, re.MULTILINE)
     uninstalled = person.ask("uninstall", "mnist", "--yes")
     assert (uninstalled.code, uninstalled.out) == (0, "mnist is uninstalled.\n")
     out, _ = following.communicate(timeout=60)

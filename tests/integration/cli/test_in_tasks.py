@@ -1,5 +1,6 @@
 """``exec`` and ``cp`` on a job that runs, and ``cp`` from what is left of one that has ended."""
 
+import contextlib
 import json
 import os
 import signal
@@ -154,3 +155,28 @@ def test_a_command_goes_on_though_its_scheduler_is_killed(
         assert (process.returncode, out) == (5, "over\n"), told
     finally:
         command_line.ask("uninstall", name, "--yes")
+
+
+def test_on_a_terminal_top_goes_on_until_the_job_has_ended(
+    serving: CommandLine, name: str, tmp_path: Path
+) -> None:
+    ours, theirs = os.openpty()
+    seen = tmp_path / "seen"
+    with seen.open("wb") as file, os.fdopen(ours, "rb", 0) as terminal:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dcos_tensorflow", "top", name],
+            stdout=theirs,
+            stderr=theirs,
+            env={**serving.environment, "TERM": "xterm"},
+        )
+        os.close(theirs)
+        # Its end closes the terminal, which Linux tells as an error.
+        with contextlib.suppress(OSError):
+            while told := terminal.read(4096):
+                file.write(told)
+                if b"worker-0" in told:
+                    (serving.home / "services" / name / "checkpoints" / "finish").touch()
+    assert process.wait(30) == 0
+    shown = seen.read_text()
+    assert "worker-0" in shown
+    assert f"{name} has ended." in shown

@@ -32,7 +32,7 @@ OPTIONS = {"service": {"name": SERVICE, "job_cmd": "true", "python": "/usr/bin/p
 #: Commands that print no answer: a daemon's log, a script for a shell.
 NO_ANSWER = {"scheduler", "completion"}
 #: Commands that start or end processes; tests/integration/cli and end_to_end read their JSON.
-WITH_PROCESSES = {"run", "local up", "local down", "local dashboard"}
+WITH_PROCESSES = {"run", "resume", "exec", "cp", "local up", "local down", "local dashboard"}
 #: Commands that print one JSON document a line; tests/integration/cli/test_logs.py reads them.
 WITH_LINES = {"logs"}
 
@@ -59,7 +59,9 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "list": (),
     "local status": (),
     "status": (SERVICE,),
+    "top": (SERVICE,),
     "why": (SERVICE,),
+    "prune": ("--yes",),
     "cluster": (SERVICE,),
     "endpoints": (),
     "options": (SERVICE,),

@@ -37,8 +37,9 @@ def test_it_goes_on_from_its_checkpoints_with_the_options_that_it_had(
     counted: CommandLine,
 ) -> None:
     assert "run 0 with this" in printed(counted)
-    again = counted("resume", "counts")
+    again = counted("resume", "counts", "--json")
     assert again.code == 0, again.out
+    assert json.loads(again.out[again.out.index("\n{") :])["run"] == 2
     assert "run 1 with this" in printed(counted)
     changed = counted("resume", "counts", "--set", "service.env.WORD=that", "--logs")
     assert (changed.code, "run 2 with that" in changed.out) == (0, True), changed.out

@@ -202,24 +202,25 @@ def _refresh(service: KnownService) -> None:
     from dcos_tensorflow.client.following.job import caught_signals
 
     lines: list[str] = []
+    done = False
     with caught_signals() as signals, Live(console=Console(), auto_refresh=False) as live:
-        while not signals.interrupts and not signals.ending:
+        while not done and not signals.interrupts and not signals.ending:
+            told = ""
             try:
                 snapshot = service.snapshot()
+                lines, done = _used(snapshot), snapshot.done
             except SchedulerAway as away:
-                if not lines or service.last_end() is not None:
+                if not lines:
                     raise
-                told = f"{away} Waiting for it to come back."
-            else:
-                lines, told = _used(snapshot), ""
-                if snapshot.done:
-                    told = f"{service.name} has ended."
+                done = service.last_end() is not None
+                if not done:
+                    service.check_cluster()
+                    told = f"{away} Waiting for it to come back."
+            told = f"{service.name} has ended." if done else told
             shown = [*lines[: max(3, live.console.height - 2)], *([told] if told else [])]
             live.update(Text(escaped("\n".join(shown), lines=True)), refresh=True)
-            if lines and told.endswith("has ended."):
-                return
             until = time.monotonic() + _LOOK_SECONDS
-            while time.monotonic() < until and not signals.interrupts and not signals.ending:
+            while not done and time.monotonic() < until and not signals.interrupts:
                 time.sleep(0.1)
 
 

@@ -137,8 +137,9 @@ class Console:
 
     def close(self) -> None:
         """Take nothing more of what the streams get."""
-        for stream, copy in zip(self._streams, self._copies):
-            stream.copies.remove(copy)
+        for stream in self._streams:
+            # Another list: what writes now goes through the one of before.
+            stream.copies = [copy for copy in stream.copies if copy not in self._copies]
 
     def _write(self, number: int, data: bytes) -> None:
         with self._lock:
