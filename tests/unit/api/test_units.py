@@ -289,3 +289,26 @@ def test_other_terms_of_a_column_leave_those_of_all_others() -> None:
         {"withTerms": "filter.js"},
     )
     assert found == ["adam layers:2 lr>=0.1 lr<=0.2", '"a b"']
+
+
+def test_a_moment_below_a_day_is_told_by_its_distance_and_has_its_exact_time() -> None:
+    distances = [0, 5, 59, 61, 3725, 86_399, -120]
+    found = in_node(
+        "given.map((away) => moment(1e9 - away, 1e9).props)"
+        ".map(({ children, datetime }) => [children, datetime])",
+        distances,
+        {"moment": "time.js"},
+    )
+    told = [
+        "now",
+        "5 s ago",
+        "59 s ago",
+        "1 min ago",
+        "1 h 2 min ago",
+        "23 h 59 min ago",
+        "in 2 min",
+    ]
+    assert [text.replace("\u00a0", " ") for text, _ in found] == told
+    assert found[3][1] == "2001-09-09T01:45:39.000Z"
+    day = in_node("moment(1e9, 1e9 + 86400).props", None, {"moment": "time.js"})
+    assert day["children"] == day["title"]

@@ -9,6 +9,8 @@ export function moment(unix, now) {
   if (!unix) return "–";
   const exact = clock(unix);
   const away = Math.round(now - unix);
-  const told = Math.abs(away) >= DAY ? exact : Math.abs(away) < 1 ? "now" : away > 0 ? `${duration(away)} ago` : `in ${duration(-away)}`;
+  // From a minute on its seconds tell nothing.
+  const about = (seconds) => duration(seconds < 60 ? seconds : seconds - (seconds % 60));
+  const told = Math.abs(away) >= DAY ? exact : Math.abs(away) < 1 ? "now" : away > 0 ? `${about(away)} ago` : `in ${about(-away)}`;
   return html`<time datetime=${new Date(unix * 1000).toISOString()} title=${exact}>${told}</time>`;
 }

@@ -6,7 +6,8 @@ import { html } from "../html.js";
 export function options(known, act) {
   const version = known.watched.job.configuration;
   act.fetch("v1/configurations/target", version);
-  act.fetch("v1/configurations", version);
+  // Of a service that has ended the last one is kept.
+  if (!known.watched.kept) act.fetch("v1/configurations", version);
   const { body, problem } = known.answers["v1/configurations/target"] ?? {};
   if (problem) return html`<p class="bad">${problem}</p>`;
   if (!body) return html`<p role="status">Asking …</p>`;
