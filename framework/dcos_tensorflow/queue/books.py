@@ -200,10 +200,9 @@ class Books:
             self._enter(entry, now)
 
     def told(self, job: str, progress: JobProgress) -> None:
-        """Take what a running job's scheduler says."""
+        """Take what a running job's scheduler says; it will say so again to the next queue."""
         entry = self.entries[job]
         entry.progress = progress
-        self._changed.add(job)
         if entry.likely_end is not None:
             self._expect(entry, progress.at)
 
