@@ -40,7 +40,9 @@ def known(found: Any) -> Record:
     if not isinstance(found, dict):
         return {}
     whole = {**dict.fromkeys(_FITS), **found}
-    return whole if all(fits(whole[name]) for name, fits in _FITS.items()) else {}
+    fit = all(fits(whole[name]) for name, fits in _FITS.items())
+    more = all(fits(whole[name]) for name, fits in _FITS_IF_THERE.items() if name in whole)
+    return whole if fit and more else {}
 
 
 def run_id(state: ServiceState) -> str:
@@ -201,6 +203,10 @@ def _are_units(value: Any) -> bool:
     return _is_text(best.get("metric")) and _is_number(best.get("value"))
 
 
+def _are_tags(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
 #: What must be true of each part.
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("service", "id", "phase", "summary", "configuration"), _is_text),
@@ -214,3 +220,5 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
     "step": _is_step,
     "metrics": _are_metrics,
 }
+#: What must be so of each part that records of before have not.
+_FITS_IF_THERE: Mapping[str, Callable[[Any], bool]] = {"tags": _are_tags, "note": _is_text}
