@@ -14,7 +14,6 @@ from browser_page import DESKTOP, PHONE, Page
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.server import ApiServer
-from dcos_tensorflow.api.views import job as job_view
 from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import mesos_task_id
@@ -247,17 +246,13 @@ def test_the_task_that_a_job_failed_of_is_the_first_and_the_others_ended_with_it
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_what_each_task_takes_of_its_machine_is_shown_where_it_is_known(
-    page: Page, service: Printing, size: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    page: Page, service: Printing, size: dict[str, int]
 ) -> None:
     gpus = [{"utilisation": share, "mem_bytes": 2_000_000_000} for share in (0.25, 0.75)]
-    usage = {"cpu_percent": 151.2, "mem_bytes": 1_500_000_000, "gpus": gpus}
-    shown = job_view._task
-
-    def told(state: Any, name: str) -> Any:
-        return {**shown(state, name), "usage": usage if name == "worker-0" else None}
-
-    monkeypatch.setattr(job_view, "_task", told)
+    used = {"cpu_percent": 151.2, "mem_bytes": 1_500_000_000, "gpus": gpus}
     service.current = running()
+    task = service.current.tasks["worker-0"].task_id
+    service.used = {task: {**used, "steps_per_second": None}}
     enter(page, service, "tasks", size)
     page.see("tbody tr:has-text('worker-0')", "151 %")
     page.see("tbody tr:has-text('worker-0')", "1.5")
