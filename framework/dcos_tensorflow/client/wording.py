@@ -12,6 +12,7 @@ from dcos_tensorflow.core.counted import counted
 if TYPE_CHECKING:
     from dcos_tensorflow.client.snapshot import TaskLine
 
+_DAY = 86_400
 #: What is said of a unit's state, where that is another word.
 UNIT_WORDS = {"pruned": "stopped early"}
 
@@ -53,9 +54,26 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min"
 
 
-def moment(at: float | None) -> str:
+def clock(at: float | None) -> str:
     """Return a time of unix seconds as the clock of this machine has it; empty for none."""
     return "" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def moment(at: float | None, now: float | None = None) -> str:
+    """Return how long ago a time of unix seconds was, from a day on when; empty for none.
+
+    The dashboard tells it so, too (``time.js``).
+    """
+    if at is None:
+        return ""
+    away = (time.time() if now is None else now) - at
+    if not 0 <= away < _DAY:
+        return clock(at)
+    if round(away) < 1:
+        return "now"
+    hours, minutes = divmod(int(away) // 60, 60)
+    parts = [(hours, "h"), (minutes, "min"), (0 if hours or minutes else round(away), "s")]
+    return " ".join(f"{count} {unit}" for count, unit in parts if count) + " ago"
 
 
 def megabytes(value: float) -> str:

@@ -10,6 +10,7 @@ from answering_service import TOKEN, Service
 from browser_page import DESKTOP, PHONE, Page
 from dashboard_modules import in_node
 from dcos_tensorflow.api.views.unit_views import UnitsView
+from dcos_tensorflow.client.wording import clock, moment
 from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -309,6 +310,9 @@ def test_a_moment_below_a_day_is_told_by_its_distance_and_has_its_exact_time() -
         "in 2 min",
     ]
     assert [text.replace("\u00a0", " ") for text, _ in found] == told
+    # So does the command line.
+    assert [moment(1e9 - away, 1e9) for away in distances[:-1]] == told[:-1]
     assert found[3][1] == "2001-09-09T01:45:39.000Z"
     day = in_node("moment(1e9, 1e9 + 86400).props", None, {"moment": "time.js"})
     assert day["children"] == day["title"]
+    assert moment(1e9, 1e9 + 86_400) == clock(1e9)

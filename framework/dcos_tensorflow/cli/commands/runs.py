@@ -17,6 +17,7 @@ from dcos_tensorflow.client.kept_runs import KeptRun, kept_runs, run_called
 from dcos_tensorflow.client.output import say, say_lines, show_json
 from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.client.wording import (
+    clock,
     columns,
     duration,
     moment,
@@ -108,7 +109,7 @@ def _whole(run: KeptRun) -> list[str]:
         f"{run.name} {run.standing}: {record['summary']}",
         *table(
             [
-                ("begun", moment(record["started_at"])),
+                ("begun", clock(record["started_at"])),
                 *([("took", duration(took))] if took is not None else ()),
                 *([("step", str(record["step"]))] if record["step"] is not None else ()),
                 *((("tags", ", ".join(record["tags"])),) if record.get("tags") else ()),
