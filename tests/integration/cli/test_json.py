@@ -30,7 +30,7 @@ POINT = Point(1.0, 1, {"loss": 0.5})
 OPTIONS = {"service": {"name": SERVICE, "job_cmd": "true", "python": "/usr/bin/python3"}}
 
 #: Commands that print no answer: a daemon's log, a script for a shell.
-NO_ANSWER = {"scheduler", "completion"}
+NO_ANSWER = {"scheduler", "completion", "queue serve"}
 #: Commands that start or end processes; tests/integration/cli and end_to_end read their JSON.
 WITH_PROCESSES = {"run", "resume", "exec", "cp", "local up", "local down", "local dashboard"}
 #: Commands that print one JSON document a line; tests/integration/cli/test_logs.py reads them.
@@ -40,6 +40,8 @@ WITH_LINES = {"logs"}
 OF_A_STATE = {"state check", "state export", "state import"}
 #: They ask where machines come from; tests/integration/capacity reads their JSON.
 OF_MACHINES = {"capacity plan", "capacity up", "capacity down"}
+#: They ask a queue, whose answers they show; tests/end_to_end/test_queue.py reads their JSON.
+OF_A_QUEUE = {"submit", "queue list", "queue teams", "cancel", "hold", "release"}
 
 #: What the API refuses, and how: there is no cache of the state, and the job has no units of work.
 REFUSED = {
@@ -175,7 +177,7 @@ def test_every_command_has_the_flag() -> None:
 
 
 def test_every_command_is_tried() -> None:
-    read_elsewhere = WITH_PROCESSES | WITH_LINES | OF_A_STATE | OF_MACHINES
+    read_elsewhere = WITH_PROCESSES | WITH_LINES | OF_A_STATE | OF_MACHINES | OF_A_QUEUE
     assert set(ARGUMENTS) | NO_ANSWER | read_elsewhere | set(REFUSED) == set(COMMANDS)
 
 

@@ -1,6 +1,7 @@
 """A service that has ended: run once more as it was, listed, and removed with the others."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def test_it_goes_on_from_its_checkpoints_with_the_options_that_it_had(
 def test_the_list_has_a_head_and_times_and_nothing_that_was_removed(counted: CommandLine) -> None:
     head, line = counted.ask("list").out.splitlines()
     assert head.split() == ["service", "state", "begun", "ended", "why", "served", "by"]
-    assert line.startswith("counts   succeeded  20")
+    assert re.match(r"counts +succeeded +(now|[0-9 a-z]+ ago) ", line), line
     (known,) = json.loads(counted.ask("list", "--json").out)
     assert known["started_at"] <= known["finished_at"]
     assert counted.ask("rm", "counts", "--yes").code == 0

@@ -108,7 +108,7 @@ def test_what_the_trials_printed_is_there_after_the_end(swept: Swept) -> None:
 
 def test_the_board_is_shown_with_and_without_its_own_name(swept: Swept) -> None:
     told = swept.command_line.ask("sweep", "swept")
-    assert told.out.startswith("3 trials: 2 succeeded, 1 failed.")
+    assert told.out.startswith("3 trials: 2 finished, 1 failed.")
     assert swept.command_line.ask("sweep", "board", "swept") == told
 
 

@@ -255,8 +255,9 @@ def _verb(name: str, does: str, done: str) -> click.Command:
     @click.command(name=name, help=does)
     @click.argument("jobs", metavar="JOB...", nargs=-1, required=True)
     @queue_flags
-    def verb(jobs: tuple[str, ...], *, queue: QueueClient) -> int:
-        code = 0
+    @json_flag
+    def verb(jobs: tuple[str, ...], *, queue: QueueClient, as_json: bool) -> int:
+        code, told = 0, []
         for job in jobs:
             try:
                 queue.order(job, name)
@@ -264,7 +265,11 @@ def _verb(name: str, does: str, done: str) -> click.Command:
                 complain(f"Error: {job}: {error}")
                 code = error.exit_code
             else:
-                say(f"{job} is {done}.")
+                told.append({"job": job, "state": done})
+        if as_json:
+            show_json(told)
+        else:
+            say_lines(f"{one['job']} is {one['state']}." for one in told)
         return code
 
     return verb
