@@ -35,9 +35,8 @@ from dcos_tensorflow.cli.commands.local import local
 from dcos_tensorflow.cli.commands.logs import logs
 from dcos_tensorflow.cli.commands.package import package
 from dcos_tensorflow.cli.commands.queue import cancel, hold, queue, release, submit
-from dcos_tensorflow.cli.commands.run import resume, run
+from dcos_tensorflow.cli.commands.run import resume, run, scheduler
 from dcos_tensorflow.cli.commands.runs import plot, runs
-from dcos_tensorflow.cli.commands.scheduler import scheduler
 from dcos_tensorflow.cli.commands.state import state
 from dcos_tensorflow.cli.commands.status import status, top, why
 from dcos_tensorflow.cli.commands.update import update
