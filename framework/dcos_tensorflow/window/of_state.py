@@ -7,6 +7,7 @@ tasks are: of a service that none serves they are not shown.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ class OfState:
         self._in_clear = in_clear
         self._lock = threading.Lock()
         self._known: Mapping[str, StateService] = {}
-        self._known_at = -_FRESH_SECONDS
+        self._known_at = -math.inf
         self._pages: dict[str, tuple[float, LastPage]] = {}
 
     def has(self, name: str) -> bool:
@@ -98,7 +99,7 @@ class OfState:
 
     def _page(self, name: str) -> LastPage:
         with self._lock:
-            made_at, page = self._pages.get(name, (-_FRESH_SECONDS, None))
+            made_at, page = self._pages.get(name, (-math.inf, None))
             if page is not None and time.monotonic() - made_at < _FRESH_SECONDS:
                 return page
             state = stored.stored_state(self._url, name)
