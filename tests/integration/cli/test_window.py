@@ -101,6 +101,28 @@ def test_a_person_sees_the_queue_and_cancels_a_job_in_a_browser(
         command_line("local", "down", "--yes")
 
 
+def test_a_person_says_the_token_of_a_window_of_many_once(command_line, job, tmp_path) -> None:
+    assert command_line("run", str(job("true"))).code == 0
+    token = tmp_path / "token"
+    token.write_text("the-operator-s-token")
+    token.chmod(0o600)
+    flags = ("--api-port", "0", "--api-token-file", token)
+    serving = command_line.start("dashboard", "serve", *flags)
+    address = serving.stdout.readline().split()[-1].rstrip(".")
+    with Page() as page:
+        page.order("open", url=f"{address}/services/job/", scheme="dark", **PHONE)
+        for said, seen in (("wrong", "This is not the token."), (token.read_text(), "as it ended")):
+            page.order("fill", where="#token", text=said)
+            page.order("click", where="button")
+            page.see("body", seen)
+        page.order("evaluate", script="location.reload()")
+        page.see("header .link", "as it ended")
+        seen = page.order("overflow"), page.order("violations")
+    serving.terminate()
+    serving.communicate(timeout=SECONDS)
+    assert (seen, serving.returncode) == ((0, []), 0)
+
+
 def test_one_window_serves_all_that_open(command_line, window) -> None:
     first, second = (httpx.URL(opened(command_line)) for _ in range(2))
     assert first.port == second.port
