@@ -7,6 +7,7 @@ order is refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,13 +20,14 @@ from dcos_tensorflow.client.following.task_output import (
 )
 from dcos_tensorflow.client.last_page import last_page
 from dcos_tensorflow.client.work_directory import ServiceDirectory
+from dcos_tensorflow.core.contract import UNIT_FILE
 from dcos_tensorflow.history import folder
 from dcos_tensorflow.history.notes import notes_of
 from dcos_tensorflow.window.services import NotKept, Refused
 from untrusted_input.json_text import read_json
 
 #: Files of a sandbox that are shown, and how much of one at once.
-_FILES = frozenset({"stdout", "stderr"})
+_FILES = re.compile(rf"stdout|stderr|{UNIT_FILE.format('[0-9]+')}")
 _MOST_BYTES = 64 * 1024
 
 
@@ -88,7 +90,7 @@ def _part(
 ) -> dict[str, Any]:
     """Return a part of what a task has printed."""
     output = FolderOutput(directory)
-    attempt = output.attempt(name) if name in output.tasks() and file in _FILES else None
+    attempt = output.attempt(name) if name in output.tasks() and _FILES.fullmatch(file) else None
     if attempt is None:
         raise NotKept(f"{file} of {name} is not kept")
     offset, length = _count(query, "offset", 0), _count(query, "length", _MOST_BYTES)
