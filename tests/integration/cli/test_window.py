@@ -68,6 +68,25 @@ def test_a_person_finds_a_finished_service_in_a_browser(command_line, window, jo
     assert (overflow, unseen, complaints) == (0, [], [])
 
 
+def test_a_person_reads_what_a_trial_has_printed_after_its_end(command_line, window, job) -> None:
+    search = {
+        "parameters": {"rate": [0.25, 0.5]},
+        "objective": {"metric": "loss"},
+        "method": "grid",
+    }
+    options = job('echo "step 3 loss $PARAM_RATE"')
+    document = json.loads(options.read_text()) | {"sweep": search}
+    options.write_text(json.dumps(document))
+    assert command_line("run", str(options)).code == 0
+    with Page() as page:
+        link = f"{opened(command_line)}#/trials"
+        page.order("open", url=link, scheme="dark", **PHONE)
+        page.order("click", where='a[href="#/trials/1"]')
+        page.see("main .log", "step 3 loss 0.")
+        seen = page.order("overflow"), page.order("violations"), page.order("complaints")
+    assert seen == (0, [], [])
+
+
 def test_a_person_sees_the_queue_and_cancels_a_job_in_a_browser(
     command_line, window, job, tmp_path
 ) -> None:
