@@ -454,7 +454,7 @@ def _kept_run(data: bytes) -> None:
     for each in (record, joined(mine, record)):
         if each:
             json_answer(run_views.runs([each]))
-            list(run_command._whole(KeptRun(each, False, lambda: points)))
+            list(run_command._whole(KeptRun(each, False, lambda: points, lambda notes: None)))
             for over_time in (False, True):
                 picture([Drawn("run", each, points)], "loss", over_time=over_time)
     json_answer(run_views.curves(points))

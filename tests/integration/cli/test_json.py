@@ -82,6 +82,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "debug pod resume": ("worker-0",),
     "runs list": (),
     "runs show": (SERVICE,),
+    "runs note": (SERVICE, "the best", "--tag", "paper"),
     "plot": (SERVICE, "--out", "PICTURE"),
     "stop": (SERVICE, "--no-wait"),
     "plan list": (),
