@@ -128,6 +128,8 @@ def _told(service: StateService) -> dict[str, Any]:
     job = service.job
     verdict = job.verdict if job is not None else None
     summary = verdict.summary if verdict is not None else job.why if job is not None else ""
+    is_done = job is not None and job.phase is JobPhase.DONE
+    unasked = "" if is_done and service.leader is None else _unasked(service)
     return {
         "name": service.folder,
         "served": service.leader is not None,
@@ -135,7 +137,7 @@ def _told(service: StateService) -> dict[str, Any]:
         "run": None,
         "phase": str(job.phase) if job is not None else None,
         "outcome": str(verdict.outcome) if verdict is not None else None,
-        "summary": "; ".join(filter(None, (summary, _unasked(service)))),
+        "summary": "; ".join(filter(None, (summary, unasked))),
         "step": None,
         "best": None,
         "started_at": (job.started_at or None) if job is not None else None,
