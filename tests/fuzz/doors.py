@@ -17,6 +17,7 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +27,7 @@ from dcos_tensorflow.api.answers import json_answer
 from dcos_tensorflow.api.views import curves as run_views
 from dcos_tensorflow.api.views import job as job_views
 from dcos_tensorflow.cli.commands import runs as run_command
+from dcos_tensorflow.client.api_address import AddressUnusable, told
 from dcos_tensorflow.client.kept_runs import KeptRun
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore
 from dcos_tensorflow.core.model.events import Event, RunnerReported
@@ -45,6 +47,8 @@ from dcos_tensorflow.mesos.wire.offered_resources import ConversionError
 from dcos_tensorflow.options import OptionsError, effective, load, service_spec
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.runners import runner_request
+from dcos_tensorflow.scheduler.told_address import ToldAddress
+from dcos_tensorflow.state.leadership import Holder
 from dcos_tensorflow.task.output.event_files import EventFiles
 from dcos_tensorflow.task.output.progress import Progress, read_line, read_record
 from dcos_tensorflow.task.report.operator_commands import parse_command
@@ -343,6 +347,17 @@ def _kept(data: bytes) -> None:
             _then(state, ())
 
 
+#: What a leader tells of itself, and others read.
+ADDRESS = {"url": "https://node1:8080", "leader": asdict(Holder("s", "node1", 7, "2027-01-15"))}
+
+
+def _address(data: bytes) -> None:
+    address = ToldAddress.read(data)
+    if address is not None:
+        with contextlib.suppress(AddressUnusable):
+            told(address.url, "a-token", in_clear=True, is_here=address.leader.is_here)
+
+
 # Between the scheduler and the task runners.
 
 REPORT = {
@@ -454,7 +469,7 @@ def _kept_run(data: bytes) -> None:
     for each in (record, joined(mine, record)):
         if each:
             json_answer(run_views.runs([each]))
-            list(run_command._whole(KeptRun(each, False, lambda: points)))
+            list(run_command._whole(KeptRun(each, False, lambda: points, lambda notes: None)))
             for over_time in (False, True):
                 picture([Drawn("run", each, points)], "loss", over_time=over_time)
     json_answer(run_views.curves(points))
@@ -572,6 +587,7 @@ DOORS: dict[str, Door] = {
     "offers": Door(_json(OFFER), _offer),
     "updates": Door(_json(UPDATE), _update),
     "stored": Door((_stored(),), _kept),
+    "told-addresses": Door(_json(ADDRESS), _address),
     "runner-answers": Door((_answer(REPORT),), _runner_answer),
     "runner-reports": Door(_json(REPORT), _runner_report),
     "kept-runs": Door((*_json(KEPT_RUN), gzip.compress(b"{}\n")), _kept_run),

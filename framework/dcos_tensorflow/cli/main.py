@@ -190,7 +190,7 @@ SECTIONS = {
         *("top", "exec", "cp", "options", "plan", "pod"),
     ),
     "A cluster shared by teams": ("submit", "queue", "cancel", "hold", "release"),
-    "Operators": ("local", "scheduler", "capacity", "state"),
+    "Operators": ("local", "scheduler", "dashboard", "capacity", "state"),
 }
 
 

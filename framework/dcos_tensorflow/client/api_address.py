@@ -1,15 +1,17 @@
-"""Where a scheduler's API is, and the token that it asks for: said by a person, or registered.
+"""Where a scheduler's API is, and the token that it asks for.
 
-Used by ``flags`` for ``--api`` and by ``client``. A token is sent to this address and to no other:
-not to where a redirect leads, and not in clear to another machine unless the user says so.
+A person has named it, or a scheduler of this machine has registered it, or the leader has told it
+in the state store. Used by ``flags`` for ``--api`` and by ``client``. A token is sent to this
+address and to no other: not to where a redirect leads, and not in clear to another machine unless
+the user says so.
 """
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from urllib.parse import urlsplit
 
-from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.secret_file import private_secret_in
 from dcos_tensorflow.client.work_directory import expanded
 from dcos_tensorflow.records import dataclass
@@ -20,6 +22,10 @@ TOKEN_FILE_VARIABLE = "DCOS_TENSORFLOW_CLIENT_TOKEN_FILE"
 IN_CLEAR_VARIABLE = "DCOS_TENSORFLOW_API_TOKEN_IN_CLEAR"
 
 _FORMS = "http://HOST:PORT, or https://HOST[:PORT][/PATH] where a proxy speaks TLS for it"
+
+
+class AddressUnusable(CliError):
+    """A scheduler has told where it is asked, and it cannot be asked there; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +64,39 @@ def named(url: str, token_file: str | None, *, in_clear: bool) -> ApiAddress:
     address = _read(url)
     if token_file is None:
         return address
-    if not (address.tls or in_clear or _is_loopback(address.host)):
+    if not _keeps_secrets(address, in_clear):
         raise UsageError(
             f"--api-token-file: {address.url} would get the token in clear over the network."
             " Name an https:// address, or one of a tunnel on 127.0.0.1; or say"
             f" --api-token-in-clear ({IN_CLEAR_VARIABLE}=true) if you trust the network."
         )
+    return replace(address, token=token_in(token_file))
+
+
+def told(url: str, token: str, *, in_clear: bool, is_here: bool) -> ApiAddress:
+    """Return the address that a leader has told, to be asked with this token.
+
+    ``is_here`` says that the leader runs on this machine: to any other one a loopback address means
+    another process. Raises AddressUnusable.
+    """
+    try:
+        address = _read(url)
+    except UsageError:
+        raise AddressUnusable("what its scheduler has told is no address") from None
+    if _is_loopback(address.host) and not is_here:
+        raise AddressUnusable(
+            f"its API listens on {address.host} of another machine alone (--api-host)"
+        )
+    if token and not _keeps_secrets(address, in_clear):
+        raise AddressUnusable(
+            f"{address.url} would get the token in clear over the network: give its API a"
+            f" certificate (--api-cert), or say --api-token-in-clear ({IN_CLEAR_VARIABLE}=true)"
+        )
+    return replace(address, token=token)
+
+
+def token_in(token_file: str) -> str:
+    """Return the token in a file of a person. Raises UsageError."""
     origin = f"--api-token-file ({TOKEN_FILE_VARIABLE})"
     try:
         token = private_secret_in(str(expanded(token_file)), origin)
@@ -73,7 +106,11 @@ def named(url: str, token_file: str | None, *, in_clear: bool) -> ApiAddress:
         raise UsageError(
             f"--api-token-file: {token_file} holds characters that no header of HTTP can carry."
         )
-    return ApiAddress(address.tls, address.host, address.port, address.prefix, token)
+    return token
+
+
+def _keeps_secrets(address: ApiAddress, in_clear: bool) -> bool:
+    return address.tls or in_clear or _is_loopback(address.host)
 
 
 def _read(url: str) -> ApiAddress:

@@ -6,15 +6,19 @@ of its id where there are two of one number; ``NAME`` alone is the newest one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from dcos_tensorflow.client import registry
+from dcos_tensorflow.client.api_client import SchedulerAway, SchedulerClient, connect
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.service_choice import ServiceChoice
+from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.history import folder
+from dcos_tensorflow.history.notes import Notes
 from dcos_tensorflow.history.points import Point, Points
 from dcos_tensorflow.history.record import Record
 from dcos_tensorflow.records import dataclass
@@ -29,6 +33,8 @@ class KeptRun:
     is_served: bool
     #: Returns its points. Raises CliError.
     points: Callable[[], Points]
+    #: Keeps what a person says of it. Raises CliError.
+    note: Callable[[Notes], None]
 
     @property
     def name(self) -> str:
@@ -60,7 +66,12 @@ def kept_runs(choice: ServiceChoice) -> list[KeptRun]:
         client = choice.client()
         records: Iterable[Record] = client.get("/v1/runs")
         return [
-            KeptRun(record, number == 0, partial(_asked_points, client, record))
+            KeptRun(
+                record,
+                number == 0,
+                partial(_asked_points, client, record),
+                partial(_order_notes, client, record),
+            )
             for number, record in enumerate(records)
         ]
     names = registry.service_names(choice.work) if choice.name is None else [choice.name]
@@ -91,7 +102,9 @@ def _of_this_machine(choice: ServiceChoice, name: str) -> Iterator[KeptRun]:
     for number, run in enumerate(folder.runs_in(directory.history)):
         record = run.record()
         if record:
-            yield KeptRun(record, served and number == 0, partial(_read, run))
+            is_served = served and number == 0
+            keep = partial(_keep_notes, directory, name, run, record)
+            yield KeptRun(record, is_served, partial(_read, run), keep)
 
 
 def _read(run: folder.RunFolder) -> Points:
@@ -101,7 +114,34 @@ def _read(run: folder.RunFolder) -> Points:
         raise CliError(f"{run.points_file} cannot be read: {error}.") from error
 
 
-def _asked_points(client: Any, record: Record) -> Points:
+def _keep_notes(
+    directory: ServiceDirectory, service: str, run: folder.RunFolder, record: Record, notes: Notes
+) -> None:
+    """Keep notes by the scheduler, which copies them to S3; where none serves it, in the folder."""
+    try:
+        client = connect(directory, service)
+        answer = client.ask("POST", _notes_path(record), json.dumps(dict(notes)))
+        if not answer.is_missing:
+            answer.expected()
+            return
+    except SchedulerAway:
+        # What serves it next finds them.
+        pass
+    try:
+        run.keep_notes(notes)
+    except OSError as error:
+        raise CliError(f"{run.notes_file} cannot be written: {error}.") from error
+
+
+def _order_notes(client: SchedulerClient, record: Record, notes: Notes) -> None:
+    client.ask("POST", _notes_path(record), json.dumps(dict(notes))).found(f"run {record['run']}")
+
+
+def _notes_path(record: Record) -> str:
+    return f"/v1/runs/{quote(str(record['id']))}/notes"
+
+
+def _asked_points(client: SchedulerClient, record: Record) -> Points:
     found = client.get(f"/v1/curves?run={quote(str(record['id']))}")
     return {task: list(_points(columns)) for task, columns in found.items()}
 

@@ -105,6 +105,8 @@ UNCHECKED_JOB_FILE = "job.unchecked"
 #: What the task prints to both streams, in the order in which it comes; beside the runner's other
 #: files.
 CONSOLE_FILE = "task-console.log"
+#: The same of one unit of work, by its number.
+UNIT_FILE = "unit-{}.log"
 #: The runner writes here, in its working directory, why the user's process ended.
 EXIT_REPORT_FILE = "task-exit.json"
 #: The same of every start that failed, one JSON object per line.

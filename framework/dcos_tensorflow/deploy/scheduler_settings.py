@@ -61,7 +61,8 @@ def scheduler_config(
             _listed(settings["machines_from"]),
             _listed(settings["mlflow_servers"]),
             folder,
-            links_of(settings),
+            links=links_of(settings),
+            lists=directory.inputs,
             # On the embedded cluster tasks are processes of this user.
             everything=local,
         ),

@@ -26,7 +26,7 @@ from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.client import ending, registry
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.kept_output import keep_output
-from dcos_tensorflow.client.last_page import keep_page
+from dcos_tensorflow.client.last_page import keep_page, page_of
 from dcos_tensorflow.client.registry import Registration
 from dcos_tensorflow.client.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.client.units import units_outcome
@@ -302,27 +302,11 @@ class ServedJob:
 
     def _keep_page(self) -> None:
         """Leave what the dashboard shows now, for when no scheduler serves the service."""
-        from dcos_tensorflow.api.app import watched
-        from dcos_tensorflow.api.views import cluster, configurations, machines, unit_views
-
-        state = self.scheduler.state()
+        state, scheduler = self.scheduler.state(), self.scheduler
         if state is None:
             return
-        answers: dict[str, Any] = {
-            "v1/configurations/target": configurations.target(
-                state, self.scheduler.options(), self.scheduler.refused_options()
-            ),
-            "v1/cluster": cluster.cluster(state),
-        }
-        if state.spec.units is not None:
-            answers["v1/units"] = unit_views.UnitsView().shown(state, "")
-        if state.spec.capacity is not None:
-            answers["v1/capacity"] = machines.capacity(state)
-        keep_page(
-            self.directory,
-            self._without_secrets(state, watched(state)),
-            self._without_secrets(state, answers),
-        )
+        options, refused = scheduler.options(), scheduler.refused_options()
+        keep_page(self.directory, page_of(state, options, refused, scheduler.secret_texts()))
 
     def leave_cluster(self) -> None:
         """Take the framework of a job that is done off the cluster.

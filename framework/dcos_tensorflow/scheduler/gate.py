@@ -70,6 +70,8 @@ class Allowed:
     tracking: frozenset[str] = frozenset()
     #: Where the options lie that the scheduler was started with, manifests beside; None: nowhere.
     folder: Path | None = None
+    #: Where the service's own lists of files lie, which were made of patterns in options.
+    lists: Path | None = None
     #: Where links may lead that lead out of a folder which is packed; ``/`` is anywhere.
     links: tuple[Path, ...] = ()
     #: Whatever is not the scheduler's own: its tasks run as its user on its machine.
@@ -342,12 +344,12 @@ class Gate:
         """Return why a file may be no manifest, whose lines reach tasks; empty where it may."""
         if kernels(path):
             return f"{path} is the kernel's, and no manifest"
-        folder = self._allowed.folder
         if self._allowed.everything:
             return ""
-        if folder is None or not path.resolve().is_relative_to(folder.resolve()):
-            return f"{path} is not beside the options; put it there, or into S3"
-        return ""
+        folders = filter(None, (self._allowed.folder, self._allowed.lists))
+        if any(path.resolve().is_relative_to(folder.resolve()) for folder in folders):
+            return ""
+        return f"{path} is not beside the options; put it there, or into S3"
 
 
 def kernels(path: Path) -> bool:

@@ -39,6 +39,7 @@ from dcos_tensorflow.scheduler.gate import Gate
 from dcos_tensorflow.scheduler.leading import CARRIED_OUT_SECONDS, EXIT_LOCKED, Leading
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
 from dcos_tensorflow.scheduler.secrets.launch_secrets import LaunchSecrets
+from dcos_tensorflow.scheduler.told_address import ToldAddress
 from dcos_tensorflow.scheduler.turn import Turn
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.leadership import Holder, Leadership
@@ -334,6 +335,7 @@ class Scheduler:
             finish_uninstall=config.finish_uninstall,
             first_run=config.first_run,
         )
+        self._tell_address(beginning)
         beginning = self._with_archives(beginning, runners)
         self._configurations, self._options = beginning.configurations, beginning.options
         if self._given and not self._refused:
@@ -392,6 +394,14 @@ class Scheduler:
             self._api = self._serve_api(self)
             self._api.start()
         return self._api is not None
+
+    def _tell_address(self, beginning: Beginning) -> None:
+        """Keep in the store where this leader is asked; an uninstall leaves nothing new there."""
+        url, leading, store = self._api_url(), self._leadership, self._store
+        is_ending = self.config.uninstall or beginning.state.uninstall.asked
+        if url is None or leading is None or store is None or is_ending:
+            return
+        store.commit([ToldAddress(url, leading.holder).write()])
 
     def _running_loop(self) -> EventLoop:
         if self._leading is None:

@@ -56,9 +56,14 @@ class Holder:
         except (ValueError, KeyError, TypeError):
             return UNKNOWN_HOLDER
 
+    @property
+    def is_here(self) -> bool:
+        """True only if the process ran on this machine, since this machine was started."""
+        return self.machine != "" and self.machine == _machine()
+
     def surely_dead(self) -> bool:
         """True only if the process ran on this machine and is gone; False when in doubt."""
-        if not self.machine or self.machine != _machine() or not self.process_start:
+        if not self.is_here or not self.process_start:
             return False
         return _process_start(self.pid) not in {self.process_start, None}
 

@@ -38,6 +38,11 @@ CREATE TABLE leader (service TEXT PRIMARY KEY, token TEXT NOT NULL) WITHOUT ROWI
 """
 
 
+def lock_of(path: Path, folder: str) -> Path:
+    """Return the lock file of a service in a database."""
+    return path.with_name(f"{path.name}.{folder}.lock")
+
+
 class SqliteStore:
     """See :class:`dcos_tensorflow.state.store.StateStore`; usable from any thread.
 
@@ -55,7 +60,7 @@ class SqliteStore:
         self._closed = threading.Event()
         self._leadership: Leadership | None = None
         self._token = ""
-        self._lock = FileLock(self.path.with_name(f"{self.path.name}.{self._folder}.lock"))
+        self._lock = FileLock(lock_of(self.path, self._folder))
         self._database = self._open()
 
     def __repr__(self) -> str:

@@ -1,17 +1,19 @@
 """Which services keep their state in a ZooKeeper, and who leads each. It only reads.
 
-Used by the command line, to show all of them: the store itself knows one service.
+Used by ``state.services``: the store itself knows one service.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
+from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.layout import LOCK
 from dcos_tensorflow.state.leadership import Holder
+from dcos_tensorflow.state.services import StoredService
 from dcos_tensorflow.state.zookeeper import SERVICE_PREFIX
 from dcos_tensorflow.state.zookeeper_lock import in_line
 from dcos_tensorflow.state.zookeeper_session import ZooKeeperSession
@@ -20,18 +22,13 @@ from dcos_tensorflow.zookeeper_address import ZooKeeperAddress
 _SESSION_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
-class StoredService:
-    """A service's folder. The DC/OS SDK's services have such folders, too."""
+def services_in(
+    place: ZooKeeperAddress, wanted: Sequence[str], timeout_seconds: float
+) -> list[StoredService]:
+    """Return the services below a chroot, by name, with these values.
 
-    #: The name of the folder: ``/`` in the service's name is ``__``.
-    folder: str
-    #: None when no scheduler leads.
-    leader: Holder | None
-
-
-def services_in(place: ZooKeeperAddress, timeout_seconds: float = 5.0) -> list[StoredService]:
-    """Return the services below a chroot, by name. Raises StateUnavailable, StateAccessDenied."""
+    Raises StateUnavailable, StateAccessDenied.
+    """
     session = ZooKeeperSession(place, _SESSION_SECONDS, timeout_seconds, lambda: None)
     with closing(session):
         names = sorted(
@@ -39,10 +36,24 @@ def services_in(place: ZooKeeperAddress, timeout_seconds: float = 5.0) -> list[S
             for name in _children(session, place.path or "/")
             if name.startswith(SERVICE_PREFIX)
         )
+        roots = {name: f"{place.path}/{SERVICE_PREFIX}{name}" for name in names}
+        values = _values(session, roots, wanted)
         return [
-            StoredService(name, _leader(session, f"{place.path}/{SERVICE_PREFIX}{name}/{LOCK}"))
-            for name in names
+            StoredService(name, _leader(session, f"{root}/{LOCK}"), values[name])
+            for name, root in roots.items()
         ]
+
+
+def _values(
+    session: ZooKeeperSession, roots: Mapping[str, str], wanted: Sequence[str]
+) -> Mapping[str, Mapping[str, bytes]]:
+    """Return the wanted values by service and path."""
+    nodes = {f"{root}/{path}": (name, path) for name, root in roots.items() for path in wanted}
+    found: dict[str, dict[str, bytes]] = {name: {} for name in roots}
+    for node, (data, _stat) in session.pipeline(KazooClient.get_async, list(nodes)):
+        name, path = nodes[node]
+        found[name][path] = data
+    return found
 
 
 def _leader(session: ZooKeeperSession, lock: str) -> Holder | None:

@@ -1,4 +1,4 @@
-"""One page for all services of a user on this machine, the finished ones among them.
+"""One page for all services of this machine, or of a state store, the finished ones among them.
 
 A process of its own serves it, so that the page outlives each job; ``dcos-tensorflow open`` starts
 it and opens it. It shows the dashboard of each service (``api.dashboard``): the window passes what

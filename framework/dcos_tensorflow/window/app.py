@@ -1,12 +1,14 @@
 """The window's ASGI application: the list of services, and each one's dashboard below it.
 
-Made by ``window.process``. A request is answered to a browser that is logged in (``login``), and
-none that another page or another name of this machine has sent (``untrusted_input.other_pages``).
+Made by ``window.process`` for one user, by ``window.host`` for all who have the operator's token. A
+request is answered to a browser that is logged in (``login``), and none that another page has sent
+(``untrusted_input.other_pages``), or, where no token is asked for, another name of this machine.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import http.client
 import json
 import time
@@ -19,14 +21,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from dcos_tensorflow.api.callers.access import Access, AccessRefused, Right
 from dcos_tensorflow.api.pages import FOLDER
-from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.api_address import ApiAddress
-from dcos_tensorflow.client.served_queue import served_queue
-from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
-from dcos_tensorflow.window import forwarding, kept, services
-from dcos_tensorflow.window.boards import Boards, NoBoard
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.window import forwarding
+from dcos_tensorflow.window.boards import NoBoard
 from dcos_tensorflow.window.login import SESSION_SECONDS, Login
+from dcos_tensorflow.window.services import NotKept, Refused, Services
 from untrusted_input.other_pages import is_from_another_page, names_an_address
 from untrusted_input.page_files import HEADERS, files
 
@@ -47,13 +49,26 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Window:
-    """The routes over one work directory. ``asked_at`` is when a browser asked last (monotonic)."""
+    """The routes over some services. ``asked_at`` is when a browser asked last (monotonic).
 
-    def __init__(self, work: WorkDirectory, login: Login, port: int) -> None:
+    ``access`` lets in who has the operator's token, too, by whatever name this machine is asked.
+    With ``tls`` the cookie goes back by TLS alone.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        login: Login,
+        port: int,
+        access: Access | None = None,
+        *,
+        tls: bool = False,
+    ) -> None:
         self.asked_at = time.monotonic()
-        self._work = work
+        self._shown = services
         self._login = login
-        self.boards = Boards()
+        self._access = access
+        self._tls = tls
         # Cookies know no ports: another window of this machine has another name.
         self._cookie = f"{COOKIE}_{port}"
 
@@ -63,14 +78,18 @@ class Window:
             routes=[
                 Route("/links", self._link, methods=["POST"]),
                 Route("/enter", self._guarded(self._enter, logged_in=False)),
+                Route("/login", self._guarded(self._logged_in), methods=["POST"]),
                 Route("/", self._guarded(self._page("services.html"))),
                 Route("/dashboard/{file:path}", self._guarded(self._file, logged_in=False)),
                 Route("/services", self._guarded(self._services)),
                 Route("/queue/", self._guarded(self._page("queue.html"))),
-                Route("/queue/dashboard/{file:path}", self._guarded(self._file)),
+                Route("/queue/dashboard/{file:path}", self._guarded(self._file, logged_in=False)),
                 Route("/queue/{path:path}", self._guarded(self._queue), methods=["GET", "POST"]),
                 Route("/services/{name}/", self._guarded(self._page("index.html"))),
-                Route("/services/{name}/dashboard/{file:path}", self._guarded(self._file)),
+                Route(
+                    "/services/{name}/dashboard/{file:path}",
+                    self._guarded(self._file, logged_in=False),
+                ),
                 Route("/services/{name}/tensorboard", self._guarded(self._board), methods=["POST"]),
                 Route(
                     "/services/{name}/{path:path}",
@@ -83,14 +102,34 @@ class Window:
     def _guarded(self, endpoint: Endpoint, *, logged_in: bool = True) -> Endpoint:
         async def guarded(request: Request) -> Response:
             headers = request.headers
-            if not names_an_address(headers) or is_from_another_page(request.method, headers):
+            is_named = self._access is not None or names_an_address(headers)
+            if not is_named or is_from_another_page(request.method, headers):
                 return _refused("a page of another site may read and order nothing here")
             if logged_in and not self._login.is_session(request.cookies.get(self._cookie, "")):
-                return _refused(_CLOSED)
+                refusal = self._not_let_in(request)
+                if refusal is not None:
+                    return refusal
             self.asked_at = time.monotonic()
-            return await endpoint(request)
+            try:
+                return await endpoint(request)
+            except CliError as error:
+                # The state store is away.
+                return _json({"message": str(error)}, 503)
 
         return guarded
+
+    def _not_let_in(self, request: Request) -> Response | None:
+        """Return the answer to a request without a session; None where it has the token."""
+        if self._access is None:
+            return _refused(_CLOSED)
+        try:
+            self._access.admit(request, Right.OPERATE)
+        except AccessRefused as error:
+            is_page = request.method == "GET" and request.url.path.endswith("/")
+            if is_page and "authorization" not in request.headers:
+                return _static("door.html", 401)
+            return _json({"message": str(error)}, error.refusal.status)
+        return None
 
     async def _link(self, request: Request) -> Response:
         """Give the holder of the key a link that works once."""
@@ -104,10 +143,20 @@ class Window:
         if session is None:
             return _refused(_CLOSED)
         service = request.query_params.get("service", "")
-        known = service in registry.service_names(self._work)
+        known = await run_in_threadpool(self._shown.has, service)
         answer = RedirectResponse(f"/services/{service}/" if known else "/", 303, HEADERS)
+        return self._with_cookie(answer, session)
+
+    async def _logged_in(self, request: Request) -> Response:
+        """Give a browser whose user has said the token a session; ``_guarded`` has looked at it."""
+        return self._with_cookie(_json({}), self._login.new_session())
+
+    def _with_cookie(self, answer: Response, session: str) -> Response:
         answer.set_cookie(
-            self._cookie, session, int(SESSION_SECONDS), httponly=True, samesite="strict"
+            *(self._cookie, session, int(SESSION_SECONDS)),
+            secure=self._tls,
+            httponly=True,
+            samesite="strict",
         )
         return answer
 
@@ -121,39 +170,41 @@ class Window:
         return _static(request.path_params["file"])
 
     async def _services(self, request: Request) -> Response:
-        told = await run_in_threadpool(services.found, self._work)
-        queue = await run_in_threadpool(served_queue, self._work)
+        told = await run_in_threadpool(self._shown.found)
+        queue = await run_in_threadpool(self._shown.queue)
         return _json({"services": told, "queue": queue.name if queue is not None else None})
 
     async def _board(self, request: Request) -> Response:
         name = request.path_params["name"]
-        if name not in registry.service_names(self._work):
+        if not await run_in_threadpool(self._shown.has, name):
             return _json({"message": f"there is no {request.url.path}"}, 404)
         try:
-            service = self._work.service(name)
-            address = await run_in_threadpool(self.boards.address, service)
+            address = await run_in_threadpool(self._shown.board, name)
         except NoBoard as error:
             return _json({"message": str(error)}, 409)
         return _json({"address": address})
 
     async def _service(self, request: Request) -> Response:
         name, path = request.path_params["name"], request.path_params["path"]
-        if not path.startswith(("v1/", "v2/")) or name not in registry.service_names(self._work):
+        is_known = path.startswith(("v1/", "v2/")) and await run_in_threadpool(
+            self._shown.has, name
+        )
+        if not is_known:
             return _json({"message": f"there is no {request.url.path}"}, 404)
         body = b""
         async for piece in request.stream():
             body += piece
             if len(body) > _MOST_BODY:
                 return _json({"message": f"the body is longer than {_MOST_BODY} bytes"}, 400)
-        directory = self._work.service(name)
-        client = await run_in_threadpool(services.scheduler_of, directory)
-        if client is None:
-            return await self._kept(request, directory, path, body)
-        return await self._passed_on(request, client.api, body, 3)
+        is_order = request.method != "GET"
+        api = await run_in_threadpool(functools.partial(self._shown.api, name, now=is_order))
+        if api is None:
+            return await self._kept(request, name, path, body)
+        return await self._passed_on(request, api, body, 3)
 
     async def _queue(self, request: Request) -> Response:
         """Pass a question on to the queue of this machine, as its operator's."""
-        found = await run_in_threadpool(served_queue, self._work)
+        found = await run_in_threadpool(self._shown.queue)
         if found is None:
             return _json({"message": "no queue runs on this machine"}, 503)
         return await self._passed_on(request, found.address, b"", 2)
@@ -172,44 +223,49 @@ class Window:
         except (OSError, http.client.HTTPException) as error:
             return _json({"message": f"it does not answer: {error}"}, 503)
 
-    async def _kept(
-        self, request: Request, directory: ServiceDirectory, path: str, body: bytes
-    ) -> Response:
+    async def _kept(self, request: Request, name: str, path: str, body: bytes) -> Response:
+        shown = self._shown
         try:
             if request.method != "GET":
-                return _json(await run_in_threadpool(kept.ordered, directory, path, body))
+                return _json(await run_in_threadpool(shown.ordered, name, path, body))
             if path == "v1/events":
-                shown = await run_in_threadpool(kept.watched, directory)
+                watched = await run_in_threadpool(shown.watched, name)
                 return StreamingResponse(
-                    _stream(directory, shown), media_type="text/event-stream", headers=_NO_STORE
+                    self._stream(name, watched), media_type="text/event-stream", headers=_NO_STORE
                 )
             query = dict(request.query_params)
-            return _json(await run_in_threadpool(kept.answer, directory, path, query))
-        except kept.Refused as error:
+            return _json(await run_in_threadpool(shown.answer, name, path, query))
+        except Refused as error:
             return _json({"message": str(error)}, error.status)
-        except kept.NotKept as error:
+        except NotKept as error:
             return _json({"message": str(error)}, 404)
+
+    async def _stream(self, name: str, shown: dict[str, Any]) -> AsyncIterator[str]:
+        """Yield what was shown last; end once a scheduler serves the service: it is to be asked."""
+        yield f"event: whole\ndata: {json.dumps(shown)}\n\n"
+        looks = 0
+        while await run_in_threadpool(self._is_kept, name):
+            await asyncio.sleep(_LOOK_SECONDS)
+            looks += 1
+            if looks % _SIGN_OF_LIFE == 0:
+                yield ": \n\n"
+
+    def _is_kept(self, name: str) -> bool:
+        try:
+            return self._shown.api(name) is None
+        except CliError:
+            # The page asks again, and is told.
+            return False
 
 
 _NO_STORE = {"cache-control": "no-store"}
 
 
-async def _stream(directory: ServiceDirectory, shown: dict[str, Any]) -> AsyncIterator[str]:
-    """Yield what was shown last; end once a scheduler serves the service, so that it is asked."""
-    yield f"event: whole\ndata: {json.dumps(shown)}\n\n"
-    looks = 0
-    while await run_in_threadpool(services.scheduler_of, directory) is None:
-        await asyncio.sleep(_LOOK_SECONDS)
-        looks += 1
-        if looks % _SIGN_OF_LIFE == 0:
-            yield ": \n\n"
-
-
-def _static(name: str) -> Response:
+def _static(name: str, status: int = 200) -> Response:
     content, media_type = files(FOLDER).get(name, (b"", ""))
     if not media_type:
         return Response("there is no such file", 404, HEADERS, media_type="text/plain")
-    return Response(content, 200, HEADERS, media_type=media_type)
+    return Response(content, status, HEADERS, media_type=media_type)
 
 
 def _json(body: Any, status: int = 200) -> Response:

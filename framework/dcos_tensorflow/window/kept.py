@@ -1,12 +1,13 @@
 """The answers of a service that no scheduler serves, from what its folder keeps.
 
-Used by ``window.app``. They have the form of the API's own (docs/api.md), so that the dashboard
-shows a finished service as it shows one that runs. Notes of runs are kept; each other order is
-refused.
+Used by ``window.of_this_machine``. They have the form of the API's own (docs/api.md), so that the
+dashboard shows a finished service as it shows one that runs. Notes of runs are kept; each other
+order is refused.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,25 +20,15 @@ from dcos_tensorflow.client.following.task_output import (
 )
 from dcos_tensorflow.client.last_page import last_page
 from dcos_tensorflow.client.work_directory import ServiceDirectory
+from dcos_tensorflow.core.contract import UNIT_FILE
 from dcos_tensorflow.history import folder
 from dcos_tensorflow.history.notes import notes_of
+from dcos_tensorflow.window.services import NotKept, Refused
 from untrusted_input.json_text import read_json
 
 #: Files of a sandbox that are shown, and how much of one at once.
-_FILES = frozenset({"stdout", "stderr"})
+_FILES = re.compile(rf"stdout|stderr|{UNIT_FILE.format('[0-9]+')}")
 _MOST_BYTES = 64 * 1024
-
-
-class NotKept(LookupError):
-    """Nothing of this is kept; the text says so to a person."""
-
-
-class Refused(Exception):
-    """An order that is not carried out; the text says why, ``status`` is HTTP's."""
-
-    def __init__(self, why: str, status: int) -> None:
-        super().__init__(why)
-        self.status = status
 
 
 def watched(directory: ServiceDirectory) -> dict[str, Any]:
@@ -48,7 +39,7 @@ def watched(directory: ServiceDirectory) -> dict[str, Any]:
             "no scheduler serves it, and it left no last page; its runs:"
             f" dcos-tensorflow runs {directory.path.name}"
         )
-    return {**page["watched"], "kept": True}
+    return {**page.watched, "kept": True}
 
 
 def answer(directory: ServiceDirectory, path: str, query: Mapping[str, str]) -> Any:
@@ -64,9 +55,9 @@ def answer(directory: ServiceDirectory, path: str, query: Mapping[str, str]) -> 
         case ["v1", "pod", name, "files", file]:
             return _part(directory, name, file, query)
         case _:
-            page = last_page(directory) or {}
-            if path in page.get("answers", {}):
-                return page["answers"][path]
+            page = last_page(directory)
+            if page is not None and path in page.answers:
+                return page.answers[path]
     raise NotKept("this is not kept of a service that no scheduler serves")
 
 
@@ -99,7 +90,7 @@ def _part(
 ) -> dict[str, Any]:
     """Return a part of what a task has printed."""
     output = FolderOutput(directory)
-    attempt = output.attempt(name) if name in output.tasks() and file in _FILES else None
+    attempt = output.attempt(name) if name in output.tasks() and _FILES.fullmatch(file) else None
     if attempt is None:
         raise NotKept(f"{file} of {name} is not kept")
     offset, length = _count(query, "offset", 0), _count(query, "length", _MOST_BYTES)

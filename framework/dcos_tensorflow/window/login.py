@@ -40,6 +40,10 @@ class Login:
         """Return a new session for a link's secret; None where that is used, too old or wrong."""
         if link not in self._links or self._links.pop(link) < self._clock():
             return None
+        return self.new_session()
+
+    def new_session(self) -> str:
+        """Return a new session, of a browser whose user has shown another right to it."""
         return self._remembered(self._sessions, SESSION_SECONDS)
 
     def is_session(self, given: str) -> bool:

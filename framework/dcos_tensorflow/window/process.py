@@ -25,6 +25,7 @@ from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.window.app import Window
 from dcos_tensorflow.window.login import Login
+from dcos_tensorflow.window.of_this_machine import OfThisMachine
 from untrusted_input.asgi_server import AsgiServer
 from untrusted_input.json_text import read_json
 from untrusted_input.listening import ServerNotStarted
@@ -82,7 +83,8 @@ def serve(work: WorkDirectory) -> None:
     server = _bound()
     port = int(server.address.rpartition(":")[2])
     key = secrets.token_urlsafe(32)
-    window = Window(work, Login(key), port)
+    services = OfThisMachine(work)
+    window = Window(services, Login(key), port)
     mine = Serving(os.getpid(), start_time(os.getpid()) or 0, server.address, key, __version__)
     server.serve(window.app(), "window")
     try:
@@ -91,7 +93,7 @@ def serve(work: WorkDirectory) -> None:
             time.sleep(_LOOK_SECONDS)
     finally:
         server.stop()
-        window.boards.stop()
+        services.stop()
         if _read(work) == mine:
             _file(work).unlink(missing_ok=True)
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from cluster_faults import FaultyCluster
 from cluster_faults.processes import kill_from_top
 from command_line import CommandLine, Ended, write_options
+from embedded_mesos import AgentConfig
 from waiting import eventually
 
 pytestmark = pytest.mark.timeout(300)
@@ -180,3 +182,26 @@ def test_files_that_come_while_a_batch_is_under_way_are_none_of_its_inputs(
     # The next run of the batch lists them anew.
     assert batch.run("--resume").code == 0
     assert (tmp_path / "out" / f"part-{SHARDS}").read_text() == "came later"
+
+
+def test_files_reach_tasks_on_other_machines(command_line: CommandLine, tmp_path: Path) -> None:
+    data = tmp_path / "data" / "deep"
+    data.mkdir(parents=True)
+    for number in range(3):
+        (data / f"{number}.txt").write_text(f"of {number}")
+    options = write_options(
+        tmp_path,
+        service={"name": "batch", "job_cmd": "cat $(cat $SHARD_INPUTS) > $SHARD_OUTPUT"},
+        worker={"count": 1, "cpus": 0.5, "mem": 64},
+        batch={
+            "inputs": {"files": "data/**/*.txt", "per_shard": 1},
+            "output": str(tmp_path / "out" / "part-{index}"),
+            "parallelism": 1,
+        },
+    )
+    with FaultyCluster([AgentConfig(cpus=1, mem=500)], tmp_path / "mesos") as cluster:
+        ended = command_line("run", options, "--master", cluster.master)
+    assert ended.code == 0, ended.out
+    found = {path.name: path.read_text() for path in tmp_path.glob("out/part-*")}
+    assert found == {f"part-{number}": f"of {number}" for number in range(3)}
+    assert "data/deep/0.txt" in next(command_line.home.glob("services/*/inputs/*.txt")).read_text()

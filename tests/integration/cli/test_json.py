@@ -30,7 +30,7 @@ POINT = Point(1.0, 1, {"loss": 0.5})
 OPTIONS = {"service": {"name": SERVICE, "job_cmd": "true", "python": "/usr/bin/python3"}}
 
 #: Commands that print no answer: a daemon's log, a script for a shell.
-NO_ANSWER = {"scheduler", "completion", "queue serve"}
+NO_ANSWER = {"scheduler", "completion", "queue serve", "dashboard serve"}
 #: Commands that start or end processes; tests/integration/cli and end_to_end read their JSON.
 WITH_PROCESSES = {"run", "resume", "exec", "cp", "local up", "local down", "local dashboard"}
 #: Commands that print one JSON document a line; tests/integration/cli/test_logs.py reads them.
@@ -69,7 +69,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "options": (SERVICE,),
     "describe": (SERVICE,),
     "tensorboard": (SERVICE,),
-    "dashboard": (SERVICE,),
+    "dashboard address": (SERVICE,),
     "open": (SERVICE,),
     "debug config list": (),
     "debug config target": (),
@@ -82,6 +82,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "debug pod resume": ("worker-0",),
     "runs list": (),
     "runs show": (SERVICE,),
+    "runs note": (SERVICE, "the best", "--tag", "paper"),
     "plot": (SERVICE, "--out", "PICTURE"),
     "stop": (SERVICE, "--no-wait"),
     "plan list": (),

@@ -3,7 +3,8 @@
 import json
 import os
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.registry import Registration
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.kept.writes import first_writes
+from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.scheduler.told_address import ToldAddress
 from dcos_tensorflow.state.store import open_store
 from sample_states import a_spec, a_state
 
@@ -71,9 +74,45 @@ def test_that_there_is_none_is_told(work: WorkDirectory, capsys: Any) -> None:
     assert "start one with run" in capsys.readouterr().out
 
 
-def test_a_file_is_no_zookeeper(work: WorkDirectory, capsys: Any) -> None:
+def test_a_state_file_that_is_not_there_is_told(work: WorkDirectory, capsys: Any) -> None:
     assert run_command_line(["list", "--state", "sqlite:///state.db"]) == 2
-    assert "--state" in capsys.readouterr().err
+    assert "no file state.db" in capsys.readouterr().err
+
+
+@pytest.fixture(params=["sqlite", pytest.param("zookeeper", marks=pytest.mark.zookeeper)])
+def shared_state(request: Any, tmp_path: Path) -> str:
+    """Where several services keep their state."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/state.db"
+    return f"zk://{request.getfixturevalue('zookeeper_server').address}/told"
+
+
+def test_a_leader_of_a_state_is_shown_with_where_it_is_asked(
+    work: WorkDirectory, shared_state: str, capsys: Any
+) -> None:
+    with (
+        closing(open_store(shared_state, "queues/q")) as queue,
+        queue.lead("a queue", 5.0, lambda _: None),
+    ):
+        queue.commit([Write("Jobs/1", b"{}")])
+    for name in ("told", "earlier", "late"):
+        keep(shared_state, name, a_state(spec=a_spec(name=name)))
+    with ExitStack() as stack:
+        leaders = {}
+        for name in ("told", "earlier", "late"):
+            store = stack.enter_context(closing(open_store(shared_state, name)))
+            leaders[name] = stack.enter_context(store.lead(name, 5.0, lambda _: None)).holder
+            # The late one has not told its address yet: what is kept is that of the one before.
+            before = replace(leaders[name], since="before") if name == "late" else leaders[name]
+            told = ToldAddress("https://node1:8080", before).write()
+            store.commit([told] if name != "earlier" else [])
+        found = listed(capsys, "--state", shared_state)
+    assert set(found) == {"told", "earlier", "late"}
+    assert found["told"]["scheduler"].startswith("https://node1:8080 told (pid ")
+    for name in ("earlier", "late"):
+        assert found[name]["scheduler"].startswith("address unknown (its scheduler has told none")
+    found = listed(capsys, "--state", shared_state)
+    assert {each["scheduler"] for each in found.values()} == {""}
 
 
 @pytest.mark.zookeeper

@@ -82,6 +82,26 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Swept:
     return Swept(command_line, file, command_line("run", file, *ROOMY))
 
 
+def test_what_a_trial_has_printed_is_shown_after_its_end(swept: Swept) -> None:
+    told = [swept.command_line.ask("logs", "swept", f"trial-{n}").out for n in range(3)]
+    for text in ("score 0.75", "score 1.0", "ValueError: 0.75 is too much"):
+        assert [text in one for one in told].count(True) == 1, told
+
+
+def test_a_trial_that_is_not_there_is_told(swept: Swept) -> None:
+    told = swept.command_line.ask("logs", "swept", "trial-7")
+    assert (told.code, "no output of trial-7: there are 3" in told.out) == (1, True)
+    told = swept.command_line.ask("logs", "swept", "trial-1", "--follow")
+    assert (told.code, "stands alone" in told.out) == (2, True)
+
+
+def test_the_output_of_a_trial_whose_file_has_gone_is_told(swept: Swept) -> None:
+    (file,) = swept.command_line.home.rglob("unit-0.log")
+    file.unlink()
+    told = swept.command_line.ask("logs", "swept", "trial-0")
+    assert (told.code, "the output of trial-0 is gone" in told.out) == (1, True)
+
+
 def test_a_run_says_how_many_trials_there_are_and_what_came_of_them(swept: Swept) -> None:
     code, out = swept.ended.code, swept.ended.out
     assert code == 0, out

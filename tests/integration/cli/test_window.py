@@ -68,6 +68,25 @@ def test_a_person_finds_a_finished_service_in_a_browser(command_line, window, jo
     assert (overflow, unseen, complaints) == (0, [], [])
 
 
+def test_a_person_reads_what_a_trial_has_printed_after_its_end(command_line, window, job) -> None:
+    search = {
+        "parameters": {"rate": [0.25, 0.5]},
+        "objective": {"metric": "loss"},
+        "method": "grid",
+    }
+    options = job('echo "step 3 loss $PARAM_RATE"')
+    document = json.loads(options.read_text()) | {"sweep": search}
+    options.write_text(json.dumps(document))
+    assert command_line("run", str(options)).code == 0
+    with Page() as page:
+        link = f"{opened(command_line)}#/trials"
+        page.order("open", url=link, scheme="dark", **PHONE)
+        page.order("click", where='a[href="#/trials/1"]')
+        page.see("main .log", "step 3 loss 0.")
+        seen = page.order("overflow"), page.order("violations"), page.order("complaints")
+    assert seen == (0, [], [])
+
+
 def test_a_person_sees_the_queue_and_cancels_a_job_in_a_browser(
     command_line, window, job, tmp_path
 ) -> None:
@@ -99,6 +118,28 @@ def test_a_person_sees_the_queue_and_cancels_a_job_in_a_browser(
         queue.terminate()
         queue.communicate(timeout=SECONDS)
         command_line("local", "down", "--yes")
+
+
+def test_a_person_says_the_token_of_a_window_of_many_once(command_line, job, tmp_path) -> None:
+    assert command_line("run", str(job("true"))).code == 0
+    token = tmp_path / "token"
+    token.write_text("the-operator-s-token")
+    token.chmod(0o600)
+    flags = ("--api-port", "0", "--api-token-file", token)
+    serving = command_line.start("dashboard", "serve", *flags)
+    address = serving.stdout.readline().split()[-1].rstrip(".")
+    with Page() as page:
+        page.order("open", url=f"{address}/services/job/", scheme="dark", **PHONE)
+        for said, seen in (("wrong", "This is not the token."), (token.read_text(), "as it ended")):
+            page.order("fill", where="#token", text=said)
+            page.order("click", where="button")
+            page.see("body", seen)
+        page.order("evaluate", script="location.reload()")
+        page.see("header .link", "as it ended")
+        seen = page.order("overflow"), page.order("violations")
+    serving.terminate()
+    serving.communicate(timeout=SECONDS)
+    assert (seen, serving.returncode) == ((0, []), 0)
 
 
 def test_one_window_serves_all_that_open(command_line, window) -> None:

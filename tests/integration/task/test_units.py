@@ -223,6 +223,8 @@ def test_a_function_of_shards_is_loaded_once(start, tmp_path):
         unit = done(task, index + 1)
         assert unit["result"]["result"] == {"index": index}
         assert unit["result"]["metrics"] == {"loss": 0.5}
+        printed = (task.sandbox / f"unit-{index}.log").read_text().splitlines()[1:]
+        assert printed == [f"step {index} loss 0.5", f'result: {{"index": {index}}}']
     assert task.text("loaded") == "once\n"
     assert (tmp_path / "part-4").read_text() == "40-50 4"
     assert task.status()["starts"] == 1

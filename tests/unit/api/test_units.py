@@ -77,7 +77,8 @@ def test_a_trial_is_shown_with_its_parameters_and_what_it_has_come_to(ask: Any) 
     assert [one["at"] for one in second["failures"]] == [7.0, 8.0, 9.0, 10.0, 11.0]
     assert (second["failures"][0]["why"], first["failures"]) == ("no such file", [])
     assert (running["state"], running["slots"]) == ("running", ["slot-0"])
-    assert running["begun_at"] == 50.0
+    assert (running["begun_at"], running["task"]) == (50.0, "slot-0-worker-0")
+    assert (waiting["task"], first["task"]) == (None, None)
 
 
 def test_a_shard_is_shown_with_its_place_in_the_input(ask: Any) -> None:

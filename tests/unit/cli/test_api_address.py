@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.client.api_address import named
+from dcos_tensorflow.client.api_address import AddressUnusable, named, told
 from dcos_tensorflow.client.errors import UsageError
 
 TOKEN = "hush-hush"
@@ -93,3 +93,29 @@ def test_a_file_in_the_home_folder_is_found_though_no_shell_has_seen_its_name(
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere cannot be read: No such file"):
         named("https://node1", str(tmp_path / "nowhere"), in_clear=False)
+
+
+class TestAnAddressThatALeaderHasTold:
+    @pytest.mark.parametrize(
+        ("url", "is_here"),
+        [("https://node1:8080", False), ("http://127.0.0.1:8080", True)],
+    )
+    def test_it_is_asked_with_the_token(self, url: str, is_here: bool) -> None:
+        address = told(url, TOKEN, in_clear=False, is_here=is_here)
+        assert (address.url, address.token) == (url, TOKEN)
+
+    @pytest.mark.parametrize("url", ["http://127.0.0.1:8080", "http://[::1]:8080"])
+    def test_on_another_machine_a_loopback_address_means_another_process(self, url: str) -> None:
+        with pytest.raises(AddressUnusable, match="of another machine alone"):
+            told(url, TOKEN, in_clear=True, is_here=False)
+
+    def test_it_gets_no_token_in_clear_unless_that_is_said(self) -> None:
+        with pytest.raises(AddressUnusable, match="in clear"):
+            told("http://node1:8080", TOKEN, in_clear=False, is_here=False)
+        assert told("http://node1:8080", TOKEN, in_clear=True, is_here=False).token == TOKEN
+        assert told("http://node1:8080", "", in_clear=False, is_here=False).token == ""
+
+    @pytest.mark.parametrize("url", ["", "file:///etc/passwd", "http://user:word@node1"])
+    def test_what_is_no_address_is_asked_nothing(self, url: str) -> None:
+        with pytest.raises(AddressUnusable, match="no address"):
+            told(url, "", in_clear=False, is_here=True)

@@ -1,5 +1,6 @@
 """The files of a batch: what a folder and a pattern mean, and a list that stays as it is."""
 
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.deploy.job import listed_files
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.job.listed_files import listed, with_listed_files
 from dcos_tensorflow.deploy.job.preparation import prepare
@@ -69,8 +71,21 @@ def test_a_name_that_is_no_line_is_refused(data: Path) -> None:
         listed(options(data.parent, "data/*.csv"), local=True)
 
 
-def test_other_machines_do_not_have_the_files_of_this_one(data: Path) -> None:
-    with pytest.raises(UsageError, match=r"batch\.inputs\.manifest.*batch\.inputs\.s3_prefix"):
+@pytest.mark.parametrize("files", ["{}/*.csv", "*/*.csv", "~/data", "../data", "."])
+def test_other_machines_get_no_files_but_of_a_folder_beside_the_options(
+    data: Path, files: str
+) -> None:
+    told = r"a folder beside the options.*batch\.inputs\.manifest.*batch\.inputs\.s3_prefix"
+    with pytest.raises(UsageError, match=told):
+        listed(options(data.parent, files.format(data)), local=False)
+
+
+def test_more_than_tasks_should_fetch_is_refused(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listed_files, "MAX_BYTES", 3)
+    (data / "a.csv").write_text("1234")
+    with pytest.raises(UsageError, match=r"of which every task would fetch all.*s3_prefix"):
         listed(options(data.parent, "data"), local=False)
 
 
@@ -105,3 +120,17 @@ def test_a_scheduler_that_would_have_to_list_them_itself_is_told_what_to_give(
 ) -> None:
     with pytest.raises(UsageError, match="the command run makes a list of the files"):
         prepare(options(data.parent, "data"), directory, {}, local=True)
+
+
+def test_for_other_machines_the_files_are_packed_as_data_and_listed_where_tasks_find_them(
+    data: Path, directory: ServiceDirectory
+) -> None:
+    asked = options(data.parent, "./data/deep/**")
+    source = {"service": {"job_cmd": "true"}, "batch": {"output": "/shared/{index}"}}
+    given = GivenOptions(source, folder=data.parent)
+    found = with_listed_files(given, asked, directory, None, local=False).load()
+    assert [(item.uri, item.path) for item in found.data] == [("data/deep", "data/deep")]
+    assert Path(found.batch.inputs.manifest).read_text() == "data/deep/er/d.csv\n"
+    prepared = prepare(found, directory, {}, local=False)
+    assert prepared.data is not None
+    assert zipfile.ZipFile(prepared.data).namelist() == ["data/deep/er/d.csv"]

@@ -134,6 +134,7 @@ def test_the_settings_say_what_is_allowed_and_on_the_embedded_cluster_all_is(
         machines=frozenset({"ec2"}),
         tracking=frozenset({"https://mlflow"}),
         folder=tmp_path,
+        lists=tmp_path / "inputs",
         everything=local,
     )
 

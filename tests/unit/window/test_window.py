@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from dcos_tensorflow.client.last_page import keep_page
+from dcos_tensorflow.client.last_page import LastPage, keep_page
 from dcos_tensorflow.client.registry import Registration, register
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.history.folder import RunFolder
@@ -21,6 +21,7 @@ from dcos_tensorflow.history.record import record_of
 from dcos_tensorflow.window import boards, kept
 from dcos_tensorflow.window.app import Window
 from dcos_tensorflow.window.login import LINK_SECONDS, Login
+from dcos_tensorflow.window.of_this_machine import OfThisMachine
 from sample_states import running
 from untrusted_input.asgi_server import AsgiServer
 
@@ -65,7 +66,8 @@ def ended(tmp_path: Path) -> ServiceDirectory:
     """The folder of a service whose job is done, with what one of its tasks has printed."""
     directory = WorkDirectory(tmp_path).service("digits")
     directory.prepare()
-    keep_page(directory, {"job": {"phase": "done"}, "why": {}}, {"v1/units": {"units": []}})
+    watched, answers = {"job": {"phase": "done"}, "why": {}}, {"v1/units": {"units": []}}
+    keep_page(directory, LastPage(watched, answers))
     sandbox = directory.task_logs / "worker-0"
     sandbox.mkdir(parents=True)
     (sandbox / "stdout").write_text("step 1\nstep 2\n")
@@ -77,12 +79,13 @@ def stranger(tmp_path: Path, ended: ServiceDirectory, clock: Clock) -> Iterator[
     """A browser that is not logged in."""
     server = AsgiServer("the window", "127.0.0.1", 0, grace_seconds=1)
     server.bind()
-    window = Window(WorkDirectory(tmp_path), Login(KEY, clock), 8422)
+    services = OfThisMachine(WorkDirectory(tmp_path))
+    window = Window(services, Login(KEY, clock), 8422)
     server.serve(window.app(), "window")
     with httpx.Client(base_url=f"http://{server.address}") as client:
         yield client
     server.stop()
-    window.boards.stop()
+    services.stop()
 
 
 def link(client: httpx.Client) -> str:

@@ -204,7 +204,8 @@ function page() {
 /** Returns how the page is linked to the service. */
 function link() {
   if (known.connection !== "live") return `connection lost: ${known.problem}`;
-  return known.watched.kept ? "as it ended" : "live";
+  const kept = known.watched.kept;
+  return typeof kept === "string" ? kept : kept ? "as it ended" : "live";
 }
 
 /** @param {string} token */

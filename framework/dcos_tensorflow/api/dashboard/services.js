@@ -1,7 +1,7 @@
-// The window's first page: all services of this machine, those that run and those that have ended.
+// The window's first page: all services of this machine, or of a state store, those that run and those that have ended.
 // Each leads to its dashboard (main.js), which the window serves below it.
 import { escaped } from "./address.js";
-import { Connection } from "./connection.js";
+import { Connection, Unauthorized } from "./connection.js";
 import { html, render } from "./html.js";
 import { moment } from "./time.js";
 import { counted, duration, number } from "./words.js";
@@ -61,7 +61,7 @@ async function look() {
     try {
       know({ ...(await connection.ask("services")), problem: "" });
     } catch (error) {
-      know({ problem: error instanceof TypeError ? "the window does not answer" : error.message });
+      know({ problem: error instanceof TypeError ? "the window does not answer" : error instanceof Unauthorized ? "logged out: load the page again" : error.message });
     }
   }
   setTimeout(look, PERIOD);

@@ -16,6 +16,7 @@ from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
 from dcos_tensorflow.core.model.report import unit_of
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitState, UnitTable
+from dcos_tensorflow.core.spec.service_spec import task_in
 from dcos_tensorflow.core.spec.workload_spec import SweepSpec, WorkloadSpec
 from dcos_tensorflow.workloads import producer_of
 from dcos_tensorflow.workloads.kept import kept_in
@@ -135,6 +136,7 @@ def _state_of(unit: Unit, running: Collection[int]) -> str:
 
 def _unit(state: ServiceState, unit: Unit, shown: Mapping[str, Any]) -> dict[str, Any]:
     slots = state.units.running.get(unit.number, ())
+    slot = next(iter(slots), unit.slot)
     gangs = (state.gangs[name] for name in slots if name in state.gangs)
     began = min((g.unit.begun_at for g in gangs if g.unit is not None), default=unit.begun_at)
     return {
@@ -143,6 +145,7 @@ def _unit(state: ServiceState, unit: Unit, shown: Mapping[str, Any]) -> dict[str
         "state": _state_of(unit, state.units.running),
         "tries": unit.tries,
         "slots": list(slots),
+        "task": task_in(slot, state.spec.decider) if slot else None,
         "begun_at": began or None,
         "ended_at": unit.ended_at or None,
         "why": unit.why or shown.get("why", ""),

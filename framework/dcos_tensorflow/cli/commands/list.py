@@ -1,4 +1,4 @@
-"""``list``: all services of this machine, or of a ZooKeeper, or the one that an API is of."""
+"""``list``: all services of this machine, or of a state store, or the one that an API is of."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,9 @@ from dcos_tensorflow.client.wording import columns, moment
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.deploy.settings import with_access, zookeeper_flags
 from dcos_tensorflow.records import dataclass
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.client.state_services import StateService
 
 _ASKED_AT_ONCE = 8
 
@@ -46,8 +49,8 @@ class _Listed:
 @click.command(name="list")
 @click.option(
     "--state",
-    metavar="zk://HOST:PORT,...",
-    help="Show the services with their state in this ZooKeeper, on all machines.",
+    metavar="URL",
+    help="Show the services with their state there, on all machines: zk://HOST:PORT,...",
 )
 @zookeeper_flags
 @api_flags
@@ -60,7 +63,7 @@ def list(
     api: ApiAddress | None,
     **zookeeper: str | None,
 ) -> int:
-    """Show all services of this machine, or of a ZooKeeper."""
+    """Show all services of this machine, or of a state store."""
     if state is not None:
         found: Sequence[_Listed] = _stored_in(with_access(state, os.environ, zookeeper))
     elif api is not None:
@@ -175,32 +178,29 @@ def _by_its_state(url: str, name: str, why: str, scheduler: str = "") -> _Listed
 
 
 def _stored_in(url: str) -> Sequence[_Listed]:
-    from dcos_tensorflow.client.wording import sentence
-    from dcos_tensorflow.state.errors import BadStateUrl, StateError
-    from dcos_tensorflow.state.urls import parse_state_url
-    from dcos_tensorflow.state.zookeeper_services import services_in
-    from dcos_tensorflow.zookeeper_address import ZooKeeperAddress
+    from dcos_tensorflow.client.state_services import services_of
+    from dcos_tensorflow.client.stored import is_missing
 
-    try:
-        place = parse_state_url(url)
-    except BadStateUrl as error:
-        raise UsageError(f"--state: {error}.") from error
-    if not isinstance(place, ZooKeeperAddress):
-        raise UsageError("--state: a ZooKeeper has services, zk://HOST:PORT,...; this is a file.")
-    try:
-        found = services_in(place)
-    except StateError as error:
-        raise CliError(f"The state store: {sentence(str(error))}", 8) from error
+    if is_missing(url):
+        raise UsageError(f"--state: there is no file {url.partition('///')[2]}.")
     told = (
         _by_its_state(
             url,
             each.folder,
             "" if each.leader else "no scheduler serves it",
-            str(each.leader or ""),
+            _asked_at(each),
         )
-        for each in found
+        for each in services_of(url)
     )
     return [listed for listed in told if listed is not None]
+
+
+def _asked_at(service: StateService) -> str:
+    """Return where the scheduler of a service is asked, and which one that is."""
+    if service.leader is None:
+        return ""
+    where = service.api.url if service.api is not None else f"address unknown ({service.unknown})"
+    return f"{where} {service.leader}"
 
 
 def _outcome(verdict: Mapping[str, object] | None) -> str:

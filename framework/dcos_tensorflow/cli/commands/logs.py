@@ -1,26 +1,32 @@
-"""``logs``: what the tasks of a service print, all of them interleaved line by line."""
+"""``logs``: what the tasks of a service print, interleaved line by line; or for a unit of work."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 
 from dcos_tensorflow.cli.flags import service_flags, with_service_choice
 from dcos_tensorflow.cli.names import task_names
 from dcos_tensorflow.client.api_client import NoScheduler, SchedulerAway
-from dcos_tensorflow.client.errors import EXIT_FAILED
+from dcos_tensorflow.client.errors import EXIT_FAILED, UsageError
 from dcos_tensorflow.client.following.job_output import (
     FollowedOutput,
     JobOutput,
     left_output,
     served_output,
+    unit_output,
 )
 from dcos_tensorflow.client.following.line_printer import LinePrinter
 from dcos_tensorflow.client.following.logs import Follower
-from dcos_tensorflow.client.following.task_output import refuse_nonsense
+from dcos_tensorflow.client.following.task_output import NotThere, refuse_nonsense
 from dcos_tensorflow.client.service_choice import KnownService, ServiceChoice
 from dcos_tensorflow.records import dataclass
+
+#: How a unit of work is named.
+_UNIT = re.compile(r"(?:trial|shard)-[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -55,9 +61,15 @@ class _Wanted:
 def logs(
     choice: ServiceChoice, tasks: tuple[str, ...], follow: bool, lines: int, file: str | None
 ) -> int:
-    """Show the output of single tasks, roles, or the whole job."""
+    """Show the output of single tasks, roles, or the whole job.
+
+    TASK may be a trial or a shard: trial-7 is what its tasks printed while they worked on it.
+    """
     refuse_nonsense(file)
     service, tasks = choice.service_in(tasks)
+    if any(map(_UNIT.fullmatch, tasks)):
+        named = replace(choice, name=service.name)
+        return _print_units(_Wanted(tasks, file, lines, choice.as_json), named, follow=follow)
     wanted = _Wanted(tasks, file, lines, choice.as_json)
     try:
         found = served_output(service, tasks)
@@ -76,6 +88,25 @@ def logs(
     return _print_last(wanted, found, sink)
 
 
+def _print_units(wanted: _Wanted, choice: ServiceChoice, *, follow: bool) -> int:
+    """Print the last lines of units of work. Return 1 when those of one could not be read."""
+    if follow or wanted.file or not all(map(_UNIT.fullmatch, wanted.tasks)):
+        raise UsageError(
+            "The output of trials and shards stands alone: name no tasks beside them, and neither"
+            " --follow nor --file. To follow one, name the task that works on it."
+        )
+    code = 0
+    for word in wanted.tasks:
+        found, file = unit_output(choice, word)
+        sink = LinePrinter(found.chosen, as_json=wanted.as_json)
+        code = max(code, _print_last(replace(wanted, file=file), found, sink, _gone(word)))
+    return code
+
+
+def _gone(word: str) -> str:
+    return f"the output of {word} is gone: newer ones took its place, or its container was replaced"
+
+
 def _follow(wanted: _Wanted, service: KnownService, chosen: Sequence[str] = ()) -> int:
     """Print all lines until the job is done. ``chosen`` are the tasks, where they are known."""
     sink = LinePrinter(chosen, as_json=wanted.as_json)
@@ -83,13 +114,17 @@ def _follow(wanted: _Wanted, service: KnownService, chosen: Sequence[str] = ()) 
     return 0
 
 
-def _print_last(wanted: _Wanted, found: JobOutput, sink: LinePrinter) -> int:
-    """Print the last lines, task by task. Return 1 when those of a task could not be read."""
+def _print_last(wanted: _Wanted, found: JobOutput, sink: LinePrinter, if_missing: str = "") -> int:
+    """Print the last lines, task by task. Return 1 when those of a task could not be read.
+
+    ``if_missing`` is told of a file that is not there.
+    """
     failed = False
     for attempt, lines in found.last(wanted.file, wanted.lines):
         if isinstance(lines, Exception):
             failed = True
-            sink.note(f"{attempt.task}: {lines}")
+            is_missing = isinstance(lines, NotThere) and if_missing
+            sink.note(f"{attempt.task}: {if_missing if is_missing else lines}")
             continue
         for line in lines:
             sink.line(attempt, line)

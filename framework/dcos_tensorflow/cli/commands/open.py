@@ -1,7 +1,8 @@
 """``open``: the page of a service, its TensorBoard, or the embedded cluster's page, in a browser.
 
 A service of this machine is shown by the window (``window``), running or finished; one that an
-address names by its own API.
+address names by its own API. ``dashboard serve`` serves a window in the foreground, for a host of
+many.
 
 ``dashboard`` and ``tensorboard`` are its older names: they print the address and open nothing
 unless they are told to.
@@ -9,13 +10,31 @@ unless they are told to.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
-from dcos_tensorflow.cli.flags import takes_service
+from dcos_tensorflow.cli.flags import GroupWithDefault, takes_service, work_dir_flag
 from dcos_tensorflow.client import registry
+from dcos_tensorflow.client.api_address import IN_CLEAR_VARIABLE
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.output import Page, complain, show_page
 from dcos_tensorflow.client.service_choice import ServiceChoice
+from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.deploy.settings import ZOOKEEPER_SETTINGS, collect_for_run, setting_flags
+from dcos_tensorflow.zookeeper_address import is_open
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.window.services import Services
+
+_ADDRESS = "address"
+#: The settings of ``dashboard serve``.
+_SERVED_BY = (
+    *("state", *ZOOKEEPER_SETTINGS, "api_host", "api_port", "api_token_file"),
+    *("api_cert", "api_key"),
+)
 
 
 @click.command()
@@ -46,14 +65,65 @@ def open(
     return show_page(page, as_json=choice.as_json, with_token=with_token, in_browser=in_browser)
 
 
-@click.command(hidden=True)
+@click.group(cls=GroupWithDefault, default=_ADDRESS)
+def dashboard() -> None:
+    """Serve one page for all services; print the address of one service's.
+
+    dashboard NAME means dashboard address NAME.
+    """
+
+
+@dashboard.command(name=_ADDRESS)
 @click.option("--open", "in_browser", is_flag=True, help="Open it in a browser.")
 @click.option("--token", "with_token", is_flag=True, help="Print the token for the page.")
 @takes_service()
-def dashboard(choice: ServiceChoice, in_browser: bool, with_token: bool) -> int:
+def dashboard_address(choice: ServiceChoice, in_browser: bool, with_token: bool) -> int:
     """Show the address of the dashboard."""
     page = _dashboard(choice)
     return show_page(page, as_json=choice.as_json, with_token=with_token, in_browser=in_browser)
+
+
+@dashboard.command()
+@setting_flags(_SERVED_BY)
+@click.option(
+    "--api-token-in-clear",
+    "in_clear",
+    is_flag=True,
+    envvar=IN_CLEAR_VARIABLE,
+    help="Send the token without TLS to schedulers on other machines.",
+)
+@work_dir_flag
+def serve(in_clear: bool, work: WorkDirectory, **flags: str | None) -> int:
+    """Serve one page for all services, to all who have the token, until a signal comes.
+
+    With --state it shows the services with their state there, on all machines; else those of this
+    machine. The token is that of the services' APIs: a browser says it once.
+    """
+    from dcos_tensorflow.window import host
+    from dcos_tensorflow.window.process import PORT
+    from untrusted_input.server_tls import ServerTls
+    from untrusted_input.shield import keep_memory_private
+
+    keep_memory_private()
+    settings = collect_for_run(os.environ, flags).with_default("api_port", PORT)
+    cert, token = settings["api_cert"], settings.secret("api_token")
+    tls = ServerTls(Path(cert), Path(settings["api_key"])) if cert else None
+    services: Services
+    if settings["state"]:
+        from dcos_tensorflow.window.of_state import OfState
+
+        if token and is_open(settings["state"]):
+            complain(
+                "ZooKeeper is used without a login: every client that reaches it can name another"
+                " address, and would be sent the token; see --zookeeper-login-file."
+            )
+        services = OfState(settings["state"], token, in_clear=in_clear)
+    else:
+        from dcos_tensorflow.window.of_this_machine import OfThisMachine
+
+        services = OfThisMachine(work)
+    host.serve(services, settings["api_host"], settings["api_port"], token, tls)
+    return 0
 
 
 @click.command(hidden=True)

@@ -1,4 +1,4 @@
-"""``runs`` and ``plot``: the kept runs of services, and their curves."""
+"""``runs`` and ``plot``: the kept runs of services, their notes, and their curves."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from dcos_tensorflow.client.wording import (
     value_text,
     words,
 )
+from dcos_tensorflow.history.notes import MOST_TAGS, NONE, NOTE_BYTES, TAG_BYTES, notes_of
 from dcos_tensorflow.history.record import best
 
 _LIST = "list"
@@ -73,6 +74,43 @@ def runs_show(choice: ServiceChoice, run: str) -> int:
     else:
         say_lines(_whole(found))
         show_json(found.record["options"])
+    return 0
+
+
+@runs.command(name="note")
+@click.argument("run", metavar="NAME[@RUN]", shell_complete=service_names)
+@click.argument("text", metavar="[NOTE]", required=False)
+@click.option("--tag", "added", metavar="TAG", multiple=True, help="Add a tag. May be repeated.")
+@click.option("--untag", "taken", metavar="TAG", multiple=True, help="Take a tag away.")
+@takes_service_flags
+def runs_note(
+    choice: ServiceChoice,
+    run: str,
+    text: str | None,
+    added: tuple[str, ...],
+    taken: tuple[str, ...],
+) -> int:
+    """Write a note or tags on a run, as its page does; or show them.
+
+    NOTE replaces the note of before; '' takes it away.
+    """
+    found = run_called(choice, run)
+    before = notes_of({name: found.record.get(name, NONE[name]) for name in NONE})
+    tags = [tag for tag in (*before["tags"], *added) if tag not in taken]
+    try:
+        notes = notes_of({"tags": tags, "note": before["note"] if text is None else text})
+    except ValueError:
+        raise UsageError(
+            f"A run has at most {MOST_TAGS} tags of {TAG_BYTES} bytes each, without commas, and a"
+            f" note of {NOTE_BYTES} bytes."
+        ) from None
+    if notes != before:
+        found.note(notes)
+    if choice.as_json:
+        show_json({"run": found.name, **notes})
+    else:
+        told = [("tags", ", ".join(notes["tags"])), ("note", notes["note"])]
+        say_lines([found.name, *table([row for row in told if row[1]])])
     return 0
 
 

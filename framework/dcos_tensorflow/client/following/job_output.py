@@ -26,7 +26,10 @@ from dcos_tensorflow.client.following.task_output import (
     last_lines,
     last_printed,
 )
-from dcos_tensorflow.client.service_choice import KnownService
+from dcos_tensorflow.client.service_choice import KnownService, ServiceChoice
+from dcos_tensorflow.client.units import units_document
+from dcos_tensorflow.core.contract import UNIT_FILE
+from dcos_tensorflow.core.spec.service_spec import gang_named
 from dcos_tensorflow.records import dataclass
 
 _READERS = 8
@@ -92,6 +95,29 @@ def left_output(service: KnownService, tasks: Sequence[str], away: SchedulerAway
     chosen = _chosen(here, tasks)
     attempts = [found for task in chosen if (found := output.attempt(task)) is not None]
     return JobOutput(output, chosen, tuple(attempts))
+
+
+def unit_output(choice: ServiceChoice, word: str) -> tuple[JobOutput, str]:
+    """Return where the output of a unit of work is, and in which file: ``trial-7``, ``shard-7``.
+
+    It is that of the attempt that counts. Raises CliError.
+    """
+    kind, _, number = word.partition("-")
+    units = units_document(choice, kind)["units"]
+    unit = next((one for one in units if one["number"] == int(number)), None)
+    if unit is None or not unit.get("task"):
+        why = f"there are {len(units)}" if unit is None else "it has not run"
+        raise CliError(f"There is no output of {word}: {why}.")
+    slot, service = gang_named(unit["task"]), choice.service()
+    try:
+        found = served_output(service, ())
+    except SchedulerAway as away:
+        found = left_output(service, (), away)
+    mine = tuple(attempt for attempt in found.attempts if gang_named(attempt.task) == slot)
+    if not mine:
+        raise CliError(f"The output of {word} is gone: {slot}, which ran it, is no more.")
+    tasks = tuple(attempt.task for attempt in mine)
+    return JobOutput(found.output, tasks, mine), UNIT_FILE.format(unit["number"])
 
 
 class FollowedOutput:

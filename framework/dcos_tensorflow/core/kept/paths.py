@@ -25,6 +25,8 @@ ABANDONED_PAGES = 32
 ABANDONED = "Abandoned"
 INSTANCE = "Properties/instance"
 TOKEN_KEY = "Properties/token-key"
+#: Where the leading scheduler is asked: for clients, the core does not read it.
+ADDRESS = "Properties/address"
 
 
 def configuration(identifier: str) -> str:

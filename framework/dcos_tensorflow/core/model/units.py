@@ -100,6 +100,8 @@ class Unit:
     why: str = ""
     #: How many failures there were before those that are kept.
     more_failures: int = 0
+    #: The slot whose attempt counts: what was printed lies in the sandboxes of its tasks.
+    slot: str = ""
 
     @property
     def is_decided(self) -> bool:

@@ -62,7 +62,8 @@ def pruned(draft: Draft, event: events.UnitPruned) -> None:
     unit = table[event.number]
     runs = [draft.state.gangs[name].unit for name in table.running.get(event.number, ())]
     begun_at = min((run.begun_at for run in runs if run is not None), default=draft.now)
-    stopped = replace(unit, result=event.result, begun_at=begun_at)
+    slot = next(iter(table.running.get(event.number, ())), "")
+    stopped = replace(unit, result=event.result, begun_at=begun_at, slot=slot)
     _decide(draft, stopped, UnitState.PRUNED, event.why)
 
 
@@ -168,7 +169,7 @@ def succeed(gang: GangDraft, result: Mapping[str, Any]) -> None:
         if failure.agent_id not in mine:
             # It was not the unit, then.
             avoidance.count(draft, failure.agent_id)
-    done = replace(unit, result=result, begun_at=run_now.begun_at)
+    done = replace(unit, result=result, begun_at=run_now.begun_at, slot=gang.name)
     # What has failed in this slot before was not for ever.
     gang.job = replace(gang.job, incidents=(), fruitless=0)
     _decide(draft, done, UnitState.SUCCEEDED, "")
@@ -189,7 +190,8 @@ def give_back(gang: GangDraft) -> None:
     unit = replace(unit, tries=unit.tries + 1, interruptions=times)
     if times > limit and run_now.number not in draft.state.units.running:
         why = f"{times} times in a row it was interrupted"
-        _decide(draft, replace(unit, tries=unit.tries - 1), UnitState.FAILED, why)
+        told = replace(unit, tries=unit.tries - 1, slot=gang.name)
+        _decide(draft, told, UnitState.FAILED, why)
         return
     draft.state = replace(draft.state, units=draft.state.units.put(unit))
     gang.say(f"unit {run_now.number} waits again: {gang.name} could not go on with it")
@@ -246,7 +248,7 @@ def fail(gang: GangDraft, failure: UnitFailure, *, permanent: bool) -> None:
         draft.state = replace(draft.state, units=table.put(unit))
         return
     begun_at = run_now.begun_at
-    _decide(draft, replace(unit, begun_at=begun_at), UnitState.FAILED, why)
+    _decide(draft, replace(unit, begun_at=begun_at, slot=gang.name), UnitState.FAILED, why)
 
 
 def _release(gang: GangDraft) -> None:

@@ -81,14 +81,20 @@ _MANIFEST, _OUTPUT = "batch.inputs.manifest", "batch.output"
 
 
 def with_batch_places(
-    spec: ServiceSpec, base: Path | None, *, local: bool, is_listed: bool = True
+    spec: ServiceSpec,
+    base: Path | None,
+    *,
+    local: bool,
+    lists: Path | None = None,
+    is_listed: bool = True,
 ) -> ServiceSpec:
     """Return the service with whole paths for its batch; ``base`` is the folder of the options.
 
     ``local`` says that the tasks run on this machine, as this user: else a manifest lies beside the
-    options, because tasks get what is in it, and the author of options is not trusted with every
-    file here. Files that are still to be listed (``listed_files``) are none yet. Raises UsageError
-    for one that does not, or is not there, and for an output that no other machine could find.
+    options, or among the service's own ``lists``, because tasks get what is in it, and the author
+    of options is not trusted with every file here. Files that are still to be listed
+    (``listed_files``) are none yet. Raises UsageError for one that does not, or is not there, and
+    for an output that no other machine could find.
     """
     work = spec.workload
     if not isinstance(work, BatchSpec):
@@ -99,7 +105,7 @@ def with_batch_places(
         from dcos_tensorflow.scheduler.gate import Allowed, Gate
 
         # First: whether a file is there that may not be read is not told either.
-        refused = Gate(Allowed(folder=base, everything=local)).manifest_refusal(path)
+        refused = Gate(Allowed(folder=base, lists=lists, everything=local)).manifest_refusal(path)
         if refused:
             raise UsageError(f"{_MANIFEST}: {refused}.")
         if not path.is_file():

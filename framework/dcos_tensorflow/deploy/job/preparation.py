@@ -155,7 +155,8 @@ def preview(
     is_listed = not options.batch.inputs.files
     if not is_listed:
         listed(options, local=local)
-    spec = with_batch_places(spec, options.base_directory, local=local, is_listed=is_listed)
+    base, lists = options.base_directory, directory.inputs
+    spec = with_batch_places(spec, base, local=local, lists=lists, is_listed=is_listed)
     told = list(notes(options, shares_directory=local))
     source = local_source(spec, options.base_directory, local=local)
     check_sum(source, spec.job.sha256)
@@ -239,7 +240,8 @@ def changed_spec(
     spec = with_task_environment(service_spec(options), task_environment(environ))
     try:
         refuse_unlisted(options)
-        spec = with_batch_places(spec, options.base_directory, local=local)
+        base, lists = options.base_directory, directory.inputs
+        spec = with_batch_places(spec, base, local=local, lists=lists)
         if not local and not restarted and _manifest(spec) not in ("", _manifest(running)):
             raise UsageError(
                 "batch.inputs.manifest: a file of the scheduler's machine is named when it starts;"

@@ -454,9 +454,9 @@ class BatchInputs(Section):
         "",
         title="Files",
         description="A folder, of which all files below it are meant, or a pattern such as "
-        "data/*.csv (** for any folders), beside the options on the machine of run, for the "
-        "embedded cluster. run lists the files once, sorted by name. A shard finds its paths in "
-        "the file SHARD_INPUTS.",
+        "data/*.csv (** for any folders), beside the options on the machine of run. Beyond "
+        "the embedded cluster their folder is packed, and every task fetches it. run lists the "
+        "files once, sorted by name. A shard finds its paths in the file SHARD_INPUTS.",
     )
     per_shard: PerShard = Field(
         10,

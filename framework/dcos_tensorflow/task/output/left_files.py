@@ -18,8 +18,10 @@ from untrusted_input import trees
 NAMED = 20
 #: A sandbox with more files and folders is not read any further.
 _MOST_FILES = 50_000
+_NUMBER = r"\d+"
 _OURS = re.compile(
-    rf"(?:stdout|stderr|{re.escape(contract.CONSOLE_FILE)})(?:\.\d+)?|progress\.jsonl|"
+    rf"(?:stdout|stderr|{re.escape(contract.CONSOLE_FILE)}|{contract.UNIT_FILE.format(_NUMBER)})"
+    + r"(?:\.\d+)?|progress\.jsonl|"
     + "|".join(re.escape(n) for n in (contract.EXIT_REPORT_FILE, contract.EXIT_HISTORY_FILE))
     + r"|.*\.pyc|core(?:\.\d+)?"
 )

@@ -124,13 +124,13 @@ class Console:
         self._begun_by: Optional[int] = None
         self._copies: List[Callable[[bytes], None]] = []
         self._streams = streams
+        self._output: Optional[BoundedOutput] = None
         try:
             with create(path) as file:
-                # Open as long as the process lives, as its own streams are.
-                descriptor = os.dup(file.fileno())
+                self._descriptor = os.dup(file.fileno())
         except OSError:
             return
-        self._output = BoundedOutput(descriptor, max_bytes, keep)
+        self._output = BoundedOutput(self._descriptor, max_bytes, keep)
         for number, stream in enumerate(streams):
             self._copies.append(functools.partial(self._write, number))
             stream.copies.append(self._copies[number])
@@ -140,9 +140,16 @@ class Console:
         for stream in self._streams:
             # Another list: what writes now goes through the one of before.
             stream.copies = [copy for copy in stream.copies if copy not in self._copies]
+        with self._lock:
+            if self._output is not None:
+                self._output = None
+                os.close(self._descriptor)
 
     def _write(self, number: int, data: bytes) -> None:
         with self._lock:
+            if self._output is None:
+                # Another thread has begun to write before it was closed.
+                return
             if self._begun_by not in (None, number):
                 data = b"\n" + data
             self._begun_by = None if data.endswith(b"\n") else number

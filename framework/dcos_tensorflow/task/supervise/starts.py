@@ -27,6 +27,7 @@ from dcos_tensorflow.task.exits.exit_class import ExitClass
 from dcos_tensorflow.task.output.left_files import LeftFiles, SandboxBefore
 from dcos_tensorflow.task.output.logs import BoundedOutput
 from dcos_tensorflow.task.output.progress_log import ProgressLog
+from dcos_tensorflow.task.output.unit_logs import UnitLogs
 from dcos_tensorflow.task.python import reach
 from dcos_tensorflow.task.python.python_packages import Base, this_python
 from dcos_tensorflow.task.report.operator_commands import OperatorCommands
@@ -137,6 +138,7 @@ class Starts:
         )
         self.progress = ProgressLog()
         self.unit = UnitWork(spec, where, self.progress, log)
+        self._unit_logs = UnitLogs(where.sandbox, (stdout, stderr))
         self.process: Optional[UserProcess] = None
         self.observer: Optional[Observer] = None
         #: When the newest process was started, in unix seconds.
@@ -243,6 +245,8 @@ class Starts:
         """Make ready for ``order`` what a process finds, and return why it must not begin."""
         if self._shipper:
             self._shipper.spool.begin_start(order.start)
+        if order.unit is not None:
+            self._unit_logs.begin(order.unit.number)
         refusal = self.unit.begin(order, goes_on) or self.preparation.refusal(order)
         if refusal is None and self._serves:
             refusal = None if self.unit.shard() else _no_shard()
@@ -335,7 +339,7 @@ class Starts:
         if report.exit_class is ExitClass.SUCCESS and self._serves:
             report = _left_early(report)
         report = replace(report, result=self.progress.known.result)
-        self.unit.ended()
+        self._unit_ended()
         if report.exit_class is not ExitClass.SUCCESS:
             self.unit.discard()
         asked = end.signalled and ending.condemned is None
@@ -346,8 +350,12 @@ class Starts:
         self.progress.read_file(last=True)
         report = analyse(ProcessEnding(return_code=0, contract=self._found.contract), ())
         report = replace(report, result=self.progress.known.result)
-        self.unit.ended()
+        self._unit_ended()
         return UnitDone(word.process, word.start, report, time.time())
+
+    def _unit_ended(self) -> None:
+        self.unit.ended()
+        self._unit_logs.end()
 
     def left(self) -> Optional[LeftFiles]:
         """Return what the job has left in the sandbox; None where nothing was started."""

@@ -99,11 +99,21 @@ class Lines extends Component {
     return ["axes", "fitting", "width"].some((name) => next[name] !== this.props[name]);
   }
 
+  /** Where each line runs: worked out anew when the axes or the room have changed, and not for a range. */
+  #ways({ axes, drawn, width }) {
+    if (this.axes !== axes || this.width !== width) {
+      [this.axes, this.width] = [axes, width];
+      const x = placesOf(axes, width);
+      const way = (row) => axes.map((one, i) => `${i ? "L" : "M"}${x(i).toFixed(1)},${one.place(row.cells[one.name]).toFixed(1)}`).join("");
+      this.ways = drawn.map(way);
+    }
+    return this.ways;
+  }
+
   render({ axes, drawn, fitting, best, width }) {
-    const x = placesOf(axes, width);
+    const ways = this.#ways({ axes, drawn, width });
     const chosen = new Set(fitting);
-    const path = (row) => axes.map((one, i) => `${i ? "L" : "M"}${x(i).toFixed(1)},${one.place(row.cells[one.name]).toFixed(1)}`).join("");
-    return html`<g>${drawn.map((row, place) => html`<path key=${row.number} d=${path(row)} onClick=${() => { location.hash = `#/trials/${row.number}`; }}
+    return html`<g>${drawn.map((row, place) => html`<path key=${row.number} d=${ways[place]} onClick=${() => { location.hash = `#/trials/${row.number}`; }}
       class=${`trial ${chosen.has(row) ? quarter(place, drawn.length) : "out"}${row === best ? " best" : ""}`}><title>Trial ${row.number}: ${number(row.value)}</title></path>`).reverse()}</g>`;
   }
 }

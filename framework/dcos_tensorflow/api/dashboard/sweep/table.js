@@ -4,7 +4,7 @@ import { Component, html } from "../html.js";
 import { duration, number } from "../words.js";
 
 /** So many are listed at once; more when that is asked for. */
-const MOST_ROWS = 300;
+const MOST_ROWS = 100;
 const WIDTH = 90;
 const HEIGHT = 22;
 

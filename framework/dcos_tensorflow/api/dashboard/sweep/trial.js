@@ -1,8 +1,8 @@
 // One trial: its value and its place, its parameters, its curves, its attempts, and where its output is.
-import { escaped } from "../address.js";
 import { charts } from "../charts/charts.js";
 import { definitions } from "../job/facts.js";
 import { html } from "../html.js";
+import { Logs } from "../tasks/logs.js";
 import { moment } from "../time.js";
 import { duration, number } from "../words.js";
 
@@ -12,7 +12,6 @@ export function trial(known, act, board) {
   if (!row) return html`<p class="bad">There is no trial ${known.argument}.</p><p><a href="#/trials">All trials</a></p>`;
   const { unit } = row;
   const name = `trial-${row.number}`;
-  const working = Object.entries(known.watched.job.tasks).filter(([, task]) => task.unit === row.number && row.state === "running");
   return html`<p class="beside"><a href="#/trials">All trials</a> ${near(board, row)}</p>
     <h3>Trial ${row.number} <span class=${`badge ${row.state.replace(" ", "-")}`}>${row.state}</span></h3>
     <dl class="figures">
@@ -30,7 +29,9 @@ export function trial(known, act, board) {
     ].filter(Boolean))}
     ${unit.failures?.length > 0 && html`<section><h3>Attempts that failed</h3><ol class="incidents" reversed>${[...unit.failures].reverse().map((one) => html`<li key=${one.at}>
       <span class="muted">${moment(one.at, known.now)}${one.seconds ? `, after ${duration(one.seconds)}` : ""}</span><br />${one.why} <span class="muted">(${one.kind})</span></li>`)}</ol></section>`}
-    ${working.map(([task]) => html`<p key=${task}><a href=${`#/logs/${escaped(task)}`}>Output of ${task}, which works on it</a></p>`)}`;
+    ${unit.task && html`<section><h3>Output <span class="muted">of ${unit.task}</span></h3>
+      <${Logs} key=${`${unit.task} ${row.number} ${unit.tries}`} known=${known} act=${act} only=${{ task: unit.task, file: `unit-${row.number}.log` }} />
+      <p class="muted">It is kept of the newest trials of a task, as long as its container is there.</p></section>`}`;
 }
 
 /** The trials before and after it on the board. */

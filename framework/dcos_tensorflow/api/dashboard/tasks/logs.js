@@ -24,14 +24,16 @@ class Reader {
   rest = "";
 }
 
+/** With `only`, a task and a file, it shows these, and lets nothing else be chosen. */
 export class Logs extends Component {
   constructor(props) {
     super(props);
     const { job } = props.known.watched;
     const asked = props.known.argument;
+    const { only } = props;
     this.state = {
-      task: job.tasks[asked] ? asked : job.deciding_tasks.find((name) => job.tasks[name]) ?? Object.keys(job.tasks)[0] ?? ALL,
-      file: "stdout", lines: [], search: "", problem: "", follow: true,
+      task: only?.task ?? (job.tasks[asked] ? asked : job.deciding_tasks.find((name) => job.tasks[name]) ?? Object.keys(job.tasks)[0] ?? ALL),
+      file: only?.file ?? "stdout", lines: [], search: "", problem: "", follow: true,
     };
     /** @type {Map<string, Reader>} */
     this.readers = new Map();
@@ -115,18 +117,18 @@ export class Logs extends Component {
     this.setState({ lines: [], problem: "", ...changes }, () => this.#read());
   }
 
-  render({ known }, { task, file, lines, search, problem, follow }) {
+  render({ known, only }, { task, file, lines, search, problem, follow }) {
     const words = search.toLowerCase();
     const found = words ? lines.filter(({ line }) => line.toLowerCase().includes(words)) : lines;
     const all = task === ALL;
     const names = Object.keys(known.watched.job.tasks);
     return html`
       <form class="choice" onSubmit=${(event) => event.preventDefault()}>
-        <label>Task <select value=${task} onChange=${(e) => this.#choose({ task: e.target.value })}>
+        ${!only && html`<label>Task <select value=${task} onChange=${(e) => this.#choose({ task: e.target.value })}>
           <option value=${ALL}>all tasks</option>
           ${names.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
         <label>File <select value=${file} onChange=${(e) => this.#choose({ file: e.target.value })}>
-          ${["stdout", "stderr"].map((name) => html`<option key=${name}>${name}</option>`)}</select></label>
+          ${["stdout", "stderr"].map((name) => html`<option key=${name}>${name}</option>`)}</select></label>`}
         <label>Search <input type="search" value=${search} onInput=${(e) => this.setState({ search: e.target.value })} /></label>
         <label><input type="checkbox" checked=${follow} onChange=${(e) => this.setState({ follow: e.target.checked })} /> follow the end</label>
       </form>

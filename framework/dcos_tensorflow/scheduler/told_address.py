@@ -1,0 +1,42 @@
+"""Where the leading scheduler's API is asked, kept in the state store beside what it leads.
+
+Written by ``scheduler.scheduler`` when it begins to lead; read by ``client.state_services``, which
+finds services by their state. It decides nothing, and holds no token. What an earlier release wrote
+has none: where that scheduler is asked is not known.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from dcos_tensorflow.core.kept import paths
+from dcos_tensorflow.core.model.actions import Write
+from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.state.leadership import Holder
+from untrusted_input.json_text import read_json
+
+
+@dataclass(frozen=True)
+class ToldAddress:
+    """What a leader has told of itself."""
+
+    #: As clients on other machines reach it: ``https://host:port``, or ``http://``.
+    url: str
+    #: Whose address it is: after a crash another scheduler leads, and has not told its own yet.
+    leader: Holder
+
+    def write(self) -> Write:
+        """Return what keeps it."""
+        text = json.dumps({"url": self.url, "leader": asdict(self.leader)}, sort_keys=True)
+        return Write(paths.ADDRESS, text.encode())
+
+    @staticmethod
+    def read(value: bytes) -> ToldAddress | None:
+        """Return what was kept; None for what is no address."""
+        try:
+            values = read_json(value)
+            leader = Holder.from_bytes(json.dumps(values["leader"]).encode())
+            return ToldAddress(str(values["url"]), leader)
+        except (ValueError, KeyError, TypeError):
+            return None
