@@ -44,7 +44,7 @@ class Moment:
 
     ``report`` is that of the task's end. ``doing`` says what is being brought, where that
     is known. ``unit`` is what is told of a unit of work that has ended, ``notice`` what the machine
-    says of its own end.
+    says of its own end, ``gpus`` the device files of the GPUs that the runner itself has taken.
     """
 
     state: Lifecycle
@@ -57,6 +57,7 @@ class Moment:
     doing: str = ""
     unit: Optional[Mapping[str, Any]] = None
     notice: "Optional[Notice]" = None
+    gpus: Tuple[str, ...] = ()
 
 
 class Showing:
@@ -142,6 +143,7 @@ class Showing:
             "frozen_seconds": round(now.observer.frozen_seconds, 1) if now.observer else 0.0,
             "idle_since": now.observer.idle_since if now.observer else None,
             "notice": now.notice.as_json() if now.notice else None,
+            "gpus": list(now.gpus),
             "dropped_log_bytes": self._dropped_log_bytes(),
             "storage": self._kept_in_s3(),
             "revision": revision,
