@@ -32,7 +32,7 @@ from dcos_tensorflow.task.supervise import environment, lifecycle
 from dcos_tensorflow.task.supervise import lifecycle_events as events
 from dcos_tensorflow.task.supervise.guard import Guard
 from dcos_tensorflow.task.supervise.lifecycle_events import Lifecycle, TaskPhase
-from dcos_tensorflow.task.supervise.peers import PeerWatch
+from dcos_tensorflow.task.supervise.peers import PeerWatch, ReachCheck
 from dcos_tensorflow.task.supervise.starts import DoneReported, End, Installed, Starts
 from dcos_tensorflow.task.supervise.unit_work import own_part
 
@@ -127,6 +127,7 @@ class Runner:
         self._state = Lifecycle(spec.first_order, settings)
         self._strategy = ""
         self._peers: Optional[PeerWatch] = None
+        self._reach: Optional[ReachCheck] = None
         self._packages: Optional[PackageWork] = None
         self._notices: Optional[NoticeWatch] = None
         self._asked_to_end = False
@@ -332,6 +333,7 @@ class Runner:
             self._starts.unit.end,
             self._shutdown or (self._notices.notice if self._notices else None),
             self._gpus.names if self._gpus else (),
+            self._reach.found if self._reach else (),
         )
 
     def _doing(self) -> str:
@@ -451,7 +453,18 @@ class Runner:
         self._show()
         self._store(action)
 
+    def _check_reach(self, cluster: TaskCluster) -> None:
+        """See whether the machines of this cluster's members are reached."""
+        # Of what is not known yet there is a name that leads nowhere.
+        known = [a for a in cluster.addresses if not a.rpartition(":")[0].endswith(".invalid")]
+        if len(known) < 2 or (self._reach and self._reach.addresses == tuple(known)):
+            return
+        if self._reach:
+            self._reach.stop()
+        self._reach = ReachCheck(known, lambda: self._queue.put(events.Tick()))
+
     def _watch_peers(self, cluster: TaskCluster) -> None:
+        self._check_reach(cluster)
         if self._peers:
             self._peers.stop()
         addresses = self._addresses(cluster)
@@ -524,6 +537,8 @@ class Runner:
             self._notices.stop()
         if self._peers:
             self._peers.stop()
+        if self._reach:
+            self._reach.stop()
         if self._state.phase is not TaskPhase.EXITED:
             # Only after an error of our own.
             self._starts.kill()
