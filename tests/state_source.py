@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dcos_tensorflow.core.kept.recording import Recording
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord
@@ -21,6 +22,8 @@ class Source:
         self.events: list[Event] = []
         self.options: Mapping[str, Any] = {}
         self.stored: Mapping[str, ServiceSpec] = {}
+        #: The last turns.
+        self.recorded: Recording | None = None
         self.directory = directory
         self.failure: Exception | None = None
         #: Files of sandboxes by agent, task and name; an exception is raised in their place.
@@ -65,6 +68,9 @@ class Source:
 
     def configurations(self) -> Mapping[str, ServiceSpec]:
         return self.stored
+
+    def recording(self) -> Recording | None:
+        return self.recorded
 
     def artifact(self, name: str) -> Path | None:
         # Like the scheduler's: what was published is known by its name, and nothing else is.

@@ -22,6 +22,7 @@ from starlette.routing import Route
 from dcos_tensorflow.api import (
     openapi,
     pages,
+    recorded,
     schemas,
     task_archive,
     task_commands,
@@ -209,6 +210,9 @@ class _Api:
                 lambda s, r, b: verbs.release_machines(s, self._why(s, b))
             ),
             "note_run": ordering(self._note_run),
+            "record": ordering(
+                lambda s, r, b: recorded.record(s, source.recording(), self._answering.secrets(s))
+            ),
             "uninstall": ordering(lambda s, r, b: verbs.uninstall(s, self._why(s, b))),
             "refresh": ordering(_refresh),
             "pod_exec": ordering(

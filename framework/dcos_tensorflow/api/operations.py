@@ -469,6 +469,15 @@ _VERBS = (
         _RECEIVED,
         body="Reason",
     ),
+    _post(
+        "record",
+        "/v1/state/record",
+        "The last turns of the scheduler, without secrets, to be played again",
+        {
+            200: Response("as they are now", "Any"),
+            409: Response("nothing is recorded yet", "Message"),
+        },
+    ),
     Operation(
         "refresh",
         "PUT",

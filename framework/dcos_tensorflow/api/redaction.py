@@ -11,10 +11,11 @@ import functools
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.options.errors import is_secret
 from dcos_tensorflow.scheduler.secrets.masking import MIN_LENGTH, REDACTED, masked_text
 from untrusted_input.json_text import read_json
@@ -59,10 +60,14 @@ def _is_secret_variable(name: str) -> bool:
 
 def secret_values(state: ServiceState, read: Iterable[str] = ()) -> frozenset[str]:
     """Return the secrets to be masked wherever they appear: the state's own, and those ``read``."""
-    found = {state.settings.token_key, *read}
-    for role in state.spec.roles:
-        found.update(value for name, value in role.env.items() if _is_secret_variable(name))
+    found = {state.settings.token_key, *in_environments(state.spec), *read}
     return frozenset(value for value in found if len(value) >= MIN_LENGTH)
+
+
+def in_environments(spec: ServiceSpec) -> Iterator[str]:
+    """Yield what options have in variables of tasks whose names are those of secrets."""
+    for role in spec.roles:
+        yield from (value for name, value in role.env.items() if _is_secret_variable(name))
 
 
 def redact(value: Any, secrets: Iterable[str] = ()) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from dcos_tensorflow.core.kept.recording import Recording
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord
@@ -63,6 +64,9 @@ class StateSource(Protocol):
 
     def configurations(self) -> Mapping[str, ServiceSpec]:
         """Return every configuration that the state store holds, by id."""
+
+    def recording(self) -> Recording | None:
+        """Return the last turns of the event loop, with their secrets; None before the first."""
 
     def artifact(self, name: str) -> Path | None:
         """Return the file that tasks fetch under ``name``; None when there is none."""

@@ -165,3 +165,9 @@ EXIT_CLASS_CHECKPOINT_MISMATCH = "checkpoint_mismatch"
 EXIT_CLASS_STORAGE = "storage"
 #: The same where every machine is refused alike, until an operator changes something.
 EXIT_CLASS_STORAGE_REFUSED = "storage_refused"
+
+#: Why a runner cannot reach a peer's machine: its name means nothing there; packets get no answer;
+#: no way leads there.
+UNREACHABLE_NAME = "unknown name"
+UNREACHABLE_SILENT = "no answer"
+UNREACHABLE_ROUTE = "no route"

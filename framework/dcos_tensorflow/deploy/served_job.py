@@ -93,6 +93,7 @@ class SchedulerSource:
         self.configuration = scheduler.options
         self.refused_options = scheduler.refused_options
         self.configurations = scheduler.configurations
+        self.recording = scheduler.recording
         self.artifact = scheduler.artifact
         self.secret_texts = scheduler.secret_texts
         files = TaskFiles(lambda: scheduler.files, self._framework_id)

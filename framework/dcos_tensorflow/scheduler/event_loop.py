@@ -15,12 +15,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from dcos_tensorflow.core.kept.recording import RecordedTurn
 from dcos_tensorflow.core.model.actions import Action, EraseState, Exit
 from dcos_tensorflow.core.model.events import Event, Tick
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.step import Decision, step
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.inbox import Inbox
+from dcos_tensorflow.scheduler.recorder import Recorder
 from dcos_tensorflow.scheduler.turn import TURN_ID, Turn
 from dcos_tensorflow.state.errors import (
     StateAccessDenied,
@@ -82,6 +84,8 @@ class EventLoop:
         self._tick_seconds = tick_seconds
         self._clock = clock
         self._inbox = Inbox()
+        #: The last turns, to be played again.
+        self.recorder = Recorder()
         self._watchers: list[Callable[[Decision], None]] = []
         self._each_step: list[Callable[[ServiceState], None]] = []
         self._measurers: list[Callable[[Turn], None]] = []
@@ -261,6 +265,10 @@ class EventLoop:
         if writes and not self._erased and not self._stored(lambda: self._store.commit(writes)):
             return
         committed = time.monotonic()
+        self.recorder.note(
+            before,
+            RecordedTurn(TURN_ID.get(), now, events, writes, decision.actions, decision.why),
+        )
         if not _erases(decision):
             self._state = decision.state
         for action in decision.actions:

@@ -48,6 +48,7 @@ from dcos_tensorflow.task.bundle import BundleError
 from dcos_tensorflow.zookeeper_address import is_open
 
 if TYPE_CHECKING:
+    from dcos_tensorflow.core.kept.recording import Recording
     from dcos_tensorflow.core.spec.tracking_spec import TrackingSpec
     from dcos_tensorflow.history.mlflow import MlflowServer
     from dcos_tensorflow.options import Options
@@ -216,6 +217,10 @@ class Scheduler:
     def configurations(self) -> Mapping[str, ServiceSpec]:
         """Return every configuration that the state store holds, by id."""
         return self._configurations
+
+    def recording(self) -> Recording | None:
+        """Return the last turns, with their secrets; None before the first one."""
+        return None if self._leading is None else self._leading.loop.recorder.recording()
 
     def leader(self) -> str:
         """Return who leads the service while this scheduler waits; empty when it leads itself."""

@@ -58,10 +58,15 @@ class Turn(NamedTuple):
     def named(self) -> Mapping[str, Sequence[str]]:
         """Return events, writes and calls by their names, a bounded number of each."""
         return {
-            "events": _named((type(e).__name__, _subject(e)) for e in self.events),
+            "events": named_events(self.events),
             "writes": _named((w.path, "") for w in self.decision.writes),
             "calls": _named((type(a).__name__, _subject(a)) for a in self.decision.actions),
         }
+
+
+def named_events(events: Iterable[Event]) -> Sequence[str]:
+    """Return events by their names, a bounded number of them."""
+    return _named((type(event).__name__, _subject(event)) for event in events)
 
 
 #: What names whom an event or an action is about: the first of these that it has. Ids and names of

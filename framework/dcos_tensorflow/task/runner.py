@@ -32,11 +32,12 @@ from dcos_tensorflow.task.supervise import environment, lifecycle
 from dcos_tensorflow.task.supervise import lifecycle_events as events
 from dcos_tensorflow.task.supervise.guard import Guard
 from dcos_tensorflow.task.supervise.lifecycle_events import Lifecycle, TaskPhase
-from dcos_tensorflow.task.supervise.peers import PeerWatch
+from dcos_tensorflow.task.supervise.peers import PeerWatch, ReachCheck
 from dcos_tensorflow.task.supervise.starts import DoneReported, End, Installed, Starts
 from dcos_tensorflow.task.supervise.unit_work import own_part
 
 if TYPE_CHECKING:
+    from dcos_tensorflow.task.gpu_work import GpuWork
     from dcos_tensorflow.task.output.shipping.shipper import Shipper
     from dcos_tensorflow.task.package_work import PackageWork
     from dcos_tensorflow.task.supervise.notices import Notice, NoticeWatch
@@ -112,6 +113,7 @@ class Runner:
             log=self.log,
             on_end=self._queue.put,
         )
+        self._gpus = self._gpus_to_take(guard)
         settings = events.LifecycleSettings(
             grace_seconds=spec.grace_seconds,
             wait_seconds=spec.wait_seconds,
@@ -119,12 +121,13 @@ class Runner:
             gated=found.contract == contract.CONTRACT_FUNCTION,
             hold_on_failure=spec.hold_on_failure,
             stores=self._storage is not None,
-            installs=spec.packages.are_wanted,
+            installs=spec.packages.are_wanted or self._gpus is not None,
             serves=found.contract == contract.CONTRACT_SHARDS,
         )
         self._state = Lifecycle(spec.first_order, settings)
         self._strategy = ""
         self._peers: Optional[PeerWatch] = None
+        self._reach: Optional[ReachCheck] = None
         self._packages: Optional[PackageWork] = None
         self._notices: Optional[NoticeWatch] = None
         self._asked_to_end = False
@@ -254,7 +257,7 @@ class Runner:
         elif isinstance(event, DoneReported):
             self._feed(self._starts.unit_done(event))
         elif isinstance(event, Installed):
-            self._take_packages(event)
+            self._take_installed(event)
         else:
             self._feed(event)
 
@@ -329,10 +332,14 @@ class Runner:
             self._doing(),
             self._starts.unit.end,
             self._shutdown or (self._notices.notice if self._notices else None),
+            self._gpus.names if self._gpus else (),
+            self._reach.found if self._reach else (),
         )
 
     def _doing(self) -> str:
         """Return what is being brought, or how much of what is kept, where that is known."""
+        if self._gpus is not None and not self._gpus.done:
+            return self._gpus.doing
         if self._packages is not None and not (self._packages.done and self._storage):
             return self._packages.doing
         return self._storage.doing if self._storage else ""
@@ -353,6 +360,9 @@ class Runner:
     def _store(self, action: Union[events.Fetch, events.Keep]) -> None:
         if isinstance(action, events.Keep):
             self._keep(action)
+        elif self._gpus and not self._gpus.done:
+            self._fetch_after = action
+            self._gpus.begin()
         elif self._packages and not self._packages.done:
             self._fetch_after = action
             self._packages.begin()
@@ -373,6 +383,25 @@ class Runner:
             self._storage.fetch(action.order, action.fetch, self._starts.started_at is not None)
         else:
             self._queue.put(events.Fetched(action.fetch, time.time()))
+
+    def _gpus_to_take(self, guard: Guard) -> "Optional[GpuWork]":
+        """Return what takes the task's GPUs, where no isolator has."""
+        if not self._spec.gpus:
+            return None
+        from dcos_tensorflow.task import gpu_work
+
+        devices = gpu_work.choice(self._spec.gpus, self._inherited)
+        if not devices:
+            return None
+        return gpu_work.GpuWork(
+            self._spec.gpus,
+            devices,
+            self._starts.preparation.base,
+            log=self.log,
+            look=lambda: self._queue.put(events.Tick()),
+            tell=self._queue.put,
+            hold=guard.hold,
+        )
 
     def _prepare_packages(self, facts: Facts) -> None:
         if self._spec.packages.are_wanted:
@@ -414,7 +443,7 @@ class Runner:
             )
             self._notices.start()
 
-    def _take_packages(self, made: Installed) -> None:
+    def _take_installed(self, made: Installed) -> None:
         action, self._fetch_after = self._fetch_after, None
         assert action is not None
         if made.refusal is not None:
@@ -422,9 +451,20 @@ class Runner:
             return
         self._starts.run_with(made.base, made.variables)
         self._show()
-        self._fetch(action)
+        self._store(action)
+
+    def _check_reach(self, cluster: TaskCluster) -> None:
+        """See whether the machines of this cluster's members are reached."""
+        # Of what is not known yet there is a name that leads nowhere.
+        known = [a for a in cluster.addresses if not a.rpartition(":")[0].endswith(".invalid")]
+        if len(known) < 2 or (self._reach and self._reach.addresses == tuple(known)):
+            return
+        if self._reach:
+            self._reach.stop()
+        self._reach = ReachCheck(known, lambda: self._queue.put(events.Tick()))
 
     def _watch_peers(self, cluster: TaskCluster) -> None:
+        self._check_reach(cluster)
         if self._peers:
             self._peers.stop()
         addresses = self._addresses(cluster)
@@ -497,9 +537,13 @@ class Runner:
             self._notices.stop()
         if self._peers:
             self._peers.stop()
+        if self._reach:
+            self._reach.stop()
         if self._state.phase is not TaskPhase.EXITED:
             # Only after an error of our own.
             self._starts.kill()
+        if self._gpus:
+            self._gpus.close()
         if self._packages:
             self._packages.close()
         if self._storage:

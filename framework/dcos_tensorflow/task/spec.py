@@ -68,6 +68,12 @@ class TaskCluster:
     server: Optional[ServerCluster] = None
     data_shard: Optional[Tuple[int, int]] = None
 
+    @property
+    def addresses(self) -> Tuple[str, ...]:
+        """Return where all members listen, this task itself included."""
+        told = (self.tf_config or {}).get("cluster", {}), self.server.cluster if self.server else {}
+        return tuple(dict.fromkeys(a for jobs in told for job in jobs.values() for a in job))
+
 
 @dataclass(frozen=True)
 class StartOrder:

@@ -15,13 +15,15 @@ from dcos_tensorflow.cli.main import cli, run_command_line
 from dcos_tensorflow.client.registry import Registration, register
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.kept.configuration_id import configuration_id
+from dcos_tensorflow.core.kept.recording import RecordedTurn, Recording
 from dcos_tensorflow.core.model.controls import Controls
+from dcos_tensorflow.core.model.events import Tick
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.history.folder import RunFolder
 from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of, with_points
-from sample_states import a_record, a_spec, a_state
+from sample_states import NOW, a_record, a_spec, a_state
 from state_source import Source
 
 SERVICE = "tensorflow"
@@ -84,6 +86,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "runs show": (SERVICE,),
     "runs note": (SERVICE, "the best", "--tag", "paper"),
     "plot": (SERVICE, "--out", "PICTURE"),
+    "state record": ("--out", "RECORDED"),
     "stop": (SERVICE, "--no-wait"),
     "plan list": (),
     "plan status": ("deploy",),
@@ -140,6 +143,8 @@ class Deploying(Source):
         records = [a_record(name) for name in names]
         super().__init__(state=a_state(JobPhase.PLACING, records, controls=controls))
         self.options = OPTIONS
+        turn = RecordedTurn("a-1", NOW, (Tick(),), (), (), "")
+        self.recorded = Recording(self.current, (turn,)) if self.current is not None else None
         other = a_spec(kill_grace_seconds=77.0)
         self.stored = {configuration_id(other): other}
 
@@ -191,6 +196,7 @@ def test_standard_output_is_one_json_document(
             "OPTIONS": str(work / "OPTIONS"),
             "SCRIPT": str(work / "train.py"),
             "WRITTEN": str(work / "written.json"),
+            "RECORDED": str(work / "turns.json"),
             "PICTURE": str(work / "curve.svg"),
             "CONFIGURATION": configuration_id(a_spec()),
         }.get(word, word)

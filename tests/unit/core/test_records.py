@@ -73,7 +73,19 @@ def test_what_was_worked_out_of_a_value_is_not_stored_with_it():
 
 def test_what_json_does_not_have_is_not_stored():
     with pytest.raises(TypeError):
-        codec.encode({"agents": {"a1"}})
+        codec.encode({"agents": b"a1"})
+
+
+def test_a_set_is_stored_in_the_order_of_its_items():
+    text = codec.encode({"agents": frozenset({"a2", "a1"})})
+    assert text == b'{"agents":["a1","a2"]}'
+    assert codec.decode(dict[str, frozenset[str]], text) == {"agents": frozenset({"a1", "a2"})}
+
+
+def test_a_number_that_is_a_key_comes_back_as_one():
+    assert codec.decode(dict[int, str], codec.encode({7: "a"})) == {7: "a"}
+    with pytest.raises(codec.RecordError, match="expected a number"):
+        codec.decode(dict[int, str], b'{"seven":"a"}')
 
 
 def test_the_whole_state_comes_back_from_the_store_after_a_crash():

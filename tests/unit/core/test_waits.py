@@ -7,6 +7,7 @@ import pytest
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.failures import causes
 from dcos_tensorflow.core.failures.waits import START_SECONDS, Wait, waits
+from dcos_tensorflow.core.model.events import RunnerReported
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.service_spec import Strategy
@@ -196,4 +197,41 @@ def test_a_report_of_before_says_nothing_of_a_new_start():
     let_rest(scheduler)
     fail_process(scheduler, "worker-0", "interrupted", 137)
     recover(scheduler, 30)
+    assert told(scheduler) == []
+
+
+# Machines that do not reach each other.
+
+
+def unreached(scheduler: Scheduler, name: str, **said: object) -> None:
+    """Let the runner of a task say whom it does not reach."""
+    record = scheduler.state.tasks[name]
+    report = {**scheduler.state.told.reports[record.task_id], **said}
+    scheduler.handle(RunnerReported(record.task_id, report))
+
+
+def test_machines_that_do_not_reach_another_are_told_with_the_reason_and_the_remedy():
+    scheduler = a_job(SESSIONS)
+    address = scheduler.state.epoch.addresses["ps-0"]
+    for name in ("chief-0", "worker-0"):
+        unreached(scheduler, name, unreachable={address: contract.UNREACHABLE_SILENT})
+    (wait,) = told(scheduler)
+    assert (wait.tasks, wait.waits_for) == (("chief-0", "worker-0"), ("ps-0",))
+    hosts = [scheduler.state.tasks[name].hostname for name in wait.tasks]
+    whose = f"chief-0 on {hosts[0]}, worker-0 on {hosts[1]}"
+    assert wait.why == f"{whose}: no way to ps-0 ({address}): no answer"
+    assert "firewall" in wait.ends
+
+
+def test_a_task_that_makes_steps_has_reached_its_peers():
+    scheduler = a_job(SESSIONS)
+    away = {scheduler.state.epoch.addresses["ps-0"]: contract.UNREACHABLE_ROUTE}
+    unreached(scheduler, "worker-0", unreachable=away, progress={"step": 3})
+    assert told(scheduler) == []
+
+
+@pytest.mark.parametrize("said", [5, "x", ["10.0.0.1:1"], None])
+def test_nonsense_of_a_runner_is_no_unreached_machine(said):
+    scheduler = a_job(SESSIONS)
+    unreached(scheduler, "worker-0", unreachable=said)
     assert told(scheduler) == []

@@ -433,3 +433,14 @@ def test_a_loop_that_waits_for_its_store_says_for_how_long(loop, recorder):
     eventually(lambda: loop.busy_seconds > 0.1, what=lambda: "it is busy")
     recorder.failures.clear()
     eventually(lambda: loop.busy_seconds == 0, what=lambda: "it is not any more")
+
+
+def test_every_turn_is_recorded_with_what_was_committed(loop, recorder):
+    loop.start()
+    loop.submit(events.Registered("f", "m"))
+    loop.submit(offers())
+    recorder.wait_for(Accept)
+    recorded = loop.recorder.recording()
+    given = [type(event) for turn in recorded.turns for event in turn.events]
+    assert events.Registered in given
+    assert any(isinstance(action, Accept) for turn in recorded.turns for action in turn.actions)

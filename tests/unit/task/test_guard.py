@@ -1,5 +1,6 @@
 """The guard: a process beside the runner that outlives it just long enough."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -46,12 +47,8 @@ def test_a_runner_whose_guard_was_killed_ends_all_the_same() -> None:
 
 def test_it_holds_nothing_that_was_open_when_it_began(guard: Guard) -> None:
     def held() -> list[str]:
-        found = []
-        for name in os.listdir(f"/proc/{guard.pid}/fd"):
-            # It closes them one by one.
-            with suppress(FileNotFoundError):
-                found.append(os.readlink(f"/proc/{guard.pid}/fd/{name}"))
-        return sorted(found)
+        # It closes them one by one.
+        return sorted(open_files(guard.pid))
 
     eventually(lambda: len(held()) == 4, what=lambda: f"alone with {held()}")
     assert held()[:3] == [os.devnull] * 3
@@ -79,3 +76,37 @@ def test_a_guard_that_lives_stays(guard: Guard) -> None:
     pid = guard.pid
     guard.keep(pytest.fail)
     assert guard.pid == pid
+
+
+@pytest.mark.parametrize("is_second", [False, True], ids=["the first one", "another one"])
+def test_it_holds_what_the_runner_holds_until_nothing_is_left(
+    guard: Guard, is_second: bool, tmp_path: Path
+) -> None:
+    device = tmp_path / "nvidia0"
+    device.touch()
+    held = os.open(device, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    guard.hold((held,))
+    if is_second:
+        kill(guard)
+        guard.keep(pytest.fail)
+    eventually(lambda: str(device) in open_files(guard.pid), what="the file in the guard")
+    os.close(held)
+    assert not is_free(device)
+    kill(guard)
+    assert is_free(device)
+
+
+def open_files(pid: int) -> list[str]:
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return found
+
+
+def is_free(path: Path) -> bool:
+    with path.open() as file, suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False

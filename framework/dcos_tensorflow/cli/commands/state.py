@@ -1,23 +1,25 @@
 """``state``: what is kept of a service: whether it is sound, out into a file, and back.
 
 ``check`` and ``export`` only read, also while a scheduler serves. ``import`` writes where nothing
-is kept yet, and no scheduler serves.
+is kept yet, and no scheduler serves. ``record`` asks a scheduler that serves for its last turns.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dcos_tensorflow.cli.flags import json_flag, name_flag, work_dir_flag
+from dcos_tensorflow.cli.flags import json_flag, name_flag, takes_service, work_dir_flag
 from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.client.output import say, show_json
+from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.deploy.settings import with_access, zookeeper_flags
@@ -34,7 +36,7 @@ _MOST_READS = 20
 
 @click.group()
 def state() -> None:
-    """Check, save and restore the stored state of a service."""
+    """Check, save and restore the stored state of a service; record what its scheduler does."""
 
 
 def _place_flags(function: F) -> F:
@@ -87,18 +89,39 @@ def export(
     from dcos_tensorflow.state.exported import Export, to_text
 
     service, values = _kept(work, name, url, zookeeper)
-    try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as written:
-            written.write(to_text(Export(service, values)))
-            written.flush()
-            os.fsync(handle)
-    except OSError as error:
-        raise CliError(f"{file} cannot be written: {error.strerror}.") from error
+    with _new(file) as written:
+        written.write(to_text(Export(service, values)).encode())
     if as_json:
         show_json({"service": service, "values": len(values), "file": str(file)})
     else:
         say(f"{counted(len(values), 'value')} of {service} are in {file}.")
+    return 0
+
+
+@state.command()
+@takes_service()
+@click.option(
+    "--out",
+    "file",
+    required=True,
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write; it must not exist.",
+)
+def record(choice: ServiceChoice, file: Path) -> int:
+    """Save the last turns of a service's scheduler, to be sent with the report of a defect.
+
+    The file tells what the scheduler heard and decided, without secrets, and a developer can play
+    it again. It names your machines, tasks and options: read it before you send it.
+    """
+    service = choice.service()
+    with _new(file) as written:
+        service.connect().download("/v1/state/record", "", written, "recording")
+    size = file.stat().st_size
+    if choice.as_json:
+        show_json({"service": service.name, "bytes": size, "file": str(file)})
+    else:
+        say(f"The last turns of {service.name} are in {file}: {size:,} bytes.")
     return 0
 
 
@@ -144,6 +167,26 @@ def import_(
     else:
         say(f"{counted(len(ordered), 'value')} of {service} are put back.")
     return 0
+
+
+@contextmanager
+def _new(file: Path) -> Iterator[IO[bytes]]:
+    """Open a file that was not there and that the caller alone can read; it is whole or gone.
+
+    Raises CliError.
+    """
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(handle, "wb") as written:
+                yield written
+                written.flush()
+                os.fsync(handle)
+        except BaseException:
+            file.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise CliError(f"{file} cannot be written: {error.strerror}.") from error
 
 
 def _place(

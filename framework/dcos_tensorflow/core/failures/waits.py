@@ -14,7 +14,7 @@ from dcos_tensorflow.core.cluster.launch import COMMAND_WAIT_SECONDS, WAIT_SECON
 from dcos_tensorflow.core.counted import listed
 from dcos_tensorflow.core.failures.clean_ends import IDLE_SECONDS, EndedServer, ended_servers
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.report import idle_since, waited_for
+from dcos_tensorflow.core.model.report import idle_since, unreachable, waited_for
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
@@ -101,6 +101,7 @@ def waits(view: GangView, now: float) -> tuple[Wait, ...]:
     told = {name for server in servers for name in server.waiting}
     return (
         *(_for_a_server(view, server) for server in servers),
+        *_for_machines(view),
         *_for_peers(view, now, told),
         *_for_files(view, now),
         *_idle(view, decided=bool(servers)),
@@ -138,6 +139,38 @@ def _for_peers(view: GangView, now: float, told: set[str]) -> Iterator[Wait]:
             record.began_at,
             f"{record.name} waits for {where or 'its peers'} to listen",
             f"it starts without after {limit} s",
+        )
+
+
+#: What an operator can do, by the word of a runner.
+_REMEDIES = {
+    contract.UNREACHABLE_NAME: "every machine has to know the name (cluster_spec.dns_domain); with"
+    ' cluster_spec.addressing "offer" peers need no names',
+    contract.UNREACHABLE_SILENT: "a firewall between the two machines may drop what goes to the"
+    " agent's ports, or the machine is away",
+    contract.UNREACHABLE_ROUTE: "start each agent with --ip, the address by which the other"
+    " machines reach it",
+}
+
+
+def _for_machines(view: GangView) -> Iterator[Wait]:
+    """Yield the tasks whose machines do not reach those of peers; those that are alike together."""
+    names = {address: name for name, address in _addresses(view).items()}
+    alike: dict[tuple[str, tuple[str, ...]], list[TaskRecord]] = {}
+    for record in _members_running(view.tasks.live):
+        told = unreachable(view.report_of(record))
+        for word in sorted(set(told.values())):
+            addresses = tuple(address for address, why in told.items() if why == word)
+            alike.setdefault((word, addresses), []).append(record)
+    for (word, addresses), records in alike.items():
+        where = listed([f"{names[a]} ({a})" if a in names else a for a in addresses])
+        whose = [f"{r.name} on {r.hostname}" if r.hostname else r.name for r in records]
+        yield Wait(
+            tuple(record.name for record in records),
+            tuple(names[a] for a in addresses if a in names),
+            max(record.began_at for record in records),
+            f"{listed(whose)}: no way to {where}: {word}",
+            _REMEDIES.get(word, "the machines' networks are to be looked at"),
         )
 
 

@@ -17,6 +17,7 @@ import json
 import types
 import typing
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -72,6 +73,8 @@ def _one_level(value: Any) -> Any:
     """Return what ``json`` cannot write as something that it can, for it to go on inside."""
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, AbstractSet):
+        return sorted(value)
     # Not __dict__: what a cached_property keeps there is no field. Raises TypeError for the rest.
     kind: type = type(value)
     return {name: getattr(value, name) for name in _field_names(kind)}
@@ -94,7 +97,10 @@ def _reader(kind: Any) -> Reader:
     if origin is tuple:
         return _tuple_reader(arguments)
     if origin is not None and issubclass(origin, Mapping):
-        return _mapping_reader(*map(_reader, arguments))
+        return _mapping_reader(_key_reader(arguments[0]), _reader(arguments[1]))
+    if origin is not None and issubclass(origin, AbstractSet):
+        items = _tuple_reader((*arguments, Ellipsis))
+        return lambda plain: frozenset(items(plain))
     if dataclasses.is_dataclass(kind):
         return _dataclass_reader(kind)
     if issubclass(kind, enum.Enum):
@@ -139,6 +145,20 @@ def _mapping_reader(key_reader: Reader, reader: Reader) -> Reader:
             return {key_reader(key := name): reader(item) for name, item in plain.items()}
         except RecordError as error:
             raise error.inside(f".{key}") from error
+
+    return read
+
+
+def _key_reader(kind: Any) -> Reader:
+    """Return what reads a key, which JSON has as text."""
+    if kind is not int:
+        return _reader(kind)
+
+    def read(plain: Any) -> int:
+        try:
+            return int(plain)
+        except ValueError as error:
+            raise RecordError(f"expected a number, found {plain!r}") from error
 
     return read
 

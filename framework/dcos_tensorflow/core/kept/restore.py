@@ -168,6 +168,11 @@ def restore(
     )
 
 
+def roster_of(spec: ServiceSpec, job: JobState, gang: str) -> Roster:
+    """Return the names of a gang whose job stands so."""
+    return Roster.of(spec.shaped(job.shape), job.membership.absent, gang)
+
+
 def _gangs(
     values: Mapping[str, bytes], spec: ServiceSpec, now: float, units: int
 ) -> dict[str, Gang]:
@@ -186,8 +191,7 @@ def _gangs(
     for name in sorted({MAIN, *names, *tasks}):
         job = _kept(JobState, values, paths.job(name)) or JobState()
         epoch = _epoch(values, paths.epoch(name))
-        roster = Roster.of(spec.shaped(job.shape), job.membership.absent, name)
-        table = TaskTable(roster, tasks.get(name, ()))
+        table = TaskTable(roster_of(spec, job, name), tasks.get(name, ()))
         unit = _unit_run(values, name, now, units)
         found[name] = Gang(name, table, epoch, _on_time(job, spec, now), unit=unit)
     return found

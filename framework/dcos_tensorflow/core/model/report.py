@@ -84,6 +84,17 @@ def waited_for(report: Report) -> tuple[str, ...]:
     return tuple(map(str, found)) if is_waiting(report) and isinstance(found, list) else ()
 
 
+def unreachable(report: Report) -> Mapping[str, str]:
+    """Return the addresses of peers whose machines a runner does not reach, with the word why.
+
+    None once its process makes steps: then it has reached them.
+    """
+    found = report.get("unreachable")
+    if not isinstance(found, Mapping) or step_of(report) is not None:
+        return {}
+    return {str(address): str(why) for address, why in found.items()}
+
+
 def idle_since(report: Report) -> float | None:
     """Return since when a process does nothing, in unix seconds; None when it does something.
 

@@ -17,21 +17,33 @@ _PAUSE_SECONDS = 0.2
 
 
 def listen(port: int) -> socket.socket:
-    """Listen on all interfaces at ``port``.
+    """Listen on all interfaces at ``port``, by IPv6 and IPv4 where the machine has both.
 
     Raises OSError when the port stays taken for ``BIND_SECONDS``.
     """
     deadline = time.monotonic() + BIND_SECONDS
     while True:
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
-            # Not SO_REUSEPORT: two processes that listen on one port would share its requests.
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("0.0.0.0", port))
-            listener.listen(MAX_CONNECTIONS)
-            return listener
+            return _bound(port)
         except OSError:
-            listener.close()
             if time.monotonic() > deadline:
                 raise
         time.sleep(_PAUSE_SECONDS)
+
+
+def _bound(port: int) -> socket.socket:
+    """Return what listens; by IPv4 alone where the kernel has nothing else."""
+    listener, host = socket.socket(socket.AF_INET, socket.SOCK_STREAM), "0.0.0.0"
+    if socket.has_dualstack_ipv6():
+        listener.close()
+        listener, host = socket.socket(socket.AF_INET6, socket.SOCK_STREAM), "::"
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    try:
+        # Not SO_REUSEPORT: two processes that listen on one port would share its requests.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(MAX_CONNECTIONS)
+    except OSError:
+        listener.close()
+        raise
+    return listener

@@ -44,7 +44,8 @@ class Moment:
 
     ``report`` is that of the task's end. ``doing`` says what is being brought, where that
     is known. ``unit`` is what is told of a unit of work that has ended, ``notice`` what the machine
-    says of its own end.
+    says of its own end, ``gpus`` the device files of the GPUs that the runner itself has taken,
+    ``unreachable`` the addresses of peers whose machines are not reached, with the word why.
     """
 
     state: Lifecycle
@@ -57,6 +58,8 @@ class Moment:
     doing: str = ""
     unit: Optional[Mapping[str, Any]] = None
     notice: "Optional[Notice]" = None
+    gpus: Tuple[str, ...] = ()
+    unreachable: Tuple[Tuple[str, str], ...] = ()
 
 
 class Showing:
@@ -142,6 +145,8 @@ class Showing:
             "frozen_seconds": round(now.observer.frozen_seconds, 1) if now.observer else 0.0,
             "idle_since": now.observer.idle_since if now.observer else None,
             "notice": now.notice.as_json() if now.notice else None,
+            "gpus": list(now.gpus),
+            "unreachable": dict(now.unreachable),
             "dropped_log_bytes": self._dropped_log_bytes(),
             "storage": self._kept_in_s3(),
             "revision": revision,

@@ -1,20 +1,29 @@
-"""Waits until the servers that must be there first accept connections.
+"""Waits until the servers that must be there first accept connections; sees whom it cannot reach.
 
-``runner`` starts a watch before each start of the user's process. It only connects and closes: it
-never speaks to a peer.
+``runner`` starts both before a start of the user's process. They only connect and close, and never
+speak to a peer.
 """
 
 from __future__ import annotations
 
+import errno
+import select
 import socket
 import threading
-from typing import Callable, List, Tuple
+import time
+from typing import Callable, Dict, List, Sequence, Tuple
+
+from dcos_tensorflow.core import contract
 
 CONNECT_SECONDS = 1.0
 #: Between two rounds, for each address that is missing, and at most. TensorFlow takes seconds to
 #: listen, and the last who wait for it are to lose none.
 PAUSE_SECONDS = 0.05
 MOST_PAUSE_SECONDS = 0.2
+#: A machine that is there answers within so many seconds, whatever it answers.
+REACH_SECONDS = 3.0
+#: One that has not for so long is told. Looks come so often, and then seldom (seconds).
+REACH_PATIENCE_SECONDS, REACH_PAUSE_SECONDS, REACH_SELDOM_SECONDS = 10.0, 2.0, 30.0
 
 
 def accepts(address: str, timeout: float = CONNECT_SECONDS) -> bool:
@@ -25,6 +34,90 @@ def accepts(address: str, timeout: float = CONNECT_SECONDS) -> bool:
             return True
     except OSError:
         return False
+
+
+def unreachable(addresses: Sequence[str], seconds: float = REACH_SECONDS) -> Dict[str, str]:
+    """Return those of these addresses that no way leads to, each with the word why.
+
+    All are dialled at once. A machine that refuses is reached: nothing listens there yet.
+    """
+    found: Dict[str, str] = {}
+    dialled: Dict[int, Tuple[socket.socket, str]] = {}
+    looks, until = select.poll(), time.monotonic() + seconds
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        try:
+            family, kind, number, _, where = socket.getaddrinfo(
+                host.strip("[]"), int(port), type=socket.SOCK_STREAM
+            )[0]
+        except (OSError, ValueError, UnicodeError):
+            found[address] = contract.UNREACHABLE_NAME
+            continue
+        dial = socket.socket(family, kind, number)
+        dial.setblocking(False)
+        error = dial.connect_ex(where)
+        if error == errno.EINPROGRESS:
+            dialled[dial.fileno()] = dial, address
+            looks.register(dial, select.POLLOUT)
+            continue
+        dial.close()
+        found.update(_why_not(address, error))
+    while dialled and (left := until - time.monotonic()) > 0:
+        for descriptor, _ in looks.poll(1000 * left):
+            looks.unregister(descriptor)
+            dial, address = dialled.pop(descriptor)
+            found.update(_why_not(address, dial.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)))
+            dial.close()
+    for dial, address in dialled.values():
+        found[address] = contract.UNREACHABLE_SILENT
+        dial.close()
+    return found
+
+
+def _why_not(address: str, error: int) -> Dict[str, str]:
+    if error in (0, errno.ECONNREFUSED):
+        return {}
+    silent = error == errno.ETIMEDOUT
+    return {address: contract.UNREACHABLE_SILENT if silent else contract.UNREACHABLE_ROUTE}
+
+
+class ReachCheck:
+    """Looks on a thread whether this machine reaches its peers', until it has reached all once.
+
+    ``on_news`` is called there when ``found`` has changed. A name may be told to DNS only when its
+    task runs: nothing is found before it has been so for ``patience`` seconds.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        on_news: Callable[[], None],
+        *,
+        patience: float = REACH_PATIENCE_SECONDS,
+        pause: float = REACH_PAUSE_SECONDS,
+    ) -> None:
+        self.addresses = tuple(addresses)
+        self._on_news = on_news
+        self._patience, self._pause = patience, pause
+        self._stopped = threading.Event()
+        #: Addresses that cannot be reached, each with the word why.
+        self.found: Tuple[Tuple[str, str], ...] = ()
+        threading.Thread(target=self._look, name="reach-check", daemon=True).start()
+
+    def stop(self) -> None:
+        """Look no more; what was found stays."""
+        self._stopped.set()
+
+    def _look(self) -> None:
+        began, left = time.monotonic(), self.addresses
+        while left and not self._stopped.is_set():
+            now = unreachable(left)
+            left, patient = tuple(now), time.monotonic() - began < self._patience
+            found = () if patient else tuple(now.items())
+            if found != self.found:
+                self.found = found
+                self._on_news()
+            self._stopped.wait(self._pause if patient else REACH_SELDOM_SECONDS)
 
 
 class PeerWatch:

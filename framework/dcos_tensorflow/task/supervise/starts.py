@@ -74,9 +74,10 @@ class DoneReported:
 
 @dataclass(frozen=True)
 class Installed:
-    """Nothing is being installed any more: ``base`` is the Python to run with.
+    """Nothing is being installed, or taken, any more: ``base`` is the Python to run with.
 
-    ``variables`` are for the user's process. ``refusal`` says why there is no environment.
+    ``variables`` are for the user's process. ``refusal`` says why there is no environment, or no
+    GPU.
     """
 
     base: Base
