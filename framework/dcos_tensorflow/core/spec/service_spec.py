@@ -392,6 +392,8 @@ class UnitKind(StrEnum):
     TRIAL = "trial"
     #: One part of a batch: the same work on other data each.
     SHARD = "shard"
+    #: The scheduler of a job of a queue: it is there as long as its job is.
+    SCHEDULER = "scheduler"
 
 
 @dataclass(frozen=True)
@@ -411,6 +413,14 @@ class UnitsSpec:
     max_share: float = 1.0
     objective: str = ""
     are_the_rest: bool = False
+
+    @property
+    def is_one_work(self) -> bool:
+        """Say whether the units are parts of one work, which ends, and may fail, as a whole.
+
+        Schedulers come one by one as others say, and none tells anything of the next.
+        """
+        return self.kind is not UnitKind.SCHEDULER
 
 
 @dataclass(frozen=True)
