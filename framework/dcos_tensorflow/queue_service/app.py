@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from dcos_tensorflow.api.audit import AuditEntry, AuditLog
@@ -71,12 +71,24 @@ class _Body(BaseModel):
     hold: bool = False
 
 
+class _Refusal(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    why: str
+
+
 class QueueApi:
-    """The routes over one queue."""
+    """The routes over one queue. ``scheduler_token`` is what the schedulers of its jobs say."""
 
     def __init__(
-        self, service: QueueService, access: Access, audit: AuditLog, code: CodeStore
+        self,
+        service: QueueService,
+        access: Access,
+        audit: AuditLog,
+        code: CodeStore,
+        scheduler_token: str,
     ) -> None:
+        self._scheduler_token = scheduler_token
         self._service = service
         self._access = access
         self._audit = audit
@@ -106,6 +118,18 @@ class QueueApi:
                 Route("/v1/teams", self._guarded(self._teams, Right.READ)),
                 Route("/v1/code/{name}", self._guarded(self._has_code), methods=["GET"]),
                 Route("/v1/code/{name}", self._guarded(self._put_code), methods=["PUT"]),
+                *(
+                    Route(
+                        f"/v1/schedulers/{{job:path}}{part}",
+                        self._of_scheduler(answer),
+                        methods=[method],
+                    )
+                    for part, answer, method in (
+                        ("/code", self._code_of, "GET"),
+                        ("/refused", self._cannot_run, "POST"),
+                        ("", self._attended, "GET"),
+                    )
+                ),
             ]
         )
 
@@ -126,6 +150,33 @@ class QueueApi:
             return answer
 
         return endpoint
+
+    def _of_scheduler(self, handler: Callable[[HttpRequest], Awaitable[Response]]) -> Any:
+        """Return an endpoint for the schedulers of jobs alone: they have a token of their own."""
+
+        async def endpoint(request: HttpRequest) -> Response:
+            said = request.headers.get("authorization", "")
+            known = f"Bearer {self._scheduler_token}"
+            if not hmac.compare_digest(said.encode(), known.encode()):
+                return self._answer(request, "", 401, "this is for the schedulers of jobs")
+            try:
+                return await handler(request)
+            except Exception as error:
+                return self._told(request, "a scheduler", error)
+
+        return endpoint
+
+    async def _attended(self, request: HttpRequest) -> Response:
+        job = request.path_params["job"]
+        return JSONResponse(await run_in_threadpool(self._service.attended, job))
+
+    async def _code_of(self, request: HttpRequest) -> Response:
+        return FileResponse(self._service.code_of(request.path_params["job"]))
+
+    async def _cannot_run(self, request: HttpRequest) -> Response:
+        told = _Refusal.model_validate_json(await request.body())
+        await run_in_threadpool(self._service.cannot_run, request.path_params["job"], told.why)
+        return JSONResponse({})
 
     def _told(self, request: HttpRequest, who: str, error: Exception) -> Response:
         match error:

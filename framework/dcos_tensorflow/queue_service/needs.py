@@ -12,6 +12,7 @@ from dcos_tensorflow.core.spec.service_spec import (
     ServiceSpec,
 )
 from dcos_tensorflow.queue.model import Constraint, GangNeed, TaskNeed
+from dcos_tensorflow.queue_service.teams_file import SchedulerTask
 
 #: A sweep or a batch that names no number of slots takes as many as there is room for.
 MOST_SLOTS = 10_000
@@ -22,6 +23,11 @@ HOSTNAME = "hostname"
 def gang_of(spec: ServiceSpec) -> GangNeed:
     """Return the tasks that run together: of a sweep or a batch those of one slot."""
     return tuple((_need(role), role.count) for role in spec.roles if role.count)
+
+
+def with_scheduler(gang: GangNeed, spec: ServiceSpec, scheduler: SchedulerTask) -> GangNeed:
+    """Return what a job takes with its scheduler; a sweep or a batch gives a slot for that."""
+    return gang if spec.units is not None else (*gang, (scheduler.need, 1))
 
 
 def slots_of(spec: ServiceSpec) -> int:

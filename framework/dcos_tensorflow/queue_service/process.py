@@ -1,7 +1,8 @@
 """``queue serve``: the process of a queue, from its file of teams to its last turn.
 
-It leads its store, so that no second one decides; serves the API; looks at the cluster, at the file
-of teams and at jobs; and makes turns until a signal comes. The schedulers of jobs outlive it.
+It leads its store, so that no second one decides; serves the API, and the service whose tasks are
+the schedulers of jobs; looks at the cluster, at the file of teams and at jobs; and makes turns
+until a signal comes. The schedulers of jobs outlive it.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import json
 import logging
 import os
 import signal
+import socket
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -27,21 +30,25 @@ from dcos_tensorflow.client.served_queue import ServedQueue, registration_of
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
 from dcos_tensorflow.core.kept.codec import RecordError
+from dcos_tensorflow.core.model.events import UninstallRequested
 from dcos_tensorflow.deploy.master_access import MasterAccess, master_of
 from dcos_tensorflow.deploy.own_log import log_to_standard_error
 from dcos_tensorflow.deploy.scheduler_settings import with_guarded_api
+from dcos_tensorflow.deploy.served_job import ServedJob
 from dcos_tensorflow.deploy.settings import Settings
 from dcos_tensorflow.mesos.agent_files import AgentFilesError
-from dcos_tensorflow.queue_service import records, teams_file
+from dcos_tensorflow.queue_service import records, scheduler_tasks, teams_file
 from dcos_tensorflow.queue_service.app import QueueApi, TeamLogins
 from dcos_tensorflow.queue_service.cluster_view import GpuKinds, read_cluster
 from dcos_tensorflow.queue_service.code_store import CodeStore
 from dcos_tensorflow.queue_service.history import QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import JobSchedulers
+from dcos_tensorflow.queue_service.records import KeptQueue
+from dcos_tensorflow.queue_service.scheduler_tasks import Handed, SchedulerTasks
 from dcos_tensorflow.queue_service.service import QueueService
 from dcos_tensorflow.queue_service.teams_file import Teams
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
-from dcos_tensorflow.state.store import open_store
+from dcos_tensorflow.state.store import StateStore, open_store
 from untrusted_input import trees
 from untrusted_input.process_table import start_time
 
@@ -80,44 +87,37 @@ def serve(
         ended = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: ended.set())
-        try:
-            store = stack.enter_context(closing(open_store(url, f"queues/{teams.name}")))
-            stack.enter_context(
-                store.lead(f"queue, pid {os.getpid()}", 0.0, lambda why: _lost(why, ended))
-            )
-            values = store.load()
-            kept = records.read(values)
-            code.restore(values, kept.needed_code)
-        except LeadershipTaken as error:
-            told = f"Another process serves the queue {teams.name}: {error.holder}."
-            raise CliError(told, EXIT_LOCKED) from error
-        except (StateError, RecordError) as error:
-            raise CliError(f"The queue's state: {sentence(str(error))}", EXIT_LOCKED) from error
+        store, kept, token = _led(url, teams.name, code, ended, stack)
+        of_schedulers = scheduler_tasks.served(
+            teams.name,
+            teams.scheduler,
+            settings,
+            work,
+            Handed(folder / "secrets", token),
+            environ=os.environ,
+            local=local,
+        )
+        stack.enter_context(of_schedulers)
+        tasks = SchedulerTasks(of_schedulers.scheduler)
         pool = ThreadPoolExecutor(_ATTENDED, thread_name_prefix="jobs")
         stack.callback(pool.shutdown, wait=False, cancel_futures=True)
-        schedulers = JobSchedulers(work, _of_jobs(settings))
         service = QueueService(
             teams,
             kept,
             store=store,
-            schedulers=schedulers,
+            schedulers=JobSchedulers(tasks, token, work, settings),
             pool=pool,
             code=code,
             history=QueueHistory(folder / "history.jsonl"),
             clock=time.time,
         )
         logins = TeamLogins(teams.tokens)
-        server = _api(service, settings, logins, folder, code)
+        access = Access(settings.secret("api_token"), settings.secret("api_read_token"), logins)
+        audit = AuditLog(folder / "audit.jsonl")
+        server = _served(QueueApi(service, access, audit, code, token), access, settings)
         stack.callback(server.stop)
-        stack.callback(registration_of(work).unlink, missing_ok=True)
-        mine = ServedQueue(
-            os.getpid(),
-            start_time(os.getpid()) or 0,
-            server.address,
-            settings.secret("api_token"),
-            teams.name,
-        )
-        write_private(registration_of(work), json.dumps(asdict(mine)) + "\n")
+        tasks.url = _url_of(server.address, settings["advertise"])
+        stack.enter_context(_registered(work, server.address, settings, teams.name))
         say(f"The queue {teams.name} listens on http://{server.address}.")
         watch = _Watch(teams_path, teams, master, service, logins)
         while not ended.is_set():
@@ -125,6 +125,8 @@ def serve(
             try:
                 service.turn()
                 if uninstall and service.is_emptied():
+                    if not _is_uninstalled(of_schedulers):
+                        continue
                     store.erase()
                     trees.remove(folder)
                     with suppress(OSError):
@@ -144,13 +146,33 @@ def _lost(why: str, ended: threading.Event) -> None:
     ended.set()
 
 
-def _api(
-    service: QueueService, settings: Settings, logins: TeamLogins, folder: Path, code: CodeStore
-) -> ApiServer:
-    access = Access(settings.secret("api_token"), settings.secret("api_read_token"), logins)
+def _led(
+    url: str, queue: str, code: CodeStore, ended: threading.Event, stack: ExitStack
+) -> tuple[StateStore, KeptQueue, str]:
+    """Lead a queue's store; return it, its records, and the token of the jobs' schedulers.
+
+    Raises CliError.
+    """
+    try:
+        store = stack.enter_context(closing(open_store(url, f"queues/{queue}")))
+        stack.enter_context(
+            store.lead(f"queue, pid {os.getpid()}", 0.0, lambda why: _lost(why, ended))
+        )
+        values = store.load()
+        kept = records.read(values)
+        code.restore(values, kept.needed_code)
+        return store, kept, records.scheduler_token(store, values)
+    except LeadershipTaken as error:
+        told = f"Another process serves the queue {queue}: {error.holder}."
+        raise CliError(told, EXIT_LOCKED) from error
+    except (StateError, RecordError) as error:
+        raise CliError(f"The queue's state: {sentence(str(error))}", EXIT_LOCKED) from error
+
+
+def _served(api: QueueApi, access: Access, settings: Settings) -> ApiServer:
+    """Serve the API. Raises CliError."""
     try:
         check_binding(settings["api_host"], access.asks, settings["api_open"])
-        api = QueueApi(service, access, AuditLog(folder / "audit.jsonl"), code)
         server = ApiServer(api.app(), settings["api_host"], settings["api_port"])
         server.start()
     except (OpenBinding, ServerNotStarted) as error:
@@ -158,9 +180,34 @@ def _api(
     return server
 
 
-def _of_jobs(settings: Settings) -> Settings:
-    """Return the settings of the jobs' schedulers: each has an API of its own on this machine."""
-    return settings.without("api_host", "api_port", "api_token", "api_token_file")
+@contextmanager
+def _registered(
+    work: WorkDirectory, address: str, settings: Settings, queue: str
+) -> Iterator[None]:
+    """Leave the address of the queue for others."""
+    pid = os.getpid()
+    mine = ServedQueue(pid, start_time(pid) or 0, address, settings.secret("api_token"), queue)
+    write_private(registration_of(work), json.dumps(asdict(mine)) + "\n")
+    try:
+        yield
+    finally:
+        registration_of(work).unlink(missing_ok=True)
+
+
+def _is_uninstalled(of_schedulers: ServedJob) -> bool:
+    """Uninstall the service of the jobs' schedulers; say whether nothing is left of it."""
+    if not of_schedulers.uninstalled():
+        of_schedulers.scheduler.submit(UninstallRequested("the queue is uninstalled"))
+        of_schedulers.scheduler.wait_until(lambda state: state.removal.erased, _TURN_SECONDS)
+    return of_schedulers.uninstalled()
+
+
+def _url_of(address: str, advertised: str) -> str:
+    """Return where the queue is asked from other machines."""
+    host, _, port = address.rpartition(":")
+    if host in ("0.0.0.0", "[::]", "::"):
+        host = socket.getfqdn()
+    return f"http://{advertised or host}:{port}"
 
 
 class _Watch:
@@ -209,7 +256,8 @@ class _Watch:
         kinds = GpuKinds(teams.gpu_attribute, teams.gpu_weights)
         try:
             state = self._master.get("/state")
-            cluster = read_cluster(state, frozenset(self._service.services()), roles, kinds)
+            ours = {*self._service.services(), scheduler_tasks.service_name(teams.name)}
+            cluster = read_cluster(state, ours, roles, kinds)
         except (AgentFilesError, KeyError, TypeError, ValueError, AttributeError) as error:
             if str(error) != self._trouble:
                 log.warning("the cluster is not known: %s", error)

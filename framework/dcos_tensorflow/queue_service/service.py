@@ -34,13 +34,8 @@ from dcos_tensorflow.queue_service import records
 from dcos_tensorflow.queue_service.cluster_view import ClusterView
 from dcos_tensorflow.queue_service.code_store import CodeStore
 from dcos_tensorflow.queue_service.history import SAMPLE_SECONDS, QueueHistory
-from dcos_tensorflow.queue_service.job_schedulers import (
-    JobLook,
-    JobOptions,
-    JobRefused,
-    JobSchedulers,
-)
-from dcos_tensorflow.queue_service.needs import gang_of, need_of_task, slots_of
+from dcos_tensorflow.queue_service.job_schedulers import JobLook, JobSchedulers
+from dcos_tensorflow.queue_service.needs import gang_of, need_of_task, slots_of, with_scheduler
 from dcos_tensorflow.queue_service.records import KeptQueue, Submitted
 from dcos_tensorflow.queue_service.teams_file import Teams
 from dcos_tensorflow.records import dataclass
@@ -172,7 +167,7 @@ class QueueService:
             job = QueuedJob(
                 id=spec.name,
                 team=team,
-                gang=gang_of(spec),
+                gang=with_scheduler(gang_of(spec), spec, self._teams.scheduler),
                 submitted_at=now,
                 priority=request.priority,
                 time_limit=request.time_limit,
@@ -283,6 +278,36 @@ class QueueService:
             events = self._history.since(since)
         return [one for one in events if "team" not in one or asker.may_touch(str(one["team"]))]
 
+    # ── what the schedulers of jobs ask ─────────────────────────────────────────────────────────
+
+    def attended(self, job: str) -> dict[str, Any]:
+        """Return what the scheduler of a job is to run. Raises Refused where it is to run none."""
+        with self._lock:
+            return self._told_to_run(self._admitted(job))
+
+    def code_of(self, job: str) -> Path:
+        """Return where the code of a job lies. Raises Refused."""
+        with self._lock:
+            self._admitted(job)
+            return self._code.place(self._submitted[job].code)
+
+    def cannot_run(self, job: str, why: str) -> None:
+        """Take that a job cannot begin as it is, and that nothing of it runs. Raises Refused."""
+        with self._lock:
+            self._admitted(job)
+            self._end(job, JobState.FAILED, self._clock(), why)
+            self._commit(())
+        self.wake.set()
+
+    def _admitted(self, job: str) -> Entry:
+        """Return a job that is to run. Raises Refused."""
+        if self._kept is not None:
+            raise Refused("the queue is starting: the master has not told its machines", 503)
+        entry = self._queue.entries.get(job)
+        if entry is None or not entry.holdings or entry.state is JobState.PROMISED:
+            raise Refused(f"{job} is not to run now", 404)
+        return entry
+
     # ── what is brought ─────────────────────────────────────────────────────────────────────────
 
     def teams_are(self, teams: Teams) -> None:
@@ -392,13 +417,14 @@ class QueueService:
                 now, began = self._clock(), entry.began_at or 0.0
                 ending = self._ending(entry, now)
                 slots = entry.slots_wanted
-                options = self._options_of(entry)
+            if look.answers:
+                self._failed_starts.pop(job, None)
             ended = look.end is not None and float(look.end.get("finished_at") or 0.0) >= began
             if ended and not look.serves:
                 self.wake.set()
             elif not look.serves:
                 # Also one that is to end: only a scheduler can end the tasks.
-                self._start(job, options)
+                self._start(job)
             elif ending and not ended:
                 self._schedulers.stop(job, ending)
             elif not ending and self._specs_units(job) and look.slots:
@@ -408,16 +434,12 @@ class QueueService:
         finally:
             self._busy.discard(job)
 
-    def _start(self, job: str, options: JobOptions) -> None:
+    def _start(self, job: str) -> None:
         before = self._failed_starts.get(job)
         if before is not None and self._clock() < before.again_at:
             return
         try:
-            self._schedulers.start(options)
-        except JobRefused as error:
-            with self._lock:
-                self._end(job, JobState.FAILED, self._clock(), str(error))
-                self._commit(())
+            self._schedulers.start(job)
         except CliError as error:
             # Its tasks may run: they are never left alone.
             times = before.times + 1 if before is not None else 1
@@ -425,9 +447,7 @@ class QueueService:
             self._failed_starts[job] = _FailedStart(times, self._clock() + wait, str(error))
             log.warning("the scheduler of %s did not start (%d): %s", job, times, error)
             return
-        else:
-            self._failed_starts.pop(job, None)
-            log.info("the scheduler of %s is started", job)
+        log.info("the scheduler of %s is started", job)
         self.wake.set()
 
     def _resize(self, job: str, slots: int) -> None:
@@ -445,7 +465,8 @@ class QueueService:
             return f"the queue: {entry.why}"
         return entry.why if _is_over_its_limit(entry, now) else ""
 
-    def _options_of(self, entry: Entry) -> JobOptions:
+    def _told_to_run(self, entry: Entry) -> dict[str, Any]:
+        """Return what the scheduler of a job is told to run."""
         found = self._submitted[entry.job.id]
         use = self._teams.uses.get(entry.job.team)
         overrides = []
@@ -454,8 +475,15 @@ class QueueService:
         if kind := self._specs_units(entry.job.id):
             section = "sweep" if kind is UnitKind.TRIAL else "batch"
             overrides.append(f"{section}.parallelism={max(entry.slots_wanted, 1)}")
-        again = bool(overrides) and entry.times_given_way > 0 and bool(kind)
-        return JobOptions(self._with_code(found), found.folder, tuple(overrides), again)
+        return {
+            "options": dict(found.options),
+            "code": found.code,
+            "folder": found.folder,
+            "overrides": overrides,
+            # Whether a sweep or a batch goes on with what is not done.
+            "again": entry.times_given_way > 0 and bool(kind),
+            "began_at": entry.began_at,
+        }
 
     def _with_code(self, found: Submitted) -> Mapping[str, Any]:
         if not found.code:
@@ -500,6 +528,9 @@ class QueueService:
             need = need_of_task(spec, task)
             if need is not None:
                 found[agent, need] = found.get((agent, need), 0) + 1
+        scheduler = self._teams.scheduler.need
+        if agent := self._schedulers.agent_of(job):
+            found[agent, scheduler] = found.get((agent, scheduler), 0) + 1
         placement: Placement = tuple((agent, need, n) for (agent, need), n in found.items())
         if sum(found.values()) == sum(count for _, count in entry.job.gang):
             known = {host.name for host in self._cluster.hosts} if self._cluster else set()

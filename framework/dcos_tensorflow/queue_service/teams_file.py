@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from difflib import get_close_matches
@@ -19,11 +20,32 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.secret_file import private_secret_in
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
-from dcos_tensorflow.queue.model import Rules, Team
+from dcos_tensorflow.queue.model import Rules, TaskNeed, Team
 from dcos_tensorflow.records import dataclass
 
 _Part = Annotated[float, Field(ge=0.0, le=1.0)]
 _Seconds = Annotated[float, Field(ge=0.0, le=10_000_000.0)]
+
+
+@dataclass(frozen=True)
+class SchedulerTask:
+    """What the scheduler of a job takes of a machine, and how it comes there."""
+
+    cpus: float = 0.1
+    #: MiB.
+    mem: int = 192
+    #: Where the machines fetch dcos-tensorflow with its Python (``make package``); empty where it
+    #: lies on each of them as on the queue's.
+    archive: str = ""
+    #: Its container's image; empty for none.
+    image: str = ""
+    #: Its Mesos role.
+    mesos_role: str = ""
+
+    @property
+    def need(self) -> TaskNeed:
+        """Return what it takes, as the queue counts."""
+        return TaskNeed(math.ceil(self.cpus * 1000), self.mem)
 
 
 class _Section(BaseModel):
@@ -52,10 +74,19 @@ class _RulesSection(_Section):
     drained: bool = False
 
 
+class _SchedulersSection(_Section):
+    cpus: Annotated[float, Field(ge=0.01, le=64.0)] = SchedulerTask.cpus
+    mem: Annotated[int, Field(ge=64, le=65_536)] = SchedulerTask.mem
+    archive: str = ""
+    image: str = ""
+    mesos_role: str = ""
+
+
 class _File(_Section):
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")] = "queue"
     teams: Annotated[dict[str, _TeamSection], Field(min_length=1)]
     rules: _RulesSection = _RulesSection()
+    schedulers: _SchedulersSection = _SchedulersSection()
     gpu_attribute: str = ""
     gpu_weights: dict[str, Annotated[float, Field(gt=0.0, le=1000.0)]] = {}
 
@@ -95,6 +126,8 @@ class Teams:
     #: Of which attribute a machine's kind of GPU is the value, and what one of each counts.
     gpu_attribute: str
     gpu_weights: Mapping[str, float]
+    #: What the schedulers of jobs take.
+    scheduler: SchedulerTask
     #: The token of each team that has one.
     tokens: Mapping[str, str] = field(repr=False)
 
@@ -145,6 +178,7 @@ def read(path: Path) -> Teams:
         ),
         gpu_attribute=found.gpu_attribute,
         gpu_weights=found.gpu_weights,
+        scheduler=SchedulerTask(**found.schedulers.model_dump()),
         tokens=tokens,
     )
 
@@ -176,7 +210,11 @@ def _problems(path: Path, error: ValidationError) -> Iterable[str]:
 
 
 def _known_beside(place: tuple[int | str, ...]) -> list[str]:
-    sections: dict[str, type[_Section]] = {"teams": _TeamSection, "rules": _RulesSection}
+    sections: dict[str, type[_Section]] = {
+        "teams": _TeamSection,
+        "rules": _RulesSection,
+        "schedulers": _SchedulersSection,
+    }
     section = sections.get(str(place[0]), _File) if len(place) > 1 else _File
     return list(section.model_fields)
 

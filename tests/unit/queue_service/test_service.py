@@ -8,7 +8,6 @@ import pytest
 
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.queue.model import Team
-from dcos_tensorflow.queue_service.job_schedulers import JobRefused
 from dcos_tensorflow.queue_service.service import Refused
 from dcos_tensorflow.state.errors import StateUnavailable
 from played_queue import BLUE, OPERATOR, RED, PlayedQueue, request
@@ -48,14 +47,6 @@ def test_a_scheduler_that_was_killed_is_started_again(queue: PlayedQueue) -> Non
     queue.schedulers.serving.clear()
     queue.turn(1.0)
     assert queue.schedulers.starts == ["job", "job"]
-
-
-def test_a_job_that_is_refused_when_it_begins_has_failed(queue: PlayedQueue) -> None:
-    queue.submit("job")
-    queue.schedulers.broken = JobRefused("there is no such Python")
-    queue.turn()
-    found = queue.service.line_of(OPERATOR, "job")
-    assert (found["state"], found["why"]) == ("failed", "there is no such Python")
 
 
 def test_a_scheduler_that_cannot_start_now_is_started_when_that_has_passed(

@@ -251,6 +251,16 @@ def serve(
     )
 
 
+@queue.command(hidden=True)
+def attend() -> int:
+    """Serve one job of a queue: what a task of its scheduler runs."""
+    from dcos_tensorflow.queue_service.attending import attend as attend_job
+    from untrusted_input.shield import keep_memory_private
+
+    keep_memory_private()
+    return attend_job(os.environ)
+
+
 def _verb(name: str, does: str, done: str) -> click.Command:
     @click.command(name=name, help=does)
     @click.argument("jobs", metavar="JOB...", nargs=-1, required=True)
