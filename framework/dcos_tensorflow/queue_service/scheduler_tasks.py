@@ -73,7 +73,7 @@ class SchedulerPlace:
 
 
 class ServedState(Protocol):
-    """What is needed of ``scheduler.Scheduler``."""
+    """What is needed of a scheduler (``scheduler.scheduler``)."""
 
     def state(self) -> ServiceState | None:
         """Return the newest state; None while it does not lead."""
