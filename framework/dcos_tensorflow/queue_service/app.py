@@ -11,6 +11,7 @@ import hmac
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
+from dataclasses import field
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from dcos_tensorflow.api.audit import AuditEntry, AuditLog
@@ -31,7 +32,9 @@ from dcos_tensorflow.api.callers.access import (
 )
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.queue_service.code_store import CodeRefused, CodeStore
+from dcos_tensorflow.queue_service.scheduler_tasks import Installed
 from dcos_tensorflow.queue_service.service import Asker, QueueService, Refused, Request
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import StateError
 
 log = logging.getLogger(__name__)
@@ -77,8 +80,17 @@ class _Refusal(BaseModel):
     why: str
 
 
+@dataclass(frozen=True)
+class Schedulers:
+    """What the API has to know of the jobs' schedulers."""
+
+    #: What they say.
+    token: str = field(repr=False)
+    installed: Installed
+
+
 class QueueApi:
-    """The routes over one queue. ``scheduler_token`` is what the schedulers of its jobs say."""
+    """The routes over one queue."""
 
     def __init__(
         self,
@@ -86,9 +98,9 @@ class QueueApi:
         access: Access,
         audit: AuditLog,
         code: CodeStore,
-        scheduler_token: str,
+        schedulers: Schedulers,
     ) -> None:
-        self._scheduler_token = scheduler_token
+        self._schedulers = schedulers
         self._service = service
         self._access = access
         self._audit = audit
@@ -114,6 +126,8 @@ class QueueApi:
                     )
                 ),
                 Route("/v1/jobs/{job:path}", self._guarded(self._job, Right.READ)),
+                Route("/v1/plans/deploy", self._guarded(self._deployed, Right.READ)),
+                Route("/v1/state/frameworkId", self._guarded(self._framework, Right.READ)),
                 Route("/v1/history", self._guarded(self._history, Right.READ)),
                 Route("/v1/teams", self._guarded(self._teams, Right.READ)),
                 Route("/v1/code/{name}", self._guarded(self._has_code), methods=["GET"]),
@@ -156,7 +170,7 @@ class QueueApi:
 
         async def endpoint(request: HttpRequest) -> Response:
             said = request.headers.get("authorization", "")
-            known = f"Bearer {self._scheduler_token}"
+            known = f"Bearer {self._schedulers.token}"
             if not hmac.compare_digest(said.encode(), known.encode()):
                 return self._answer(request, "", 401, "this is for the schedulers of jobs")
             try:
@@ -212,6 +226,21 @@ class QueueApi:
 
     async def _health(self, request: HttpRequest) -> Response:
         return JSONResponse({"service": "queue", "name": self._service.name})
+
+    async def _deployed(self, request: HttpRequest, asker: Asker) -> Response:
+        """Answer as a service of the DC/OS SDK: of an uninstall, whether nothing is left."""
+        installed = self._schedulers.installed
+        done = installed.is_gone or not installed.ends
+        plan = {"phases": [], "errors": [], "strategy": "serial"}
+        return JSONResponse(
+            {**plan, "status": "COMPLETE" if done else "IN_PROGRESS"}, 200 if done else 202
+        )
+
+    async def _framework(self, request: HttpRequest, asker: Asker) -> Response:
+        found = self._schedulers.installed.framework_id
+        if not found:
+            return PlainTextResponse("Element not found", 404)
+        return JSONResponse([found])
 
     async def _jobs(self, request: HttpRequest, asker: Asker) -> Response:
         return JSONResponse(await run_in_threadpool(self._service.lines, asker))

@@ -18,10 +18,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
+from enum import Enum
 from pathlib import Path
 
 from dcos_tensorflow.api.audit import AuditLog
 from dcos_tensorflow.api.callers.access import Access, OpenBinding, check_binding
+from dcos_tensorflow.api.callers.trusted_addresses import TrustedAddresses
 from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
 from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError
 from dcos_tensorflow.client.output import say
@@ -30,21 +32,19 @@ from dcos_tensorflow.client.served_queue import ServedQueue, registration_of
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
 from dcos_tensorflow.core.kept.codec import RecordError
-from dcos_tensorflow.core.model.events import UninstallRequested
 from dcos_tensorflow.deploy.master_access import MasterAccess, master_of
 from dcos_tensorflow.deploy.own_log import log_to_standard_error
 from dcos_tensorflow.deploy.scheduler_settings import with_guarded_api
-from dcos_tensorflow.deploy.served_job import ServedJob
 from dcos_tensorflow.deploy.settings import Settings
 from dcos_tensorflow.mesos.agent_files import AgentFilesError
 from dcos_tensorflow.queue_service import records, scheduler_tasks, teams_file
-from dcos_tensorflow.queue_service.app import QueueApi, TeamLogins
+from dcos_tensorflow.queue_service.app import QueueApi, Schedulers, TeamLogins
 from dcos_tensorflow.queue_service.cluster_view import GpuKinds, read_cluster
 from dcos_tensorflow.queue_service.code_store import CodeStore
 from dcos_tensorflow.queue_service.history import QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import JobSchedulers
 from dcos_tensorflow.queue_service.records import KeptQueue
-from dcos_tensorflow.queue_service.scheduler_tasks import Handed, SchedulerTasks
+from dcos_tensorflow.queue_service.scheduler_tasks import Handed, Installed, SchedulerTasks
 from dcos_tensorflow.queue_service.service import QueueService
 from dcos_tensorflow.queue_service.teams_file import Teams
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
@@ -62,18 +62,24 @@ _CLUSTER_SECONDS = 10.0
 _ATTENDED = 8
 
 
+class Uninstall(Enum):
+    """Whether to end all jobs and to forget them and their code; and what is done then."""
+
+    NOT = "not"
+    AND_END = "and end"
+    #: It goes on to answer that nothing is left: Cosmos asks, and ends the process.
+    AND_STAY = "and stay"
+
+
 def serve(
     teams_path: Path,
     settings: Settings,
     work: WorkDirectory,
     *,
     local: bool,
-    uninstall: bool = False,
+    uninstall: Uninstall,
 ) -> int:
-    """Serve a queue until a signal comes; return the exit code. Raises CliError.
-
-    ``uninstall``: end all jobs, forget them and their code, and end then.
-    """
+    """Serve a queue until a signal comes; return the exit code. Raises CliError."""
     teams = teams_file.read(teams_path)
     folder = work.path / "queues" / teams.name
     code = CodeStore(folder / "code")
@@ -112,9 +118,11 @@ def serve(
             clock=time.time,
         )
         logins = TeamLogins(teams.tokens)
-        access = Access(settings.secret("api_token"), settings.secret("api_read_token"), logins)
+        access = _access(settings, logins)
+        installed = Installed(of_schedulers.scheduler, uninstall is not Uninstall.NOT)
         audit = AuditLog(folder / "audit.jsonl")
-        server = _served(QueueApi(service, access, audit, code, token), access, settings)
+        api = QueueApi(service, access, audit, code, Schedulers(token, installed))
+        server = _served(api, access, settings)
         stack.callback(server.stop)
         tasks.url = _url_of(server.address, settings["advertise"])
         stack.enter_context(_registered(work, server.address, settings, teams.name))
@@ -124,21 +132,38 @@ def serve(
             watch.look()
             try:
                 service.turn()
-                if uninstall and service.is_emptied():
-                    if not _is_uninstalled(of_schedulers):
-                        continue
-                    store.erase()
-                    trees.remove(folder)
-                    with suppress(OSError):
-                        # Another queue's may lie beside it.
-                        folder.parent.rmdir()
+                if installed.ends and service.is_emptied() and installed.is_removed(_TURN_SECONDS):
+                    _forget(store, folder)
+                    installed.is_gone = True
                     say(f"Nothing is left of the queue {teams.name}.")
+                    if uninstall is Uninstall.AND_STAY:
+                        ended.wait()
                     return 0
             except StateError as error:
                 log.warning("nothing is done, for nothing can be stored: %s", error)
             service.wake.wait(_TURN_SECONDS)
             service.wake.clear()
     return 0
+
+
+def _forget(store: StateStore, folder: Path) -> None:
+    """Remove the records and the folder of a queue. Raises StateError."""
+    store.erase()
+    trees.remove(folder)
+    with suppress(OSError):
+        # Another queue's may lie beside it.
+        folder.parent.rmdir()
+
+
+def _access(settings: Settings, logins: TeamLogins) -> Access:
+    """Return who is let in."""
+    routers = tuple(filter(None, settings["api_from"].split(",")))
+    return Access(
+        settings.secret("api_token"),
+        settings.secret("api_read_token"),
+        logins,
+        trusted=TrustedAddresses(routers) if routers else None,
+    )
 
 
 def _lost(why: str, ended: threading.Event) -> None:
@@ -192,14 +217,6 @@ def _registered(
         yield
     finally:
         registration_of(work).unlink(missing_ok=True)
-
-
-def _is_uninstalled(of_schedulers: ServedJob) -> bool:
-    """Uninstall the service of the jobs' schedulers; say whether nothing is left of it."""
-    if not of_schedulers.uninstalled():
-        of_schedulers.scheduler.submit(UninstallRequested("the queue is uninstalled"))
-        of_schedulers.scheduler.wait_until(lambda state: state.removal.erased, _TURN_SECONDS)
-    return of_schedulers.uninstalled()
 
 
 def _url_of(address: str, advertised: str) -> str:

@@ -24,7 +24,7 @@ from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.registry import write_private
 from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
 from dcos_tensorflow.core.contract import CONTRACT_COMMAND
-from dcos_tensorflow.core.model.events import Event, UnitsGiven
+from dcos_tensorflow.core.model.events import Event, UninstallRequested, UnitsGiven
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitState
@@ -39,6 +39,7 @@ from dcos_tensorflow.deploy.settings import SETTINGS, Settings
 from dcos_tensorflow.options import as_given, effective, load
 from dcos_tensorflow.queue_service.teams_file import SchedulerTask
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.scheduler.scheduler import Scheduler
 from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
 
 #: What a task of a scheduler finds: its job, where the queue answers, and the file of settings.
@@ -132,6 +133,28 @@ class SchedulerTasks:
             numbers = {_job_of(state, unit): unit.number for unit in by_decided}
             self._known = state.units.pages, numbers
         return numbers.get(job)
+
+
+class Installed:
+    """The service of the schedulers as the package manager of DC/OS asks for it."""
+
+    def __init__(self, scheduler: Scheduler, ends: bool) -> None:
+        self._scheduler = scheduler
+        #: It is to be uninstalled, with the queue.
+        self.ends = ends
+        #: Nothing is left of it, nor of the queue.
+        self.is_gone = False
+
+    def is_removed(self, seconds: float) -> bool:
+        """Have it uninstalled; say whether nothing is left of it within that time."""
+        self._scheduler.submit(UninstallRequested("the queue is uninstalled"))
+        return self._scheduler.wait_until(lambda state: state.removal.erased, seconds)
+
+    @property
+    def framework_id(self) -> str:
+        """Return its framework's id; empty where it has none."""
+        state = self._scheduler.state()
+        return state.framework_id if state is not None else ""
 
 
 def _job_of(state: ServiceState, unit: Unit) -> str:
@@ -257,6 +280,7 @@ def _options(queue: str, wanted: SchedulerTask, secrets: Path, *, local: bool) -
     if wanted.archive:
         command = 'exec "$MESOS_SANDBOX"/dcos-tensorflow/bin/dcos-tensorflow queue attend'
         service["job_uris"] = [wanted.archive]
+        service["python"] = wanted.python
     else:
         # What this process runs with lies at the same place everywhere.
         service["python"] = sys.prefix

@@ -39,6 +39,8 @@ class SchedulerTask:
     archive: str = ""
     #: Its container's image; empty for none.
     image: str = ""
+    #: The Python of its machine, where there is an archive and no image; empty for the one there.
+    python: str = ""
     #: Its Mesos role.
     mesos_role: str = ""
 
@@ -79,6 +81,7 @@ class _SchedulersSection(_Section):
     mem: Annotated[int, Field(ge=64, le=65_536)] = SchedulerTask.mem
     archive: str = ""
     image: str = ""
+    python: str = ""
     mesos_role: str = ""
 
 
@@ -138,6 +141,11 @@ def read(path: Path) -> Teams:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from error
+    return of_document(document, path)
+
+
+def of_document(document: Any, path: Path) -> Teams:
+    """Return what a document says that stands at ``path``. Raises UsageError."""
     try:
         found = _File.model_validate(document)
     except ValidationError as error:

@@ -18,8 +18,9 @@ from dcos_tensorflow.client.api_address import registered
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
-from dcos_tensorflow.queue_service.app import QueueApi, TeamLogins
+from dcos_tensorflow.queue_service.app import QueueApi, Schedulers, TeamLogins
 from dcos_tensorflow.queue_service.client import QueueClient, Wishes
+from dcos_tensorflow.queue_service.scheduler_tasks import Installed
 from played_queue import PlayedQueue
 
 OPERATOR, RED, BLUE, SCHEDULERS = (
@@ -36,7 +37,8 @@ class Served:
         self.code = queue.code.folder
         self.audit = folder / "audit.jsonl"
         access = Access(OPERATOR, logins=TeamLogins({"red": RED, "blue": BLUE}))
-        api = QueueApi(queue.service, access, AuditLog(self.audit), queue.code, SCHEDULERS)
+        schedulers = Schedulers(SCHEDULERS, Installed(None, False))  # type: ignore[arg-type]
+        api = QueueApi(queue.service, access, AuditLog(self.audit), queue.code, schedulers)
         self.server = ApiServer(api.app())
         self.server.start()
 
