@@ -14,7 +14,7 @@ from dcos_tensorflow.queue_service.code_store import CodeStore
 from dcos_tensorflow.queue_service.history import QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import JobLook
 from dcos_tensorflow.queue_service.service import Asker, QueueService, Request
-from dcos_tensorflow.queue_service.teams_file import SchedulerTask, Teams, TeamUse
+from dcos_tensorflow.queue_service.teams_file import Membership, SchedulerTask, Teams, TeamUse
 from dcos_tensorflow.state.store import StateStore, open_store
 
 OPERATOR = Asker("operator")
@@ -132,7 +132,7 @@ class PlayedQueue:
             "",
             {},
             NO_SCHEDULER,
-            {},
+            Membership(),
         )
 
     def submit(self, name: str, asker: Asker = RED, **more: Any) -> str:

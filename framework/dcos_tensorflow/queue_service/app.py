@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import field
 from typing import Any
@@ -26,12 +26,12 @@ from dcos_tensorflow.api.audit import AuditEntry, AuditLog
 from dcos_tensorflow.api.callers.access import (
     Access,
     AccessRefused,
-    Caller,
     Right,
     is_foreign,
 )
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.queue_service.code_store import CodeRefused, CodeStore
+from dcos_tensorflow.queue_service.members import Members
 from dcos_tensorflow.queue_service.scheduler_tasks import Installed
 from dcos_tensorflow.queue_service.service import Asker, QueueService, Refused, Request
 from dcos_tensorflow.records import dataclass
@@ -40,24 +40,8 @@ from dcos_tensorflow.state.errors import StateError
 log = logging.getLogger(__name__)
 
 _MOST_BODY = 1_000_000
-_TEAM = "team:"
 
 Handler = Callable[[HttpRequest, Asker], Awaitable[Response]]
-
-
-class TeamLogins:
-    """The callers that say a team's token (``api.callers.access.Logins``)."""
-
-    def __init__(self, tokens: Mapping[str, str]) -> None:
-        self.tokens = tokens
-
-    def caller(self, token: str) -> Caller | None:
-        """Return whose token that is; None for an unknown one."""
-        sent = token.encode("utf-8", "replace")
-        found = [
-            team for team, known in self.tokens.items() if hmac.compare_digest(sent, known.encode())
-        ]
-        return Caller(f"{_TEAM}{found[0]}", Right.OPERATE) if found else None
 
 
 class _Body(BaseModel):
@@ -96,10 +80,13 @@ class QueueApi:
         self,
         service: QueueService,
         access: Access,
+        members: Members,
         audit: AuditLog,
+        *,
         code: CodeStore,
         schedulers: Schedulers,
     ) -> None:
+        self._members = members
         self._schedulers = schedulers
         self._service = service
         self._access = access
@@ -155,8 +142,7 @@ class QueueApi:
                 who = caller.name
                 if is_foreign(request, asks=self._access.asks):
                     return self._answer(request, who, 403, "a page of another site may not ask")
-                team = who.removeprefix(_TEAM) if who.startswith(_TEAM) else ""
-                answer = await handler(request, Asker(who, team))
+                answer = await handler(request, self._members.asker(caller))
             except Exception as error:
                 return self._told(request, who, error)
             if request.method != "GET":

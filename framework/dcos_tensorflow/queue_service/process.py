@@ -38,11 +38,12 @@ from dcos_tensorflow.deploy.scheduler_settings import with_guarded_api
 from dcos_tensorflow.deploy.settings import Settings
 from dcos_tensorflow.mesos.agent_files import AgentFilesError
 from dcos_tensorflow.queue_service import records, scheduler_tasks, teams_file
-from dcos_tensorflow.queue_service.app import QueueApi, Schedulers, TeamLogins
+from dcos_tensorflow.queue_service.app import QueueApi, Schedulers
 from dcos_tensorflow.queue_service.cluster_view import GpuKinds, read_cluster
 from dcos_tensorflow.queue_service.code_store import CodeStore
 from dcos_tensorflow.queue_service.history import QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import JobSchedulers
+from dcos_tensorflow.queue_service.members import Members
 from dcos_tensorflow.queue_service.records import KeptQueue
 from dcos_tensorflow.queue_service.scheduler_tasks import Handed, Installed, SchedulerTasks
 from dcos_tensorflow.queue_service.service import QueueService
@@ -117,17 +118,18 @@ def serve(
             history=QueueHistory(folder / "history.jsonl"),
             clock=time.time,
         )
-        logins = TeamLogins(teams.tokens)
-        access = _access(settings, logins)
+        members = Members(teams.membership, settings["ca_file"])
+        access = _access(settings, members, asks_users=bool(teams.membership.keys))
         installed = Installed(of_schedulers.scheduler, uninstall is not Uninstall.NOT)
         audit = AuditLog(folder / "audit.jsonl")
-        api = QueueApi(service, access, audit, code, Schedulers(token, installed))
+        of_jobs = Schedulers(token, installed)
+        api = QueueApi(service, access, members, audit, code=code, schedulers=of_jobs)
         server = _served(api, access, settings)
         stack.callback(server.stop)
         tasks.url = _url_of(server.address, settings["advertise"])
         stack.enter_context(_registered(work, server.address, settings, teams.name))
         say(f"The queue {teams.name} listens on http://{server.address}.")
-        watch = _Watch(teams_path, teams, master, service, logins)
+        watch = _Watch(teams_path, teams, master, service, members)
         while not ended.is_set():
             watch.look()
             try:
@@ -155,13 +157,13 @@ def _forget(store: StateStore, folder: Path) -> None:
         folder.parent.rmdir()
 
 
-def _access(settings: Settings, logins: TeamLogins) -> Access:
-    """Return who is let in."""
-    routers = tuple(filter(None, settings["api_from"].split(",")))
+def _access(settings: Settings, members: Members, *, asks_users: bool) -> Access:
+    """Return who is let in. Where users of DC/OS are asked for, its router stands for none."""
+    routers = () if asks_users else tuple(filter(None, settings["api_from"].split(",")))
     return Access(
         settings.secret("api_token"),
         settings.secret("api_read_token"),
-        logins,
+        members,
         trusted=TrustedAddresses(routers) if routers else None,
     )
 
@@ -236,14 +238,14 @@ class _Watch:
         teams: Teams,
         master: MasterAccess,
         service: QueueService,
-        logins: TeamLogins,
+        members: Members,
     ) -> None:
         self._path = path
         self._teams = teams
         self._seen = _stamp(path)
         self._master = master
         self._service = service
-        self._logins = logins
+        self._members = members
         self._look_at = 0.0
         self._trouble = ""
 
@@ -263,7 +265,7 @@ class _Watch:
         except CliError as error:
             log.error("the teams stay as they were: %s", error)
             return
-        self._logins.tokens = self._teams.tokens
+        self._members.are(self._teams.membership)
         self._service.teams_are(self._teams)
         log.info("%s has changed and holds from now on", self._path)
 

@@ -63,6 +63,7 @@ class _TeamSection(_Section):
     secrets: list[str] = []
     mesos_role: str = ""
     token_file: str = ""
+    users: list[str] = []
     frozen: bool = False
 
 
@@ -85,11 +86,17 @@ class _SchedulersSection(_Section):
     mesos_role: str = ""
 
 
+class _DcosSection(_Section):
+    keys: str = ""
+    operators: list[str] = []
+
+
 class _File(_Section):
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")] = "queue"
     teams: Annotated[dict[str, _TeamSection], Field(min_length=1)]
     rules: _RulesSection = _RulesSection()
     schedulers: _SchedulersSection = _SchedulersSection()
+    dcos: _DcosSection = _DcosSection()
     gpu_attribute: str = ""
     gpu_weights: dict[str, Annotated[float, Field(gt=0.0, le=1000.0)]] = {}
 
@@ -119,6 +126,20 @@ class TeamUse:
 
 
 @dataclass(frozen=True)
+class Membership:
+    """Who belongs to which team."""
+
+    #: The token of each team that has one.
+    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: The team of each user of DC/OS that is a member of one.
+    users: Mapping[str, str] = field(default_factory=dict)
+    #: Users of DC/OS who may do everything.
+    operators: frozenset[str] = frozenset()
+    #: Where the cluster's keys are, by which its users are known; empty for no such users.
+    keys: str = ""
+
+
+@dataclass(frozen=True)
 class Teams:
     """All that the file says."""
 
@@ -131,8 +152,7 @@ class Teams:
     gpu_weights: Mapping[str, float]
     #: What the schedulers of jobs take.
     scheduler: SchedulerTask
-    #: The token of each team that has one.
-    tokens: Mapping[str, str] = field(repr=False)
+    membership: Membership
 
 
 def read(path: Path) -> Teams:
@@ -157,6 +177,7 @@ def of_document(document: Any, path: Path) -> Teams:
             " there is no more than 100 %."
         )
     tokens = {}
+    users = _users(path, found)
     for name, section in found.teams.items():
         if section.guarantee > section.limit:
             raise UsageError(
@@ -187,7 +208,9 @@ def of_document(document: Any, path: Path) -> Teams:
         gpu_attribute=found.gpu_attribute,
         gpu_weights=found.gpu_weights,
         scheduler=SchedulerTask(**found.schedulers.model_dump()),
-        tokens=tokens,
+        membership=Membership(
+            tokens, users, frozenset(found.dcos.operators), _keys(path, found.dcos.keys)
+        ),
     )
 
 
@@ -200,6 +223,26 @@ def _team(name: str, section: _TeamSection) -> Team:
 
 def _token(path: Path, team: str, file: str) -> str:
     return private_secret_in(str(path.parent / file), f"{path}: teams.{team}.token_file")
+
+
+def _users(path: Path, found: _File) -> dict[str, str]:
+    """Return the team of each user of DC/OS. Raises UsageError."""
+    users: dict[str, str] = {}
+    for team, section in found.teams.items():
+        for user in section.users:
+            other = users.setdefault(user, team)
+            if other != team:
+                raise UsageError(f"{path}: {user} is in team {other} and in team {team}.")
+    if (users or found.dcos.operators) and not found.dcos.keys:
+        raise UsageError(
+            f"{path}: users of DC/OS are known by the cluster's keys: name their place in dcos.keys"
+            " (https://leader.mesos/acs/api/v1/auth/jwks, or a file)."
+        )
+    return users
+
+
+def _keys(path: Path, place: str) -> str:
+    return place if not place or "://" in place else str(path.parent / place)
 
 
 def _problems(path: Path, error: ValidationError) -> Iterable[str]:
@@ -222,6 +265,7 @@ def _known_beside(place: tuple[int | str, ...]) -> list[str]:
         "teams": _TeamSection,
         "rules": _RulesSection,
         "schedulers": _SchedulersSection,
+        "dcos": _DcosSection,
     }
     section = sections.get(str(place[0]), _File) if len(place) > 1 else _File
     return list(section.model_fields)

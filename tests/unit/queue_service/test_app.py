@@ -18,9 +18,11 @@ from dcos_tensorflow.client.api_address import registered
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
-from dcos_tensorflow.queue_service.app import QueueApi, Schedulers, TeamLogins
+from dcos_tensorflow.queue_service.app import QueueApi, Schedulers
 from dcos_tensorflow.queue_service.client import QueueClient, Wishes
+from dcos_tensorflow.queue_service.members import Members
 from dcos_tensorflow.queue_service.scheduler_tasks import Installed
+from dcos_tensorflow.queue_service.teams_file import Membership
 from played_queue import PlayedQueue
 
 OPERATOR, RED, BLUE, SCHEDULERS = (
@@ -36,9 +38,17 @@ class Served:
         self.folder = folder
         self.code = queue.code.folder
         self.audit = folder / "audit.jsonl"
-        access = Access(OPERATOR, logins=TeamLogins({"red": RED, "blue": BLUE}))
+        members = Members(Membership({"red": RED, "blue": BLUE}))
+        access = Access(OPERATOR, logins=members)
         schedulers = Schedulers(SCHEDULERS, Installed(None, False))  # type: ignore[arg-type]
-        api = QueueApi(queue.service, access, AuditLog(self.audit), queue.code, schedulers)
+        api = QueueApi(
+            queue.service,
+            access,
+            members,
+            AuditLog(self.audit),
+            code=queue.code,
+            schedulers=schedulers,
+        )
         self.server = ApiServer(api.app())
         self.server.start()
 

@@ -47,5 +47,5 @@ def test_schedulers_need_no_image_where_the_agents_have_a_python(tmp_path: Path)
 
 @pytest.mark.parametrize("teams", ["", [], 5])
 def test_what_is_no_object_is_refused(tmp_path: Path, teams: Any) -> None:
-    with pytest.raises(UsageError, match="queue.teams"):
+    with pytest.raises(UsageError, match="in the package"):
         read(tmp_path, teams, name="line")
