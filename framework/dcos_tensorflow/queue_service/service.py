@@ -196,7 +196,7 @@ class QueueService:
             found = replace(self._submitted[job], cancelled_by=asker.name)
             self._submitted[job] = found
             if not entry.holdings:
-                self._end(job, JobState.CANCELLED, self._clock(), _by(found))
+                self._queue.ended(job, JobState.CANCELLED, self._clock(), _by(found))
             self._commit([records.submission(found)])
         self.wake.set()
 
@@ -295,7 +295,7 @@ class QueueService:
         """Take that a job cannot begin as it is, and that nothing of it runs. Raises Refused."""
         with self._lock:
             self._admitted(job)
-            self._end(job, JobState.FAILED, self._clock(), why)
+            self._queue.ended(job, JobState.FAILED, self._clock(), why)
             self._commit(())
         self.wake.set()
 
@@ -385,19 +385,19 @@ class QueueService:
         outcome, why = end.get("outcome"), str(end.get("summary") or "")
         found = self._submitted[job]
         if outcome == Outcome.SUCCEEDED:
-            self._end(job, JobState.SUCCEEDED, now, why)
+            self._queue.ended(job, JobState.SUCCEEDED, now, why)
         elif found.cancelled_by:
-            self._end(job, JobState.CANCELLED, now, _by(found))
+            self._queue.ended(job, JobState.CANCELLED, now, _by(found))
         elif outcome != Outcome.STOPPED:
-            self._end(job, JobState.FAILED, now, why)
+            self._queue.ended(job, JobState.FAILED, now, why)
         elif entry.state is JobState.GIVING_WAY:
             self._note(job, "gave way", now, entry.why)
             self._queue.gave_way(job, now)
             log.info("%s has given way; it waits in its place in the line", job)
         elif _is_over_its_limit(entry, now):
-            self._end(job, JobState.FAILED, now, entry.why)
+            self._queue.ended(job, JobState.FAILED, now, entry.why)
         else:
-            self._end(job, JobState.CANCELLED, now, why)
+            self._queue.ended(job, JobState.CANCELLED, now, why)
 
     def _attend(self, job: str) -> None:
         """Have a job that has its place looked at, and brought to where it should be."""
@@ -566,13 +566,15 @@ class QueueService:
         hosts = sorted({name for held in entry.holdings for name, _, _ in held.placement})
         self._history.note(now, what, job=job, team=entry.job.team, why=why, machines=hosts)
 
-    def _end(self, job: str, state: JobState, now: float, why: str) -> None:
-        """Tell the queue how a job has ended."""
-        self._note(job, str(state), now, why)
-        self._queue.ended(job, state, now, why)
-        self._unneeded.add(self._submitted[job].code)
+    def _note_ends(self) -> None:
+        """Note the jobs that have ended, those too that were to run after one that failed."""
+        for job in self._queue.take_ended():
+            entry = self._queue.entries[job]
+            self._note(job, str(entry.state), entry.ended_at or 0.0, entry.why)
+            self._unneeded.add(self._submitted[job].code)
 
     def _commit(self, more: Iterable[Write], *, teams_too: bool = False) -> None:
+        self._note_ends()
         # What could not be stored before goes first: nothing is done that no record tells.
         self._unstored += [*more, *records.changes(self._queue), *self._without_code()]
         if self._unstored or teams_too:
@@ -589,6 +591,7 @@ class QueueService:
 
     def _forget(self) -> list[Write]:
         """Forget the oldest of the jobs that have ended."""
+        self._note_ends()
         ended = [e for e in self._queue.entries.values() if e.state.ended]
         if len(ended) <= _ENDED_KEPT:
             return []

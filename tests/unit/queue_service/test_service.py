@@ -92,6 +92,26 @@ def test_the_history_tells_who_gave_way_and_why_to_its_team(queue: PlayedQueue) 
     assert [event["shares"]["red"] for event in told if event["what"] == "shares"]
 
 
+def test_the_history_tells_the_end_of_jobs_that_follow_one_that_failed(queue: PlayedQueue) -> None:
+    queue.submit("first")
+    queue.submit("second", after="first")
+    queue.submit("third", after="second")
+    queue.turn()
+    queue.clock.now += 1.0
+    queue.schedulers.end("first", "failed", "worker-0 failed with exit code 1")
+    queue.turn(times=2)
+    ends = [
+        (event["job"], event["why"])
+        for event in queue.service.history(RED, 0.0)
+        if event["what"] == "failed"
+    ]
+    assert ends == [
+        ("first", "worker-0 failed with exit code 1"),
+        ("second", "first did not succeed"),
+        ("third", "second did not succeed"),
+    ]
+
+
 def test_a_time_limit_ends_a_job_as_failed(queue: PlayedQueue) -> None:
     queue.submit("job", time_limit=60.0)
     queue.turn()
