@@ -54,7 +54,7 @@ class PlayedSchedulers:
     #: What a start raises.
     broken: Exception | None = None
 
-    def start(self, job: str) -> None:
+    def start(self, job: str, hostname: str) -> None:
         if self.broken is not None:
             raise self.broken
         self.starts.append(job)

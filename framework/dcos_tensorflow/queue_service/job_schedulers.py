@@ -62,17 +62,18 @@ class JobSchedulers:
         #: Failures that were told, by job.
         self._told: dict[str, str] = {}
 
-    def start(self, job: str) -> None:
+    def start(self, job: str, hostname: str) -> None:
         """Have the scheduler of a job started, or of the job that its service has begun.
 
-        Raises CliError once for each one that has failed, with why.
+        ``hostname`` is the machine where the queue has a place for it; empty for any. Raises
+        CliError once for each one that has failed, with why.
         """
         failed = self._tasks.place_of(job).why
         if failed and self._told.get(job) != failed:
             self._told[job] = failed
             raise CliError(failed)
         self._told.pop(job, None)
-        self._tasks.want(job)
+        self._tasks.want(job, hostname)
 
     def agent_of(self, job: str) -> str:
         """Return the agent that the scheduler of a job runs on; empty where it has none."""

@@ -28,7 +28,7 @@ from dcos_tensorflow.core.model.events import Event, UninstallRequested, UnitsGi
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitState
-from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
+from dcos_tensorflow.core.spec.service_spec import HOSTNAME_FIELD, TaskRole, UnitKind, UnitsSpec
 from dcos_tensorflow.deploy.embedded.cluster import EmbeddedCluster, running
 from dcos_tensorflow.deploy.job.deployment import PreparedJob, SeenCode
 from dcos_tensorflow.deploy.job.preparation import prepare, with_principal
@@ -94,15 +94,24 @@ class SchedulerTasks:
         #: The unit of each job, and the pages that this was read from.
         self._known: tuple[Sequence[UnitPage], Mapping[str, int]] = ((), {})
 
-    def want(self, job: str) -> None:
-        """Have a scheduler of a job started, unless there is one. Raises CliError."""
+    def want(self, job: str, hostname: str = "") -> None:
+        """Have a scheduler of a job started, unless one runs. Raises CliError.
+
+        While it waits it is for the machine of that name, empty for any.
+        """
+        payload: dict[str, Any] = {"env": {JOB_VARIABLE: job, QUEUE_VARIABLE: self.url}}
+        if hostname:
+            payload["shape"] = [[TaskRole.WORKER, HOSTNAME_FIELD, hostname]]
         with self._giving:
             state = self._state()
             number = self._number_of(job, state)
-            if number is None or state.units[number].is_decided:
-                free = number if number is not None else _free(state)
-                payload = {"env": {JOB_VARIABLE: job, QUEUE_VARIABLE: self.url}}
-                self._scheduler.carry_out(UnitsGiven(free, (payload,)))
+            if number is None:
+                number = _free(state)
+            waits = number < len(state.units) and not state.units[number].is_decided
+            is_known = waits and state.units.payload(number) == payload
+            if is_known or number in state.units.running:
+                return
+            self._scheduler.carry_out(UnitsGiven(number, (payload,)))
 
     def place_of(self, job: str) -> SchedulerPlace:
         """Return where the scheduler of a job stands. Raises CliError."""

@@ -35,7 +35,13 @@ from dcos_tensorflow.queue_service.cluster_view import ClusterView
 from dcos_tensorflow.queue_service.code_store import CodeStore
 from dcos_tensorflow.queue_service.history import SAMPLE_SECONDS, QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import JobLook, JobSchedulers
-from dcos_tensorflow.queue_service.needs import gang_of, need_of_task, slots_of, with_scheduler
+from dcos_tensorflow.queue_service.needs import (
+    HOSTNAME,
+    gang_of,
+    need_of_task,
+    slots_of,
+    with_scheduler,
+)
 from dcos_tensorflow.queue_service.records import KeptQueue, Submitted
 from dcos_tensorflow.queue_service.teams_file import Teams
 from dcos_tensorflow.records import dataclass
@@ -45,6 +51,8 @@ log = logging.getLogger(__name__)
 
 #: Jobs that have ended and are still shown.
 _ENDED_KEPT = 1_000
+#: So long the scheduler of a job that begins is for the machine that the queue has for it; seconds.
+_PLACE_SECONDS = 60.0
 #: How often a team's usage is stored where nothing else is; seconds.
 _TEAMS_SECONDS = 60.0
 #: So long a forecast is shown, and so many times as long as it took to make; seconds.
@@ -416,6 +424,7 @@ class QueueService:
                 self._looks[job] = look
                 now, began = self._clock(), entry.began_at or 0.0
                 ending = self._ending(entry, now)
+                hostname = self._host_of_scheduler(entry, now)
                 slots = entry.slots_wanted
             if look.answers:
                 self._failed_starts.pop(job, None)
@@ -424,7 +433,10 @@ class QueueService:
                 self.wake.set()
             elif not look.serves:
                 # Also one that is to end: only a scheduler can end the tasks.
-                self._start(job)
+                self._start(job, hostname)
+            elif not look.answers:
+                # It may wait for a machine that is gone.
+                self._schedulers.start(job, hostname)
             elif ending and not ended:
                 self._schedulers.stop(job, ending)
             elif not ending and self._specs_units(job) and look.slots:
@@ -434,12 +446,27 @@ class QueueService:
         finally:
             self._busy.discard(job)
 
-    def _start(self, job: str) -> None:
+    def _host_of_scheduler(self, entry: Entry, now: float) -> str:
+        """Return the machine that the queue has for a job's scheduler; empty where any will do.
+
+        That which is not to be had soon is not waited for.
+        """
+        if self._cluster is None or now - (entry.began_at or now) > _PLACE_SECONDS:
+            return ""
+        need = self._teams.scheduler.need
+        (agent, *_) = (
+            *(host for held in entry.holdings for host, one, _ in held.placement if one == need),
+            "",
+        )
+        names = {host.name: host.attributes.get(HOSTNAME, "") for host in self._cluster.hosts}
+        return names.get(agent, "")
+
+    def _start(self, job: str, hostname: str) -> None:
         before = self._failed_starts.get(job)
         if before is not None and self._clock() < before.again_at:
             return
         try:
-            self._schedulers.start(job)
+            self._schedulers.start(job, hostname)
         except CliError as error:
             # Its tasks may run: they are never left alone.
             times = before.times + 1 if before is not None else 1

@@ -2,9 +2,10 @@
 
 import pytest
 
+from dcos_tensorflow.core.kept.codec import decode, encode
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.spec.service_spec import UnitKind
+from dcos_tensorflow.core.spec.service_spec import Shape, UnitKind
 from dcos_tensorflow.queue_service.scheduler_tasks import SchedulerPlace, SchedulerTasks
 from simulated_scheduler import room_for_one_each
 from simulated_work import Work
@@ -74,6 +75,38 @@ def test_another_job_has_the_unit_of_one_that_is_over(cluster: Cluster) -> None:
     cluster.end("one", well=True)
     cluster.start("two")
     assert (cluster.job_of(0), len(cluster.state().units)) == ("two", 1)
+
+
+def machine_of(cluster: Cluster, job: str) -> str:
+    agent = cluster.tasks.place_of(job).agent
+    records = cluster.state().live_tasks
+    return next((record.hostname for record in records if record.agent_id == agent), "")
+
+
+def test_each_goes_to_the_machine_that_the_queue_has_for_it(cluster: Cluster) -> None:
+    hosts = sorted(f"host-{agent}" for agent in cluster.work.cluster.agents)
+    for job, host in zip(("one", "two", "three"), reversed(hosts), strict=True):
+        cluster.tasks.want(job, host)
+    cluster.work.go(5)
+    assert [machine_of(cluster, job) for job in ("three", "two", "one")] == hosts
+
+
+def test_one_that_waits_for_a_machine_that_never_comes_may_go_elsewhere(cluster: Cluster) -> None:
+    cluster.tasks.want("one", "gone.example")
+    cluster.work.go(10)
+    assert not cluster.tasks.place_of("one").api
+    cluster.start("one")
+    assert cluster.tasks.place_of("one").api
+    cluster.work.go(10)
+    assert len(cluster.state().gangs) == len(("main", "slot"))
+
+
+def test_the_machine_of_a_slot_is_known_after_a_crash(cluster: Cluster) -> None:
+    cluster.tasks.want("one", "gone.example")
+    cluster.work.go(5)
+    shapes = {gang.job.shape for gang in cluster.state().gangs.values()}
+    assert {decode(Shape, encode(shape)) for shape in shapes} == shapes
+    assert len(shapes) > 1
 
 
 def test_the_place_of_one_that_failed_says_why_until_it_is_wanted_again(cluster: Cluster) -> None:

@@ -274,7 +274,7 @@ class UnitTable:
         return replace(self, pages=tuple(pages), counts=counts, last=self.last or last, trouble="")
 
     def renewed(self, number: int, payload: Mapping[str, Any]) -> UnitTable:
-        """Return the table with another unit in the place of one that is decided."""
+        """Return the table with another unit in the place of one that does not run."""
         table, (place, index) = self.put(Unit(number)), divmod(number, PAGE)
         page = table.pages[place]
         payloads = (*page.payloads[:index], payload, *page.payloads[index + 1 :])

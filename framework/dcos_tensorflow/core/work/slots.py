@@ -327,7 +327,7 @@ def _end_idle(draft: Draft, idle: list[GangDraft]) -> None:
     if not ends_at_once and not any(gang.job.shape for gang in idle):
         return
     kept: Counter[Shape] = Counter({(): table.waiting})
-    if spec.kind is UnitKind.TRIAL:
+    if spec.kind is not UnitKind.SHARD:
         kept = Counter(map(table.shape, table.numbers_waiting()))
     placed = Counter(gang.job.shape for gang in idle if not _lacks_a_place(gang))
     if not ends_at_once and not (kept - placed and _is_cramped(draft, idle)):
