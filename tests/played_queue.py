@@ -51,6 +51,8 @@ class PlayedSchedulers:
     ends: dict[str, dict[str, Any]] = field(default_factory=dict)
     starts: list[str] = field(default_factory=list)
     resized: list[tuple[str, str, int]] = field(default_factory=list)
+    #: Why none is bought.
+    no_machine: str = ""
     #: What a start raises.
     broken: Exception | None = None
 
@@ -62,6 +64,9 @@ class PlayedSchedulers:
 
     def agent_of(self, job: str) -> str:
         return HOSTS[0].name if job in self.serving else ""
+
+    def why_no_machine(self, job: str) -> str:
+        return self.no_machine
 
     def look(self, service: str, now: float) -> JobLook:
         serves = service in self.serving
@@ -133,6 +138,7 @@ class PlayedQueue:
             {},
             NO_SCHEDULER,
             Membership(),
+            {},
         )
 
     def submit(self, name: str, asker: Asker = RED, **more: Any) -> str:

@@ -154,7 +154,7 @@ class Books:
         if job.id in self.entries and not self.entries[job.id].state.ended:
             return f"{job.id} is in the queue already"
         refusal = self.never_fits(job)
-        if refusal:
+        if refusal and not self.rules.grows:
             return refusal
         if job.after is not None and job.after not in self.entries:
             return f"it is to run after {job.after!r}, which the queue does not know"

@@ -79,6 +79,10 @@ class JobSchedulers:
         """Return the agent that the scheduler of a job runs on; empty where it has none."""
         return self._tasks.place_of(job).agent
 
+    def why_no_machine(self, job: str) -> str:
+        """Return why no machine is bought for a job that waits; empty where nothing is known."""
+        return self._tasks.why_no_machine(job)
+
     def _stored_end(self, service: str) -> Mapping[str, Any] | None:
         """Return how a job ended, by what is stored. Raises CliError."""
         state = stored_state(state_of(self._settings, self._work.service(service)), service)

@@ -96,8 +96,7 @@ def serve(
             signal.signal(number, lambda *_: ended.set())
         store, kept, token = _led(url, teams.name, code, ended, stack)
         of_schedulers = scheduler_tasks.served(
-            teams.name,
-            teams.scheduler,
+            teams,
             settings,
             work,
             Handed(folder / "secrets", token),
@@ -118,6 +117,7 @@ def serve(
             history=QueueHistory(folder / "history.jsonl"),
             clock=time.time,
         )
+        of_schedulers.scheduler.also_waits = service.demands
         members = Members(teams.membership, settings["ca_file"])
         access = _access(settings, members, asks_users=bool(teams.membership.keys))
         installed = Installed(of_schedulers.scheduler, uninstall is not Uninstall.NOT)

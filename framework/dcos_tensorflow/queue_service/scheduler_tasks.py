@@ -37,7 +37,7 @@ from dcos_tensorflow.deploy.served_job import ServedJob
 from dcos_tensorflow.deploy.service_login import service_account, with_clusters_authority
 from dcos_tensorflow.deploy.settings import SETTINGS, Settings
 from dcos_tensorflow.options import as_given, effective, load
-from dcos_tensorflow.queue_service.teams_file import SchedulerTask
+from dcos_tensorflow.queue_service.teams_file import Teams
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
@@ -128,6 +128,11 @@ class SchedulerTasks:
                     return SchedulerPlace(True, _api_of(record), record.agent_id)
         return SchedulerPlace(True)
 
+    def why_no_machine(self, job: str) -> str:
+        """Return why no machine is bought for a job that waits; empty where nothing is known."""
+        state = self._scheduler.state()
+        return state.told.capacity.get(job, "") if state is not None else ""
+
     def _state(self) -> ServiceState:
         state = self._scheduler.state()
         if state is None:
@@ -202,8 +207,7 @@ class Handed:
 
 
 def served(
-    queue: str,
-    wanted: SchedulerTask,
+    teams: Teams,
     settings: Settings,
     work: WorkDirectory,
     handed: Handed,
@@ -220,7 +224,7 @@ def served(
     of_tasks = _of_tasks(settings, work if shared else None, local=local)
     told = {"token": handed.token, "settings": of_tasks}
     write_private(handed.folder / SETTINGS_FILE, json.dumps(told))
-    options = load(_options(queue, wanted, handed.folder, local=local))
+    options = load(_options(teams, handed.folder, local=local))
     directory = work.service(options.service.name)
     account = service_account(options, settings, environ, local=local)
     settings = with_clusters_authority(settings, account, environ)
@@ -275,12 +279,18 @@ def _of_tasks(settings: Settings, work: WorkDirectory | None, *, local: bool) ->
     return {**found, "local": True} if local else found
 
 
-def _options(queue: str, wanted: SchedulerTask, secrets: Path, *, local: bool) -> dict[str, Any]:
+def _options(teams: Teams, secrets: Path, *, local: bool) -> dict[str, Any]:
     """Return the options of the service: those of a user whose one worker is a scheduler."""
+    wanted = teams.scheduler
     command = shlex.join(("python", "-m", "dcos_tensorflow", "queue", "attend"))
-    worker: dict[str, Any] = {"count": 1, "cpus": wanted.cpus, "mem": wanted.mem}
+    worker: dict[str, Any] = {
+        "count": 1,
+        "cpus": wanted.cpus,
+        "mem": wanted.mem,
+        "disk": wanted.disk,
+    }
     service: dict[str, Any] = {
-        "name": service_name(queue),
+        "name": service_name(teams.name),
         "secrets": [{"source": f"file:{secrets / SETTINGS_FILE}", "file": SETTINGS_FILE}],
         "stall_seconds": 0,
         "idle_seconds": 0,
@@ -302,5 +312,6 @@ def _options(queue: str, wanted: SchedulerTask, secrets: Path, *, local: bool) -
         "service": {**service, "job_cmd": command},
         "worker": worker,
         # The limits are the queue's: it starts again what has failed.
+        **({"capacity": dict(teams.capacity)} if teams.capacity else {}),
         "retry": {"fruitless_limit": 10_000, "max_backoff_seconds": 10.0},
     }

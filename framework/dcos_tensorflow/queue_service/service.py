@@ -17,6 +17,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.actions import Write
@@ -37,6 +38,7 @@ from dcos_tensorflow.queue_service.history import SAMPLE_SECONDS, QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import JobLook, JobSchedulers
 from dcos_tensorflow.queue_service.needs import (
     HOSTNAME,
+    demand_of,
     gang_of,
     need_of_task,
     slots_of,
@@ -53,6 +55,8 @@ log = logging.getLogger(__name__)
 _ENDED_KEPT = 1_000
 #: So long the scheduler of a job that begins is for the machine that the queue has for it; seconds.
 _PLACE_SECONDS = 60.0
+#: Machines are bought for so many jobs at a time: the next look sees the others.
+_DEMANDS = 20
 #: How often a team's usage is stored where nothing else is; seconds.
 _TEAMS_SECONDS = 60.0
 #: So long a forecast is shown, and so many times as long as it took to make; seconds.
@@ -285,6 +289,22 @@ class QueueService:
         with self._lock:
             events = self._history.since(since)
         return [one for one in events if "team" not in one or asker.may_touch(str(one["team"]))]
+
+    def demands(self, now: float) -> list[GangDemand]:
+        """Return what the first in the line need of machines that are bought.
+
+        Teams that have machines of their own by their attributes get none of these.
+        """
+        with self._lock:
+            if self._kept is not None or not self._queue.rules.grows:
+                return []
+            found = []
+            for entry in self._queue.short_of_room(_DEMANDS):
+                job, spec = entry.job, self._spec(entry.job.id)
+                if spec is not None and not self._queue.accounts[job.team].team.where:
+                    waited = max(now - (entry.gave_way_at or job.submitted_at), 0.0)
+                    found.append(demand_of(job.id, spec, self._teams.scheduler, waited))
+            return found
 
     # ── what the schedulers of jobs ask ─────────────────────────────────────────────────────────
 
@@ -660,6 +680,9 @@ class QueueService:
         found, trouble = self._submitted[job.id], self._failed_starts.get(job.id)
         start = None if entry.holdings else known.starts.get(job.id)
         end = known.ends.get(job.id) if entry.holdings else None
+        why = waiting.why if trouble is None else trouble.told
+        if not entry.holdings and (no_machine := self._schedulers.why_no_machine(job.id)):
+            why = f"{why}; no machine is bought: {no_machine}"
         return {
             "job": job.id,
             "team": job.team,
@@ -668,7 +691,7 @@ class QueueService:
             "place": place,
             "wants": _wanted(job),
             "slots": len(entry.holdings) if job.slots > 1 else None,
-            "why": waiting.why if trouble is None else trouble.told,
+            "why": why,
             "kind": waiting.kind,
             "priority": job.priority,
             "submitted_at": job.submitted_at,

@@ -45,6 +45,11 @@ class SchedulerTask:
     mesos_role: str = ""
 
     @property
+    def disk(self) -> float:
+        """Return the MiB of its sandbox: with an archive what that is, packed and unpacked."""
+        return 512.0 if self.archive else 64.0
+
+    @property
     def need(self) -> TaskNeed:
         """Return what it takes, as the queue counts."""
         return TaskNeed(math.ceil(self.cpus * 1000), self.mem)
@@ -97,6 +102,7 @@ class _File(_Section):
     rules: _RulesSection = _RulesSection()
     schedulers: _SchedulersSection = _SchedulersSection()
     dcos: _DcosSection = _DcosSection()
+    capacity: dict[str, Any] = {}
     gpu_attribute: str = ""
     gpu_weights: dict[str, Annotated[float, Field(gt=0.0, le=1000.0)]] = {}
 
@@ -153,6 +159,8 @@ class Teams:
     #: What the schedulers of jobs take.
     scheduler: SchedulerTask
     membership: Membership
+    #: Machines to buy for what waits: the section of options; empty for none.
+    capacity: Mapping[str, Any]
 
 
 def read(path: Path) -> Teams:
@@ -204,6 +212,7 @@ def of_document(document: Any, path: Path) -> Teams:
             least_run=rules.least_run_seconds,
             between_giving_way=rules.between_giving_way_seconds,
             drained=rules.drained,
+            grows=bool(found.capacity),
         ),
         gpu_attribute=found.gpu_attribute,
         gpu_weights=found.gpu_weights,
@@ -211,6 +220,7 @@ def of_document(document: Any, path: Path) -> Teams:
         membership=Membership(
             tokens, users, frozenset(found.dcos.operators), _keys(path, found.dcos.keys)
         ),
+        capacity=found.capacity,
     )
 
 

@@ -41,6 +41,15 @@ def test_a_job_without_room_waits_and_says_why(queue: PlayedQueue) -> None:
     assert queue.schedulers.starts == ["first"]
 
 
+def test_a_job_that_waits_says_why_no_machine_is_bought_for_it(queue: PlayedQueue) -> None:
+    queue.submit("first", cpus=4.0)
+    queue.submit("second")
+    queue.turn()
+    queue.schedulers.no_machine = "the budget is spent"
+    assert queue.service.line_of(RED, "second")["why"].endswith("the budget is spent")
+    assert "budget" not in queue.service.line_of(RED, "first")["why"]
+
+
 def test_a_scheduler_that_was_killed_is_started_again(queue: PlayedQueue) -> None:
     queue.submit("job")
     queue.turn()
