@@ -12,14 +12,16 @@ from dcos_tensorflow.queue_service import records
 from dcos_tensorflow.queue_service.cluster_view import ClusterView
 from dcos_tensorflow.queue_service.code_store import CodeStore
 from dcos_tensorflow.queue_service.history import QueueHistory
-from dcos_tensorflow.queue_service.job_schedulers import JobLook, JobOptions
+from dcos_tensorflow.queue_service.job_schedulers import JobLook
 from dcos_tensorflow.queue_service.service import Asker, QueueService, Request
-from dcos_tensorflow.queue_service.teams_file import Teams, TeamUse
+from dcos_tensorflow.queue_service.teams_file import Membership, SchedulerTask, Teams, TeamUse
 from dcos_tensorflow.state.store import StateStore, open_store
 
 OPERATOR = Asker("operator")
 RED, BLUE = Asker("team:red", "red"), Asker("team:blue", "blue")
 HOSTS = (Host("host", 4_000, 16_000),)
+#: As if schedulers took nothing: the tests count in whole CPUs.
+NO_SCHEDULER = SchedulerTask(cpus=0.0, mem=0)
 QUICK = Rules(reclaim_after=10.0, least_run=5.0, grace=5.0, between_giving_way=5.0)
 
 
@@ -47,21 +49,28 @@ class PlayedSchedulers:
     clock: Clock
     serving: set[str] = field(default_factory=set)
     ends: dict[str, dict[str, Any]] = field(default_factory=dict)
-    started: list[tuple[str, JobOptions]] = field(default_factory=list)
+    starts: list[str] = field(default_factory=list)
     resized: list[tuple[str, str, int]] = field(default_factory=list)
+    #: Why none is bought.
+    no_machine: str = ""
     #: What a start raises.
     broken: Exception | None = None
 
-    def start(self, job: JobOptions) -> None:
+    def start(self, job: str, hostname: str) -> None:
         if self.broken is not None:
             raise self.broken
-        name = str(job.given["service"]["name"])
-        self.started.append((name, job))
-        self.serving.add(name)
+        self.starts.append(job)
+        self.serving.add(job)
+
+    def agent_of(self, job: str) -> str:
+        return HOSTS[0].name if job in self.serving else ""
+
+    def why_no_machine(self, job: str) -> str:
+        return self.no_machine
 
     def look(self, service: str, now: float) -> JobLook:
         serves = service in self.serving
-        return JobLook(serves, None if serves else self.ends.get(service))
+        return JobLook(serves, None if serves else self.ends.get(service), answers=serves)
 
     def stop(self, service: str, why: str) -> bool:
         self.end(service, "stopped", why)
@@ -80,10 +89,6 @@ class PlayedSchedulers:
             "finished_at": self.clock.now,
             "exit_code": 0,
         }
-
-    @property
-    def starts(self) -> list[str]:
-        return [name for name, _ in self.started]
 
 
 class PlayedQueue:
@@ -131,6 +136,8 @@ class PlayedQueue:
             self.rules,
             "",
             {},
+            NO_SCHEDULER,
+            Membership(),
             {},
         )
 

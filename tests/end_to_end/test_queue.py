@@ -43,7 +43,10 @@ TEAMS = {
 
 
 class SharedCluster:
-    """Four machines of one CPU, a queue, and gangs of two that save their steps to S3."""
+    """Four machines with room for one job and its scheduler each, and a queue.
+
+    Jobs are gangs of two that save their steps to S3.
+    """
 
     def __init__(self, folder: Path, s3: S3Server, python: str) -> None:
         self.folder = folder
@@ -52,7 +55,7 @@ class SharedCluster:
         agents = [
             AgentConfig(
                 address=f"127.0.0.{n + 1}",
-                cpus=1,
+                cpus=1.1,
                 mem=4000,
                 ports=(FIRST_PORT + 100 * n, FIRST_PORT + 100 * n + 99),
             )
@@ -72,6 +75,7 @@ class SharedCluster:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "dcos_tensorflow", "queue", "serve", str(self.teams)),
+                *("--state", f"sqlite:///{self.folder / 'state.db'}"),
                 *("--task-secrets-dir", str(self.folder), *flags),
             ],
             stdin=subprocess.DEVNULL,
@@ -152,22 +156,36 @@ class SharedCluster:
         with urllib.request.urlopen(f"http://{self.cluster.master}/state") as answer:
             return [found["name"] for found in json.loads(answer.read())["frameworks"]]
 
-    def kill_queue(self) -> None:
+    def kill_queue(self, job: str) -> None:
+        """Kill the queue, and serve it again when a job has gone on without it."""
         self.queue.kill()
         self.queue.wait()
+        reached = self.steps_of(job, "saves")[-1]
+        self.wait_for(lambda: self.steps_of(job, "saves")[-1] > reached, "it goes on")
         self.queue = self.serve()
 
-    def kill_scheduler(self, job: str) -> None:
+    def scheduler_of(self, job: str) -> dict[str, Any]:
+        """Return what the scheduler of a job has left: its process, its address."""
         registered = self.folder / "home" / "services" / job / "scheduler.json"
-        os.kill(json.loads(registered.read_text())["pid"], signal.SIGKILL)
+        return dict(json.loads(registered.read_text()))
 
-    def lose_machine_of(self, job: str) -> None:
-        agent = next(
+    def kill_scheduler(self, job: str) -> None:
+        os.kill(self.scheduler_of(job)["pid"], signal.SIGKILL)
+
+    def machine_of(self, job: str) -> int:
+        """Return a machine that a task of a job runs on."""
+        return next(
             number
             for number, agent in enumerate(self.cluster.agents)
             for container in agent.containerizer.live()
             if container.task_id.startswith(f"{job}__")
         )
+
+    def machine_of_scheduler(self, job: str) -> int:
+        host = self.scheduler_of(job)["api"].rpartition(":")[0]
+        return int(host.rpartition(".")[2]) - 1
+
+    def lose_machine(self, agent: int) -> None:
         self.cluster.faults.lose_machine(agent)
         self.cluster.faults.replace_machine(agent)
 
@@ -220,11 +238,13 @@ def test_teams_share_a_cluster_and_all_jobs_end_right(
     gave_way = shared.wait_for(
         lambda: [n for n, j in shared.jobs().items() if j["times_given_way"]], "one gives way"
     )
-    shared.kill_queue()
+    shared.kill_queue(shared.wait_for(lambda: shared.running("red"), "a job of red runs")[0])
     shared.wait_for(lambda: shared.running("blue"), "blue has what it is guaranteed")
     shared.kill_scheduler(shared.running("blue")[0])
     lost = shared.wait_for(lambda: shared.running("red"), "a job of red runs")[0]
-    shared.lose_machine_of(lost)
+    shared.lose_machine(shared.machine_of(lost))
+    left = shared.wait_for(lambda: shared.running("blue"), "a job of blue runs")[0]
+    shared.lose_machine(shared.machine_of_scheduler(left))
     everything = sorted(name for of_team in names.values() for name in of_team)
     last = {name: shared.finish(name) for name in everything}
     shared.wait_for(
@@ -235,7 +255,7 @@ def test_teams_share_a_cluster_and_all_jobs_end_right(
     ended = shared.jobs("--all")
     assert {n: j["why"] for n, j in ended.items() if j["state"] != "succeeded"} == {}
     assert {n for n in everything if shared.steps_of(n, "saves")[-1] < last[n]} == set()
-    for name in set(gave_way) - {lost}:
+    for name in set(gave_way) - {lost, left}:
         # What it had saved before was published, and nothing of that is trained again.
         assert min(shared.steps_of(name, "restored")[2:4]) >= before.get(name, 0)
     shared.queue.terminate()

@@ -42,6 +42,9 @@ def idle_notes(options: Options) -> list[str]:
         *_rows(options, _of_storage(options)),
         *_rows(options, _of_workloads(options)),
         *_rows(options, _of_tracking(options)),
+        *_rows(
+            options, iter([("queue.teams", True, ": this is a job; queue serve serves a queue")])
+        ),
         *_rows(options, _of_placement(options)),
         *_rows(options, idle_capacity(options)),
     ]

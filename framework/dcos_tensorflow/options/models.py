@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from dcos_tensorflow.options.sections.capacity import Capacity
+from dcos_tensorflow.options.sections.queue import Queue
 from dcos_tensorflow.options.sections.role_models import (
     Chief,
     Evaluator,
@@ -225,6 +226,7 @@ class Options(Section):
     logs: Logs = group(Logs, "How much of each task's output is kept, and where else it goes.")
     s3: S3 = group(S3, "How S3 is reached, for checkpoints, data and logs alike.")
     mlflow: Mlflow = group(Mlflow, "An MLflow tracking server that is told of runs.")
+    queue: Queue = group(Queue, "A queue of teams, which the package serves in place of a job.")
 
     _base_directory: Path | None = PrivateAttr(default=None)
 

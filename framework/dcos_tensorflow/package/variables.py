@@ -20,6 +20,8 @@ from dcos_tensorflow.options.sections.images import TensorFlowImages
 PREFIX = "OPTION__"
 #: JSON text of the images in the package's resource.json: {"<TensorFlow version>": [CPU, GPU]}.
 IMAGES_VARIABLE = "TENSORFLOW_IMAGES"
+#: In the app of a queue: where the package's scheduler is fetched from.
+ARCHIVE_VARIABLE = "SCHEDULER_ARCHIVE"
 
 _ENFORCED = "MARATHON_APP_ENFORCE_GROUP_ROLE"
 _ALLOCATION_ROLE = "MESOS_ALLOCATION_ROLE"

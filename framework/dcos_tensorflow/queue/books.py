@@ -45,15 +45,14 @@ class Holding:
 
 
 @dataclass
-class Entry:
-    """A job in the queue, and all that is known of it."""
+class JobRecord:
+    """What is known of a job and is kept (``kept``). Times are unix seconds, spans seconds."""
 
     job: QueuedJob
+    #: The order in which jobs came.
     number: int
     state: JobState = JobState.WAITING
     held: bool = False
-    #: One of a training, one a slot of a sweep or a batch.
-    holdings: list[Holding] = field(default_factory=list)
     #: When its present life began; None while it waits.
     began_at: float | None = None
     #: When it ran first.
@@ -70,9 +69,17 @@ class Entry:
     first_since: float | None = None
     #: How many slots it is asked to have.
     slots_wanted: int = 0
+    why: str = ""
+
+
+@dataclass
+class Entry(JobRecord):
+    """A job in the queue, with what follows of its record and of where it is."""
+
+    #: One of a training, one a slot of a sweep or a batch.
+    holdings: list[Holding] = field(default_factory=list)
     #: When it is likely to end, as it stands in the order of ends.
     likely_end: float | None = None
-    why: str = ""
 
     def ran(self, now: float) -> float:
         """Return how long it has run in all its lives, in seconds."""
@@ -105,6 +112,8 @@ class Books:
         self._numbers = 0
         #: Those whose record is not as it was when these were last taken (``take_changed``).
         self._changed: set[str] = set()
+        #: Those that have ended since these were last taken (``take_ended``).
+        self._ended: list[str] = []
         self.teams_are(teams, now)
 
     # ── what the service tells ────────────────────────────────────────────────────────────────────
@@ -145,7 +154,7 @@ class Books:
         if job.id in self.entries and not self.entries[job.id].state.ended:
             return f"{job.id} is in the queue already"
         refusal = self.never_fits(job)
-        if refusal:
+        if refusal and not self.rules.grows:
             return refusal
         if job.after is not None and job.after not in self.entries:
             return f"it is to run after {job.after!r}, which the queue does not know"
@@ -284,6 +293,11 @@ class Books:
         changed, self._changed = self._changed, set()
         return changed
 
+    def take_ended(self) -> list[str]:
+        """Return the jobs that have ended since the last call, those that followed one too."""
+        ended, self._ended = self._ended, []
+        return ended
+
     def forget(self, job: str) -> None:
         """Forget a job that has ended and that no other one runs after."""
         if self.entries[job].state.ended and job not in self._after:
@@ -340,6 +354,7 @@ class Books:
     def _end(self, entry: Entry, state: JobState, now: float, why: str) -> None:
         job = entry.job
         self._changed.add(job.id)
+        self._ended.append(job.id)
         if state is JobState.SUCCEEDED:
             self.run_times[job.team].add(entry.ran(now))
         self._leave_hosts(entry, now)

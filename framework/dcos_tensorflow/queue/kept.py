@@ -7,11 +7,12 @@ acts; a queue that is made of them decides as the one that wrote them would have
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import fields
+from typing import Any
 
-from dcos_tensorflow.queue.books import Entry
+from dcos_tensorflow.queue.books import Entry, JobRecord
 from dcos_tensorflow.queue.line import Queue
-from dcos_tensorflow.queue.model import JobProgress, JobState, Placement, QueuedJob
+from dcos_tensorflow.queue.model import Placement
 from dcos_tensorflow.records import dataclass
 
 
@@ -23,26 +24,11 @@ class KeptGang:
     since: float
 
 
-@dataclass(frozen=True)
-class KeptJob:
-    """One job; the fields are those of ``line.Entry``."""
+@dataclass
+class KeptJob(JobRecord):
+    """One job as it is stored: its record, and where it is."""
 
-    job: QueuedJob
-    number: int
-    state: JobState
-    held: bool = False
     gangs: tuple[KeptGang, ...] = ()
-    began_at: float | None = None
-    first_began_at: float | None = None
-    ended_at: float | None = None
-    ran_before: float = 0.0
-    gave_way_at: float | None = None
-    times_given_way: int = 0
-    progress: JobProgress | None = None
-    awaits: Mapping[str, int] = field(default_factory=dict)
-    first_since: float | None = None
-    slots_wanted: int = 0
-    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,24 +43,14 @@ class KeptTeam:
 
 def kept_job(entry: Entry) -> KeptJob:
     """Return the record of a job."""
-    return KeptJob(
-        job=entry.job,
-        number=entry.number,
-        state=entry.state,
-        held=entry.held,
-        gangs=tuple(KeptGang(held.placement, held.since) for held in entry.holdings),
-        began_at=entry.began_at,
-        first_began_at=entry.first_began_at,
-        ended_at=entry.ended_at,
-        ran_before=entry.ran_before,
-        gave_way_at=entry.gave_way_at,
-        times_given_way=entry.times_given_way,
-        progress=entry.progress,
-        awaits=dict(entry.awaits),
-        first_since=entry.first_since,
-        slots_wanted=entry.slots_wanted,
-        why=entry.why,
-    )
+    gangs = tuple(KeptGang(held.placement, held.since) for held in entry.holdings)
+    return KeptJob(**_record(entry), gangs=gangs)
+
+
+def _record(job: JobRecord) -> dict[str, Any]:
+    """Return the fields of a record, none of which changes with it."""
+    found = {each.name: getattr(job, each.name) for each in fields(JobRecord)}
+    return {**found, "awaits": dict(job.awaits)}
 
 
 def kept_teams(queue: Queue) -> dict[str, KeptTeam]:
@@ -97,23 +73,7 @@ def restore(
         if team.short_since is not None:
             queue.short_since[name] = team.short_since
     for record in sorted(kept, key=lambda record: record.number):
-        entry = Entry(
-            record.job,
-            record.number,
-            state=record.state,
-            held=record.held,
-            began_at=record.began_at,
-            first_began_at=record.first_began_at,
-            ended_at=record.ended_at,
-            ran_before=record.ran_before,
-            gave_way_at=record.gave_way_at,
-            times_given_way=record.times_given_way,
-            progress=record.progress,
-            awaits=dict(record.awaits),
-            first_since=record.first_since,
-            slots_wanted=record.slots_wanted,
-            why=record.why,
-        )
+        entry = Entry(**_record(record))
         queue.adopt(entry, [(gang.placement, gang.since) for gang in record.gangs], now)
     for name, team in of_teams.items():
         if name in queue.accounts:

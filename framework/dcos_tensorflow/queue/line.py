@@ -22,6 +22,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable
 from dataclasses import field
+from itertools import islice
 
 import numpy as np
 
@@ -58,6 +59,10 @@ class _Reservation:
     at: float
     #: What others may use who run on after ``at``. Shape (3, hosts).
     late_free: Amounts
+
+
+#: The kinds of waiting that end when there are more machines.
+_HELPED_BY_MACHINES = frozenset(("room", "reserved", "machines"))
 
 
 @dataclass
@@ -156,8 +161,10 @@ class Queue(Books):
                 if following is not None:
                     heapq.heappush(team_heads, (*following, key))
             else:
+                if placement == "room" and self._needs_machines(entry):
+                    placement = "machines"
                 self._waits[name, key] = placement
-                if placement != "limit":
+                if placement not in ("limit", "machines"):
                     if not seen:
                         if entry.first_since is None:
                             entry.first_since = now
@@ -171,6 +178,15 @@ class Queue(Books):
                         own.add(name)
             heapq.heappush(order, (*self._turn(name, now), name))
         return admitted
+
+    def _needs_machines(self, entry: Entry) -> bool:
+        """Say whether a job waits for machines that are not there, and not for others to end."""
+        return self.rules.grows and self.never_fits(entry.job) is not None
+
+    def short_of_room(self, most: int) -> list[Entry]:
+        """Return the first jobs in the line that machines would help, at most so many."""
+        waits = (e for e in self.waiting() if self.why(e.job.id).kind in _HELPED_BY_MACHINES)
+        return list(islice(waits, most))
 
     def _turn(self, team: str, now: float) -> tuple[bool, float]:
         """Return when a team is next: first one that is to have back what is its own by now."""
@@ -523,6 +539,8 @@ class Queue(Books):
         if kind == "reserved" and self._reservation is not None:
             first = self._reservation.job
             return f"the room that is free is kept for {first}, which is first in the line"
+        if kind == "machines":
+            return f"machines are waited for: {self.never_fits(entry.job) or 'they are there now'}"
         if kind == "turn":
             return "it is looked at with the next decision"
         return self._shortage(entry.job.gang, team)

@@ -147,6 +147,8 @@ class Rules:
     between_giving_way: float = 3_600.0
     #: Nothing new starts.
     drained: bool = False
+    #: Machines may come for what waits: what no host of today holds is no mistake.
+    grows: bool = False
 
 
 @dataclass(frozen=True)

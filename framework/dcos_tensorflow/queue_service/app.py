@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import closing
+from dataclasses import field
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,43 +19,29 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from dcos_tensorflow.api.audit import AuditEntry, AuditLog
 from dcos_tensorflow.api.callers.access import (
     Access,
     AccessRefused,
-    Caller,
     Right,
     is_foreign,
 )
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.queue_service.code_store import CodeRefused, CodeStore
+from dcos_tensorflow.queue_service.members import Members
+from dcos_tensorflow.queue_service.scheduler_tasks import Installed
 from dcos_tensorflow.queue_service.service import Asker, QueueService, Refused, Request
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import StateError
 
 log = logging.getLogger(__name__)
 
 _MOST_BODY = 1_000_000
-_TEAM = "team:"
 
 Handler = Callable[[HttpRequest, Asker], Awaitable[Response]]
-
-
-class TeamLogins:
-    """The callers that say a team's token (``api.callers.access.Logins``)."""
-
-    def __init__(self, tokens: Mapping[str, str]) -> None:
-        self.tokens = tokens
-
-    def caller(self, token: str) -> Caller | None:
-        """Return whose token that is; None for an unknown one."""
-        sent = token.encode("utf-8", "replace")
-        found = [
-            team for team, known in self.tokens.items() if hmac.compare_digest(sent, known.encode())
-        ]
-        return Caller(f"{_TEAM}{found[0]}", Right.OPERATE) if found else None
 
 
 class _Body(BaseModel):
@@ -71,12 +58,36 @@ class _Body(BaseModel):
     hold: bool = False
 
 
+class _Refusal(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Schedulers:
+    """What the API has to know of the jobs' schedulers."""
+
+    #: What they say.
+    token: str = field(repr=False)
+    installed: Installed
+
+
 class QueueApi:
     """The routes over one queue."""
 
     def __init__(
-        self, service: QueueService, access: Access, audit: AuditLog, code: CodeStore
+        self,
+        service: QueueService,
+        access: Access,
+        members: Members,
+        audit: AuditLog,
+        *,
+        code: CodeStore,
+        schedulers: Schedulers,
     ) -> None:
+        self._members = members
+        self._schedulers = schedulers
         self._service = service
         self._access = access
         self._audit = audit
@@ -102,10 +113,24 @@ class QueueApi:
                     )
                 ),
                 Route("/v1/jobs/{job:path}", self._guarded(self._job, Right.READ)),
+                Route("/v1/plans/deploy", self._guarded(self._deployed, Right.READ)),
+                Route("/v1/state/frameworkId", self._guarded(self._framework, Right.READ)),
                 Route("/v1/history", self._guarded(self._history, Right.READ)),
                 Route("/v1/teams", self._guarded(self._teams, Right.READ)),
                 Route("/v1/code/{name}", self._guarded(self._has_code), methods=["GET"]),
                 Route("/v1/code/{name}", self._guarded(self._put_code), methods=["PUT"]),
+                *(
+                    Route(
+                        f"/v1/schedulers/{{job:path}}{part}",
+                        self._of_scheduler(answer),
+                        methods=[method],
+                    )
+                    for part, answer, method in (
+                        ("/code", self._code_of, "GET"),
+                        ("/refused", self._cannot_run, "POST"),
+                        ("", self._attended, "GET"),
+                    )
+                ),
             ]
         )
 
@@ -117,8 +142,7 @@ class QueueApi:
                 who = caller.name
                 if is_foreign(request, asks=self._access.asks):
                     return self._answer(request, who, 403, "a page of another site may not ask")
-                team = who.removeprefix(_TEAM) if who.startswith(_TEAM) else ""
-                answer = await handler(request, Asker(who, team))
+                answer = await handler(request, self._members.asker(caller))
             except Exception as error:
                 return self._told(request, who, error)
             if request.method != "GET":
@@ -126,6 +150,33 @@ class QueueApi:
             return answer
 
         return endpoint
+
+    def _of_scheduler(self, handler: Callable[[HttpRequest], Awaitable[Response]]) -> Any:
+        """Return an endpoint for the schedulers of jobs alone: they have a token of their own."""
+
+        async def endpoint(request: HttpRequest) -> Response:
+            said = request.headers.get("authorization", "")
+            known = f"Bearer {self._schedulers.token}"
+            if not hmac.compare_digest(said.encode(), known.encode()):
+                return self._answer(request, "", 401, "this is for the schedulers of jobs")
+            try:
+                return await handler(request)
+            except Exception as error:
+                return self._told(request, "a scheduler", error)
+
+        return endpoint
+
+    async def _attended(self, request: HttpRequest) -> Response:
+        job = request.path_params["job"]
+        return JSONResponse(await run_in_threadpool(self._service.attended, job))
+
+    async def _code_of(self, request: HttpRequest) -> Response:
+        return FileResponse(self._service.code_of(request.path_params["job"]))
+
+    async def _cannot_run(self, request: HttpRequest) -> Response:
+        told = _Refusal.model_validate_json(await request.body())
+        await run_in_threadpool(self._service.cannot_run, request.path_params["job"], told.why)
+        return JSONResponse({})
 
     def _told(self, request: HttpRequest, who: str, error: Exception) -> Response:
         match error:
@@ -161,6 +212,21 @@ class QueueApi:
 
     async def _health(self, request: HttpRequest) -> Response:
         return JSONResponse({"service": "queue", "name": self._service.name})
+
+    async def _deployed(self, request: HttpRequest, asker: Asker) -> Response:
+        """Answer as a service of the DC/OS SDK: of an uninstall, whether nothing is left."""
+        installed = self._schedulers.installed
+        done = installed.is_gone or not installed.ends
+        plan = {"phases": [], "errors": [], "strategy": "serial"}
+        return JSONResponse(
+            {**plan, "status": "COMPLETE" if done else "IN_PROGRESS"}, 200 if done else 202
+        )
+
+    async def _framework(self, request: HttpRequest, asker: Asker) -> Response:
+        found = self._schedulers.installed.framework_id
+        if not found:
+            return PlainTextResponse("Element not found", 404)
+        return JSONResponse([found])
 
     async def _jobs(self, request: HttpRequest, asker: Asker) -> Response:
         return JSONResponse(await run_in_threadpool(self._service.lines, asker))

@@ -1,8 +1,7 @@
 """The schedulers of the queue's jobs: started, looked at, asked to end their jobs.
 
-Each is the command ``scheduler`` in a process of its own beside the queue (``deploy.background``),
-so that a queue that dies ends none. All that is known of one is in its service's folder: a queue
-that starts again finds it there. Called on threads of ``service``'s pool: each call may block.
+Each is a task of the cluster (``scheduler_tasks``), so that a queue that dies ends none. Called on
+threads of ``service``'s pool: each call may block.
 """
 
 from __future__ import annotations
@@ -10,26 +9,23 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.client import ending, registry
-from dcos_tensorflow.client.api_client import NoScheduler, SchedulerAway, connect
-from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.api_address import registered
+from dcos_tensorflow.client.api_client import SchedulerAway, SchedulerClient
+from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.snapshot import Snapshot
 from dcos_tensorflow.client.stored import stored_state
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.deploy.background import in_background
-from dcos_tensorflow.deploy.embedded.machine import AgentWishes
-from dcos_tensorflow.deploy.job.deployment import RunRequest
-from dcos_tensorflow.deploy.job.given_options import GivenOptions
-from dcos_tensorflow.deploy.run import prepared_alone
 from dcos_tensorflow.deploy.scheduler_settings import state_of
 from dcos_tensorflow.deploy.settings import Settings
-from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.queue.model import Interval, JobProgress
+from dcos_tensorflow.queue_service.scheduler_tasks import (
+    SchedulerPlace,
+    SchedulerTasks,
+    api_token,
+)
 from dcos_tensorflow.records import dataclass
 
 log = logging.getLogger(__name__)
@@ -38,78 +34,58 @@ log = logging.getLogger(__name__)
 _LOW, _HIGH = 0.8, 1.5
 
 
-class JobRefused(Exception):
-    """A job cannot begin as it is, and nothing of it runs; the text says why."""
-
-
 @dataclass(frozen=True)
 class JobLook:
     """What is seen of a job's scheduler at one moment."""
 
+    #: There is one, or there will be.
     serves: bool
-    #: How its last job ended (``client.ending.document``); None while that is not known.
+    #: How its last job ended (``_stored_end``); None while that is not known.
     end: Mapping[str, Any] | None = None
     progress: JobProgress | None = None
     #: How many slots of a sweep or a batch have a task.
     slots: int = 0
-
-
-@dataclass(frozen=True)
-class JobOptions:
-    """The options that a job runs with."""
-
-    given: Mapping[str, Any]
-    #: Where relative paths in them start.
-    folder: str
-    overrides: tuple[str, ...] = ()
-    #: Whether a sweep or a batch goes on with what is not done.
-    again: bool = False
-
-    @property
-    def options(self) -> GivenOptions:
-        """Return them as commands take them."""
-        return GivenOptions(self.given, self.overrides, Path(self.folder))
+    #: Whether its API did: what kept it from starting is over.
+    answers: bool = False
 
 
 class JobSchedulers:
-    """All of them, in the queue's own work directory."""
+    """All of them. ``work`` is the queue's own work directory, ``token`` what their tasks have."""
 
-    def __init__(self, work: WorkDirectory, settings: Settings) -> None:
+    def __init__(
+        self, tasks: SchedulerTasks, token: str, work: WorkDirectory, settings: Settings
+    ) -> None:
+        self._tasks = tasks
+        self._token = token
         self._work = work
         self._settings = settings
+        #: Failures that were told, by job.
+        self._told: dict[str, str] = {}
 
-    def start(self, job: JobOptions) -> None:
-        """Start the scheduler of a job, or of the job that its service has begun.
+    def start(self, job: str, hostname: str) -> None:
+        """Have the scheduler of a job started, or of the job that its service has begun.
 
-        Raises JobRefused where its options are wrong here, and CliError for what may pass: a state
-        store that is away, a full disk.
+        ``hostname`` is the machine where the queue has a place for it; empty for any. Raises
+        CliError once for each one that has failed, with why.
         """
-        request = RunRequest(
-            given=job.options,
-            settings=self._settings,
-            wishes=AgentWishes(),
-            work=self._work,
-            detach=True,
-            resume=job.again,
-            # A sweep that is under way may have another number of slots by now.
-            update=True,
-            json=True,
-        )
-        try:
-            with prepared_alone(request) as deployed:
-                in_background(deployed)
-        except (UsageError, OptionsError) as error:
-            if self._is_under_way(str(job.given["service"]["name"])):
-                raise CliError(str(error)) from error
-            raise JobRefused(str(error)) from error
+        failed = self._tasks.place_of(job).why
+        if failed and self._told.get(job) != failed:
+            self._told[job] = failed
+            raise CliError(failed)
+        self._told.pop(job, None)
+        self._tasks.want(job, hostname)
 
-    def _is_under_way(self, service: str) -> bool:
-        state = self._stored(service)
-        return state is not None and state.job.phase is not JobPhase.DONE
+    def agent_of(self, job: str) -> str:
+        """Return the agent that the scheduler of a job runs on; empty where it has none."""
+        return self._tasks.place_of(job).agent
+
+    def why_no_machine(self, job: str) -> str:
+        """Return why no machine is bought for a job that waits; empty where nothing is known."""
+        return self._tasks.why_no_machine(job)
 
     def _stored_end(self, service: str) -> Mapping[str, Any] | None:
-        """Return how a job ended by what is stored: its folder may be gone with its machine."""
-        state = self._stored(service)
+        """Return how a job ended, by what is stored. Raises CliError."""
+        state = stored_state(state_of(self._settings, self._work.service(service)), service)
         if state is None or state.job.phase is not JobPhase.DONE or state.job.verdict is None:
             return None
         verdict = state.job.verdict
@@ -120,31 +96,22 @@ class JobSchedulers:
             "finished_at": state.job.finished_at,
         }
 
-    def _stored(self, service: str) -> ServiceState | None:
-        """Return what the state store has of a service. Raises CliError."""
-        return stored_state(state_of(self._settings, self._work.service(service)), service)
-
     def look(self, service: str, now: float) -> JobLook:
         """Return where the job of a service stands. Raises nothing for a scheduler that is away."""
-        directory = self._work.service(service)
-        registered = registry.read(directory)
-        serves = registered is not None and registered.process_lives()
-        if not serves:
-            return JobLook(False, ending.last(directory) or self._stored_end(service))
+        place = self._tasks.place_of(service)
+        if not place.is_wanted:
+            return JobLook(False, self._stored_end(service))
         try:
-            snapshot = connect(directory, service).snapshot()
-        except (SchedulerAway, CliError):
+            snapshot = self._client(service, place).snapshot()
+        except CliError:
             # It starts, or it ends.
             return JobLook(True)
-        end = ending.last(directory) if snapshot.done else None
-        return JobLook(True, end, _progress(snapshot, now), _slots(snapshot))
+        return JobLook(True, None, _progress(snapshot, now), _slots(snapshot), answers=True)
 
     def stop(self, service: str, why: str) -> bool:
         """Ask a scheduler to end its job; say whether it was asked."""
         try:
-            connect(self._work.service(service), service).stop(why)
-        except NoScheduler:
-            return False
+            self._client(service, self._tasks.place_of(service)).stop(why)
         except CliError as error:
             log.info("%s could not be asked to end: %s", service, error)
             return False
@@ -153,13 +120,19 @@ class JobSchedulers:
     def resize(self, service: str, section: str, slots: int) -> bool:
         """Let a sweep or a batch have so many slots; say whether its scheduler took it."""
         try:
-            client = connect(self._work.service(service), service)
+            client = self._client(service, self._tasks.place_of(service))
             change = json.dumps({section: {"parallelism": slots}})
             client.ask("POST", "/v1/job/update?merge=true", change).expected()
         except CliError as error:
             log.info("%s does not take %d slots: %s", service, slots, error)
             return False
         return True
+
+    def _client(self, service: str, place: SchedulerPlace) -> SchedulerClient:
+        """Return a client of a job's scheduler. Raises SchedulerAway while it has no place."""
+        if not place.api:
+            raise SchedulerAway(f"The scheduler of {service} has no place yet.")
+        return SchedulerClient(service, registered(place.api, api_token(self._token, service)))
 
 
 def _progress(snapshot: Snapshot, now: float) -> JobProgress | None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from dcos_tensorflow.capacity.planner import GangDemand
+from dcos_tensorflow.core.placement.place import TaskRequest
+from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import (
     ConstraintOperator,
     PlacementConstraint,
     RoleSpec,
     ServiceSpec,
+    TaskRole,
 )
 from dcos_tensorflow.queue.model import Constraint, GangNeed, TaskNeed
+from dcos_tensorflow.queue_service.teams_file import SchedulerTask
 
 #: A sweep or a batch that names no number of slots takes as many as there is room for.
 MOST_SLOTS = 10_000
@@ -22,6 +27,24 @@ HOSTNAME = "hostname"
 def gang_of(spec: ServiceSpec) -> GangNeed:
     """Return the tasks that run together: of a sweep or a batch those of one slot."""
     return tuple((_need(role), role.count) for role in spec.roles if role.count)
+
+
+def with_scheduler(gang: GangNeed, spec: ServiceSpec, scheduler: SchedulerTask) -> GangNeed:
+    """Return what a job takes with its scheduler; a sweep or a batch gives a slot for that."""
+    return gang if spec.units is not None else (*gang, (scheduler.need, 1))
+
+
+def demand_of(job: str, spec: ServiceSpec, scheduler: SchedulerTask, waited: float) -> GangDemand:
+    """Return what a job that waits needs of machines that are bought; ``waited`` in seconds."""
+    tasks = [
+        TaskRequest(
+            f"{role.role}-{number}", role.role, role.resources, 0, constraints=role.constraints
+        )
+        for role in spec.roles
+        for number in range(role.count)
+    ]
+    own = Resources(cpus=scheduler.cpus, mem=scheduler.mem, disk=scheduler.disk)
+    return GangDemand(job, (*tasks, TaskRequest("scheduler", TaskRole.WORKER, own, 0)), waited)
 
 
 def slots_of(spec: ServiceSpec) -> int:

@@ -1,7 +1,8 @@
 """``queue serve``: the process of a queue, from its file of teams to its last turn.
 
-It leads its store, so that no second one decides; serves the API; looks at the cluster, at the file
-of teams and at jobs; and makes turns until a signal comes. The schedulers of jobs outlive it.
+It leads its store, so that no second one decides; serves the API, and the service whose tasks are
+the schedulers of jobs; looks at the cluster, at the file of teams and at jobs; and makes turns
+until a signal comes. The schedulers of jobs outlive it.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ import json
 import logging
 import os
 import signal
+import socket
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
+from enum import Enum
 from pathlib import Path
 
 from dcos_tensorflow.api.audit import AuditLog
 from dcos_tensorflow.api.callers.access import Access, OpenBinding, check_binding
+from dcos_tensorflow.api.callers.trusted_addresses import TrustedAddresses
 from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
 from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError
 from dcos_tensorflow.client.output import say
@@ -32,16 +37,19 @@ from dcos_tensorflow.deploy.own_log import log_to_standard_error
 from dcos_tensorflow.deploy.scheduler_settings import with_guarded_api
 from dcos_tensorflow.deploy.settings import Settings
 from dcos_tensorflow.mesos.agent_files import AgentFilesError
-from dcos_tensorflow.queue_service import records, teams_file
-from dcos_tensorflow.queue_service.app import QueueApi, TeamLogins
+from dcos_tensorflow.queue_service import records, scheduler_tasks, teams_file
+from dcos_tensorflow.queue_service.app import QueueApi, Schedulers
 from dcos_tensorflow.queue_service.cluster_view import GpuKinds, read_cluster
 from dcos_tensorflow.queue_service.code_store import CodeStore
 from dcos_tensorflow.queue_service.history import QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import JobSchedulers
+from dcos_tensorflow.queue_service.members import Members
+from dcos_tensorflow.queue_service.records import KeptQueue
+from dcos_tensorflow.queue_service.scheduler_tasks import Handed, Installed, SchedulerTasks
 from dcos_tensorflow.queue_service.service import QueueService
 from dcos_tensorflow.queue_service.teams_file import Teams
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
-from dcos_tensorflow.state.store import open_store
+from dcos_tensorflow.state.store import StateStore, open_store
 from untrusted_input import trees
 from untrusted_input.process_table import start_time
 
@@ -55,18 +63,24 @@ _CLUSTER_SECONDS = 10.0
 _ATTENDED = 8
 
 
+class Uninstall(Enum):
+    """Whether to end all jobs and to forget them and their code; and what is done then."""
+
+    NOT = "not"
+    AND_END = "and end"
+    #: It goes on to answer that nothing is left: Cosmos asks, and ends the process.
+    AND_STAY = "and stay"
+
+
 def serve(
     teams_path: Path,
     settings: Settings,
     work: WorkDirectory,
     *,
     local: bool,
-    uninstall: bool = False,
+    uninstall: Uninstall,
 ) -> int:
-    """Serve a queue until a signal comes; return the exit code. Raises CliError.
-
-    ``uninstall``: end all jobs, forget them and their code, and end then.
-    """
+    """Serve a queue until a signal comes; return the exit code. Raises CliError."""
     teams = teams_file.read(teams_path)
     folder = work.path / "queues" / teams.name
     code = CodeStore(folder / "code")
@@ -80,57 +94,52 @@ def serve(
         ended = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: ended.set())
-        try:
-            store = stack.enter_context(closing(open_store(url, f"queues/{teams.name}")))
-            stack.enter_context(
-                store.lead(f"queue, pid {os.getpid()}", 0.0, lambda why: _lost(why, ended))
-            )
-            values = store.load()
-            kept = records.read(values)
-            code.restore(values, kept.needed_code)
-        except LeadershipTaken as error:
-            told = f"Another process serves the queue {teams.name}: {error.holder}."
-            raise CliError(told, EXIT_LOCKED) from error
-        except (StateError, RecordError) as error:
-            raise CliError(f"The queue's state: {sentence(str(error))}", EXIT_LOCKED) from error
+        store, kept, token = _led(url, teams.name, code, ended, stack)
+        of_schedulers = scheduler_tasks.served(
+            teams,
+            settings,
+            work,
+            Handed(folder / "secrets", token),
+            environ=os.environ,
+            local=local,
+        )
+        stack.enter_context(of_schedulers)
+        tasks = SchedulerTasks(of_schedulers.scheduler)
         pool = ThreadPoolExecutor(_ATTENDED, thread_name_prefix="jobs")
         stack.callback(pool.shutdown, wait=False, cancel_futures=True)
-        schedulers = JobSchedulers(work, _of_jobs(settings))
         service = QueueService(
             teams,
             kept,
             store=store,
-            schedulers=schedulers,
+            schedulers=JobSchedulers(tasks, token, work, settings),
             pool=pool,
             code=code,
             history=QueueHistory(folder / "history.jsonl"),
             clock=time.time,
         )
-        logins = TeamLogins(teams.tokens)
-        server = _api(service, settings, logins, folder, code)
+        of_schedulers.scheduler.also_waits = service.demands
+        members = Members(teams.membership, settings["ca_file"])
+        access = _access(settings, members, asks_users=bool(teams.membership.keys))
+        installed = Installed(of_schedulers.scheduler, uninstall is not Uninstall.NOT)
+        audit = AuditLog(folder / "audit.jsonl")
+        of_jobs = Schedulers(token, installed)
+        api = QueueApi(service, access, members, audit, code=code, schedulers=of_jobs)
+        server = _served(api, access, settings)
         stack.callback(server.stop)
-        stack.callback(registration_of(work).unlink, missing_ok=True)
-        mine = ServedQueue(
-            os.getpid(),
-            start_time(os.getpid()) or 0,
-            server.address,
-            settings.secret("api_token"),
-            teams.name,
-        )
-        write_private(registration_of(work), json.dumps(asdict(mine)) + "\n")
+        tasks.url = _url_of(server.address, settings["advertise"])
+        stack.enter_context(_registered(work, server.address, settings, teams.name))
         say(f"The queue {teams.name} listens on http://{server.address}.")
-        watch = _Watch(teams_path, teams, master, service, logins)
+        watch = _Watch(teams_path, teams, master, service, members)
         while not ended.is_set():
             watch.look()
             try:
                 service.turn()
-                if uninstall and service.is_emptied():
-                    store.erase()
-                    trees.remove(folder)
-                    with suppress(OSError):
-                        # Another queue's may lie beside it.
-                        folder.parent.rmdir()
+                if installed.ends and service.is_emptied() and installed.is_removed(_TURN_SECONDS):
+                    _forget(store, folder)
+                    installed.is_gone = True
                     say(f"Nothing is left of the queue {teams.name}.")
+                    if uninstall is Uninstall.AND_STAY:
+                        ended.wait()
                     return 0
             except StateError as error:
                 log.warning("nothing is done, for nothing can be stored: %s", error)
@@ -139,18 +148,58 @@ def serve(
     return 0
 
 
+def _forget(store: StateStore, folder: Path) -> None:
+    """Remove the records and the folder of a queue. Raises StateError."""
+    store.erase()
+    trees.remove(folder)
+    with suppress(OSError):
+        # Another queue's may lie beside it.
+        folder.parent.rmdir()
+
+
+def _access(settings: Settings, members: Members, *, asks_users: bool) -> Access:
+    """Return who is let in. Where users of DC/OS are asked for, its router stands for none."""
+    routers = () if asks_users else tuple(filter(None, settings["api_from"].split(",")))
+    return Access(
+        settings.secret("api_token"),
+        settings.secret("api_read_token"),
+        members,
+        trusted=TrustedAddresses(routers) if routers else None,
+    )
+
+
 def _lost(why: str, ended: threading.Event) -> None:
     log.error("this process is not the leader any more: %s", why)
     ended.set()
 
 
-def _api(
-    service: QueueService, settings: Settings, logins: TeamLogins, folder: Path, code: CodeStore
-) -> ApiServer:
-    access = Access(settings.secret("api_token"), settings.secret("api_read_token"), logins)
+def _led(
+    url: str, queue: str, code: CodeStore, ended: threading.Event, stack: ExitStack
+) -> tuple[StateStore, KeptQueue, str]:
+    """Lead a queue's store; return it, its records, and the token of the jobs' schedulers.
+
+    Raises CliError.
+    """
+    try:
+        store = stack.enter_context(closing(open_store(url, f"queues/{queue}")))
+        stack.enter_context(
+            store.lead(f"queue, pid {os.getpid()}", 0.0, lambda why: _lost(why, ended))
+        )
+        values = store.load()
+        kept = records.read(values)
+        code.restore(values, kept.needed_code)
+        return store, kept, records.scheduler_token(store, values)
+    except LeadershipTaken as error:
+        told = f"Another process serves the queue {queue}: {error.holder}."
+        raise CliError(told, EXIT_LOCKED) from error
+    except (StateError, RecordError) as error:
+        raise CliError(f"The queue's state: {sentence(str(error))}", EXIT_LOCKED) from error
+
+
+def _served(api: QueueApi, access: Access, settings: Settings) -> ApiServer:
+    """Serve the API. Raises CliError."""
     try:
         check_binding(settings["api_host"], access.asks, settings["api_open"])
-        api = QueueApi(service, access, AuditLog(folder / "audit.jsonl"), code)
         server = ApiServer(api.app(), settings["api_host"], settings["api_port"])
         server.start()
     except (OpenBinding, ServerNotStarted) as error:
@@ -158,9 +207,26 @@ def _api(
     return server
 
 
-def _of_jobs(settings: Settings) -> Settings:
-    """Return the settings of the jobs' schedulers: each has an API of its own on this machine."""
-    return settings.without("api_host", "api_port", "api_token", "api_token_file")
+@contextmanager
+def _registered(
+    work: WorkDirectory, address: str, settings: Settings, queue: str
+) -> Iterator[None]:
+    """Leave the address of the queue for others."""
+    pid = os.getpid()
+    mine = ServedQueue(pid, start_time(pid) or 0, address, settings.secret("api_token"), queue)
+    write_private(registration_of(work), json.dumps(asdict(mine)) + "\n")
+    try:
+        yield
+    finally:
+        registration_of(work).unlink(missing_ok=True)
+
+
+def _url_of(address: str, advertised: str) -> str:
+    """Return where the queue is asked from other machines."""
+    host, _, port = address.rpartition(":")
+    if host in ("0.0.0.0", "[::]", "::"):
+        host = socket.getfqdn()
+    return f"http://{advertised or host}:{port}"
 
 
 class _Watch:
@@ -172,14 +238,14 @@ class _Watch:
         teams: Teams,
         master: MasterAccess,
         service: QueueService,
-        logins: TeamLogins,
+        members: Members,
     ) -> None:
         self._path = path
         self._teams = teams
         self._seen = _stamp(path)
         self._master = master
         self._service = service
-        self._logins = logins
+        self._members = members
         self._look_at = 0.0
         self._trouble = ""
 
@@ -199,7 +265,7 @@ class _Watch:
         except CliError as error:
             log.error("the teams stay as they were: %s", error)
             return
-        self._logins.tokens = self._teams.tokens
+        self._members.are(self._teams.membership)
         self._service.teams_are(self._teams)
         log.info("%s has changed and holds from now on", self._path)
 
@@ -209,7 +275,8 @@ class _Watch:
         kinds = GpuKinds(teams.gpu_attribute, teams.gpu_weights)
         try:
             state = self._master.get("/state")
-            cluster = read_cluster(state, frozenset(self._service.services()), roles, kinds)
+            ours = {*self._service.services(), scheduler_tasks.service_name(teams.name)}
+            cluster = read_cluster(state, ours, roles, kinds)
         except (AgentFilesError, KeyError, TypeError, ValueError, AttributeError) as error:
             if str(error) != self._trouble:
                 log.warning("the cluster is not known: %s", error)

@@ -2,10 +2,12 @@
 
 ``Jobs/<job>/Submitted`` is what a team has submitted, written once; ``Jobs/<job>/Standing`` where
 the job stands (``queue.kept``); ``Teams/<team>`` what a team has used. All in the core's codec.
+``SchedulerToken`` is what the schedulers of jobs say to the queue.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,8 +16,10 @@ from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.queue.kept import KeptJob, KeptTeam, kept_job, kept_teams
 from dcos_tensorflow.queue.line import Queue
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.state.store import StateStore
 
 _JOBS, _TEAMS = "Jobs", "Teams"
+_TOKEN = "SchedulerToken"
 _SUBMITTED, _STANDING = "Submitted", "Standing"
 
 
@@ -68,6 +72,15 @@ def read(values: Mapping[str, bytes]) -> KeptQueue:
     whole = {found.job: found for job, found in submitted.items() if job in jobs}
     kept = tuple(found for job, found in jobs.items() if job in submitted)
     return KeptQueue(whole, kept, teams)
+
+
+def scheduler_token(store: StateStore, values: Mapping[str, bytes]) -> str:
+    """Return what the schedulers of jobs say to the queue; made once. Raises StateError."""
+    if _TOKEN in values:
+        return values[_TOKEN].decode()
+    token = secrets.token_hex(32)
+    store.commit([Write(_TOKEN, token.encode())])
+    return token
 
 
 def folder_of(job: str) -> str:

@@ -17,6 +17,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.actions import Write
@@ -34,13 +35,15 @@ from dcos_tensorflow.queue_service import records
 from dcos_tensorflow.queue_service.cluster_view import ClusterView
 from dcos_tensorflow.queue_service.code_store import CodeStore
 from dcos_tensorflow.queue_service.history import SAMPLE_SECONDS, QueueHistory
-from dcos_tensorflow.queue_service.job_schedulers import (
-    JobLook,
-    JobOptions,
-    JobRefused,
-    JobSchedulers,
+from dcos_tensorflow.queue_service.job_schedulers import JobLook, JobSchedulers
+from dcos_tensorflow.queue_service.needs import (
+    HOSTNAME,
+    demand_of,
+    gang_of,
+    need_of_task,
+    slots_of,
+    with_scheduler,
 )
-from dcos_tensorflow.queue_service.needs import gang_of, need_of_task, slots_of
 from dcos_tensorflow.queue_service.records import KeptQueue, Submitted
 from dcos_tensorflow.queue_service.teams_file import Teams
 from dcos_tensorflow.records import dataclass
@@ -50,6 +53,10 @@ log = logging.getLogger(__name__)
 
 #: Jobs that have ended and are still shown.
 _ENDED_KEPT = 1_000
+#: So long the scheduler of a job that begins is for the machine that the queue has for it; seconds.
+_PLACE_SECONDS = 60.0
+#: Machines are bought for so many jobs at a time: the next look sees the others.
+_DEMANDS = 20
 #: How often a team's usage is stored where nothing else is; seconds.
 _TEAMS_SECONDS = 60.0
 #: So long a forecast is shown, and so many times as long as it took to make; seconds.
@@ -172,7 +179,7 @@ class QueueService:
             job = QueuedJob(
                 id=spec.name,
                 team=team,
-                gang=gang_of(spec),
+                gang=with_scheduler(gang_of(spec), spec, self._teams.scheduler),
                 submitted_at=now,
                 priority=request.priority,
                 time_limit=request.time_limit,
@@ -201,7 +208,7 @@ class QueueService:
             found = replace(self._submitted[job], cancelled_by=asker.name)
             self._submitted[job] = found
             if not entry.holdings:
-                self._end(job, JobState.CANCELLED, self._clock(), _by(found))
+                self._queue.ended(job, JobState.CANCELLED, self._clock(), _by(found))
             self._commit([records.submission(found)])
         self.wake.set()
 
@@ -283,6 +290,52 @@ class QueueService:
             events = self._history.since(since)
         return [one for one in events if "team" not in one or asker.may_touch(str(one["team"]))]
 
+    def demands(self, now: float) -> list[GangDemand]:
+        """Return what the first in the line need of machines that are bought.
+
+        Teams that have machines of their own by their attributes get none of these.
+        """
+        with self._lock:
+            if self._kept is not None or not self._queue.rules.grows:
+                return []
+            found = []
+            for entry in self._queue.short_of_room(_DEMANDS):
+                job, spec = entry.job, self._spec(entry.job.id)
+                if spec is not None and not self._queue.accounts[job.team].team.where:
+                    waited = max(now - (entry.gave_way_at or job.submitted_at), 0.0)
+                    found.append(demand_of(job.id, spec, self._teams.scheduler, waited))
+            return found
+
+    # ── what the schedulers of jobs ask ─────────────────────────────────────────────────────────
+
+    def attended(self, job: str) -> dict[str, Any]:
+        """Return what the scheduler of a job is to run. Raises Refused where it is to run none."""
+        with self._lock:
+            return self._told_to_run(self._admitted(job))
+
+    def code_of(self, job: str) -> Path:
+        """Return where the code of a job lies. Raises Refused."""
+        with self._lock:
+            self._admitted(job)
+            return self._code.place(self._submitted[job].code)
+
+    def cannot_run(self, job: str, why: str) -> None:
+        """Take that a job cannot begin as it is, and that nothing of it runs. Raises Refused."""
+        with self._lock:
+            self._admitted(job)
+            self._queue.ended(job, JobState.FAILED, self._clock(), why)
+            self._commit(())
+        self.wake.set()
+
+    def _admitted(self, job: str) -> Entry:
+        """Return a job that is to run. Raises Refused."""
+        if self._kept is not None:
+            raise Refused("the queue is starting: the master has not told its machines", 503)
+        entry = self._queue.entries.get(job)
+        if entry is None or not entry.holdings or entry.state is JobState.PROMISED:
+            raise Refused(f"{job} is not to run now", 404)
+        return entry
+
     # ── what is brought ─────────────────────────────────────────────────────────────────────────
 
     def teams_are(self, teams: Teams) -> None:
@@ -360,19 +413,19 @@ class QueueService:
         outcome, why = end.get("outcome"), str(end.get("summary") or "")
         found = self._submitted[job]
         if outcome == Outcome.SUCCEEDED:
-            self._end(job, JobState.SUCCEEDED, now, why)
+            self._queue.ended(job, JobState.SUCCEEDED, now, why)
         elif found.cancelled_by:
-            self._end(job, JobState.CANCELLED, now, _by(found))
+            self._queue.ended(job, JobState.CANCELLED, now, _by(found))
         elif outcome != Outcome.STOPPED:
-            self._end(job, JobState.FAILED, now, why)
+            self._queue.ended(job, JobState.FAILED, now, why)
         elif entry.state is JobState.GIVING_WAY:
             self._note(job, "gave way", now, entry.why)
             self._queue.gave_way(job, now)
             log.info("%s has given way; it waits in its place in the line", job)
         elif _is_over_its_limit(entry, now):
-            self._end(job, JobState.FAILED, now, entry.why)
+            self._queue.ended(job, JobState.FAILED, now, entry.why)
         else:
-            self._end(job, JobState.CANCELLED, now, why)
+            self._queue.ended(job, JobState.CANCELLED, now, why)
 
     def _attend(self, job: str) -> None:
         """Have a job that has its place looked at, and brought to where it should be."""
@@ -391,14 +444,19 @@ class QueueService:
                 self._looks[job] = look
                 now, began = self._clock(), entry.began_at or 0.0
                 ending = self._ending(entry, now)
+                hostname = self._host_of_scheduler(entry, now)
                 slots = entry.slots_wanted
-                options = self._options_of(entry)
+            if look.answers:
+                self._failed_starts.pop(job, None)
             ended = look.end is not None and float(look.end.get("finished_at") or 0.0) >= began
             if ended and not look.serves:
                 self.wake.set()
             elif not look.serves:
                 # Also one that is to end: only a scheduler can end the tasks.
-                self._start(job, options)
+                self._start(job, hostname)
+            elif not look.answers:
+                # It may wait for a machine that is gone.
+                self._schedulers.start(job, hostname)
             elif ending and not ended:
                 self._schedulers.stop(job, ending)
             elif not ending and self._specs_units(job) and look.slots:
@@ -408,16 +466,27 @@ class QueueService:
         finally:
             self._busy.discard(job)
 
-    def _start(self, job: str, options: JobOptions) -> None:
+    def _host_of_scheduler(self, entry: Entry, now: float) -> str:
+        """Return the machine that the queue has for a job's scheduler; empty where any will do.
+
+        That which is not to be had soon is not waited for.
+        """
+        if self._cluster is None or now - (entry.began_at or now) > _PLACE_SECONDS:
+            return ""
+        need = self._teams.scheduler.need
+        (agent, *_) = (
+            *(host for held in entry.holdings for host, one, _ in held.placement if one == need),
+            "",
+        )
+        names = {host.name: host.attributes.get(HOSTNAME, "") for host in self._cluster.hosts}
+        return names.get(agent, "")
+
+    def _start(self, job: str, hostname: str) -> None:
         before = self._failed_starts.get(job)
         if before is not None and self._clock() < before.again_at:
             return
         try:
-            self._schedulers.start(options)
-        except JobRefused as error:
-            with self._lock:
-                self._end(job, JobState.FAILED, self._clock(), str(error))
-                self._commit(())
+            self._schedulers.start(job, hostname)
         except CliError as error:
             # Its tasks may run: they are never left alone.
             times = before.times + 1 if before is not None else 1
@@ -425,9 +494,7 @@ class QueueService:
             self._failed_starts[job] = _FailedStart(times, self._clock() + wait, str(error))
             log.warning("the scheduler of %s did not start (%d): %s", job, times, error)
             return
-        else:
-            self._failed_starts.pop(job, None)
-            log.info("the scheduler of %s is started", job)
+        log.info("the scheduler of %s is started", job)
         self.wake.set()
 
     def _resize(self, job: str, slots: int) -> None:
@@ -445,7 +512,8 @@ class QueueService:
             return f"the queue: {entry.why}"
         return entry.why if _is_over_its_limit(entry, now) else ""
 
-    def _options_of(self, entry: Entry) -> JobOptions:
+    def _told_to_run(self, entry: Entry) -> dict[str, Any]:
+        """Return what the scheduler of a job is told to run."""
         found = self._submitted[entry.job.id]
         use = self._teams.uses.get(entry.job.team)
         overrides = []
@@ -454,8 +522,15 @@ class QueueService:
         if kind := self._specs_units(entry.job.id):
             section = "sweep" if kind is UnitKind.TRIAL else "batch"
             overrides.append(f"{section}.parallelism={max(entry.slots_wanted, 1)}")
-        again = bool(overrides) and entry.times_given_way > 0 and bool(kind)
-        return JobOptions(self._with_code(found), found.folder, tuple(overrides), again)
+        return {
+            "options": dict(found.options),
+            "code": found.code,
+            "folder": found.folder,
+            "overrides": overrides,
+            # Whether a sweep or a batch goes on with what is not done.
+            "again": entry.times_given_way > 0 and bool(kind),
+            "began_at": entry.began_at,
+        }
 
     def _with_code(self, found: Submitted) -> Mapping[str, Any]:
         if not found.code:
@@ -500,6 +575,9 @@ class QueueService:
             need = need_of_task(spec, task)
             if need is not None:
                 found[agent, need] = found.get((agent, need), 0) + 1
+        scheduler = self._teams.scheduler.need
+        if agent := self._schedulers.agent_of(job):
+            found[agent, scheduler] = found.get((agent, scheduler), 0) + 1
         placement: Placement = tuple((agent, need, n) for (agent, need), n in found.items())
         if sum(found.values()) == sum(count for _, count in entry.job.gang):
             known = {host.name for host in self._cluster.hosts} if self._cluster else set()
@@ -535,13 +613,15 @@ class QueueService:
         hosts = sorted({name for held in entry.holdings for name, _, _ in held.placement})
         self._history.note(now, what, job=job, team=entry.job.team, why=why, machines=hosts)
 
-    def _end(self, job: str, state: JobState, now: float, why: str) -> None:
-        """Tell the queue how a job has ended."""
-        self._note(job, str(state), now, why)
-        self._queue.ended(job, state, now, why)
-        self._unneeded.add(self._submitted[job].code)
+    def _note_ends(self) -> None:
+        """Note the jobs that have ended, those too that were to run after one that failed."""
+        for job in self._queue.take_ended():
+            entry = self._queue.entries[job]
+            self._note(job, str(entry.state), entry.ended_at or 0.0, entry.why)
+            self._unneeded.add(self._submitted[job].code)
 
     def _commit(self, more: Iterable[Write], *, teams_too: bool = False) -> None:
+        self._note_ends()
         # What could not be stored before goes first: nothing is done that no record tells.
         self._unstored += [*more, *records.changes(self._queue), *self._without_code()]
         if self._unstored or teams_too:
@@ -558,6 +638,7 @@ class QueueService:
 
     def _forget(self) -> list[Write]:
         """Forget the oldest of the jobs that have ended."""
+        self._note_ends()
         ended = [e for e in self._queue.entries.values() if e.state.ended]
         if len(ended) <= _ENDED_KEPT:
             return []
@@ -599,6 +680,9 @@ class QueueService:
         found, trouble = self._submitted[job.id], self._failed_starts.get(job.id)
         start = None if entry.holdings else known.starts.get(job.id)
         end = known.ends.get(job.id) if entry.holdings else None
+        why = waiting.why if trouble is None else trouble.told
+        if not entry.holdings and (no_machine := self._schedulers.why_no_machine(job.id)):
+            why = f"{why}; no machine is bought: {no_machine}"
         return {
             "job": job.id,
             "team": job.team,
@@ -607,7 +691,7 @@ class QueueService:
             "place": place,
             "wants": _wanted(job),
             "slots": len(entry.holdings) if job.slots > 1 else None,
-            "why": waiting.why if trouble is None else trouble.told,
+            "why": why,
             "kind": waiting.kind,
             "priority": job.priority,
             "submitted_at": job.submitted_at,

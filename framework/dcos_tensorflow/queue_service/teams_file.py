@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from difflib import get_close_matches
@@ -19,11 +20,39 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.secret_file import private_secret_in
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
-from dcos_tensorflow.queue.model import Rules, Team
+from dcos_tensorflow.queue.model import Rules, TaskNeed, Team
 from dcos_tensorflow.records import dataclass
 
 _Part = Annotated[float, Field(ge=0.0, le=1.0)]
 _Seconds = Annotated[float, Field(ge=0.0, le=10_000_000.0)]
+
+
+@dataclass(frozen=True)
+class SchedulerTask:
+    """What the scheduler of a job takes of a machine, and how it comes there."""
+
+    cpus: float = 0.1
+    #: MiB.
+    mem: int = 192
+    #: Where the machines fetch dcos-tensorflow with its Python (``make package``); empty where it
+    #: lies on each of them as on the queue's.
+    archive: str = ""
+    #: Its container's image; empty for none.
+    image: str = ""
+    #: The Python of its machine, where there is an archive and no image; empty for the one there.
+    python: str = ""
+    #: Its Mesos role.
+    mesos_role: str = ""
+
+    @property
+    def disk(self) -> float:
+        """Return the MiB of its sandbox: with an archive what that is, packed and unpacked."""
+        return 512.0 if self.archive else 64.0
+
+    @property
+    def need(self) -> TaskNeed:
+        """Return what it takes, as the queue counts."""
+        return TaskNeed(math.ceil(self.cpus * 1000), self.mem)
 
 
 class _Section(BaseModel):
@@ -39,6 +68,7 @@ class _TeamSection(_Section):
     secrets: list[str] = []
     mesos_role: str = ""
     token_file: str = ""
+    users: list[str] = []
     frozen: bool = False
 
 
@@ -52,10 +82,27 @@ class _RulesSection(_Section):
     drained: bool = False
 
 
+class _SchedulersSection(_Section):
+    cpus: Annotated[float, Field(ge=0.01, le=64.0)] = SchedulerTask.cpus
+    mem: Annotated[int, Field(ge=64, le=65_536)] = SchedulerTask.mem
+    archive: str = ""
+    image: str = ""
+    python: str = ""
+    mesos_role: str = ""
+
+
+class _DcosSection(_Section):
+    keys: str = ""
+    operators: list[str] = []
+
+
 class _File(_Section):
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")] = "queue"
     teams: Annotated[dict[str, _TeamSection], Field(min_length=1)]
     rules: _RulesSection = _RulesSection()
+    schedulers: _SchedulersSection = _SchedulersSection()
+    dcos: _DcosSection = _DcosSection()
+    capacity: dict[str, Any] = {}
     gpu_attribute: str = ""
     gpu_weights: dict[str, Annotated[float, Field(gt=0.0, le=1000.0)]] = {}
 
@@ -85,6 +132,20 @@ class TeamUse:
 
 
 @dataclass(frozen=True)
+class Membership:
+    """Who belongs to which team."""
+
+    #: The token of each team that has one.
+    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: The team of each user of DC/OS that is a member of one.
+    users: Mapping[str, str] = field(default_factory=dict)
+    #: Users of DC/OS who may do everything.
+    operators: frozenset[str] = frozenset()
+    #: Where the cluster's keys are, by which its users are known; empty for no such users.
+    keys: str = ""
+
+
+@dataclass(frozen=True)
 class Teams:
     """All that the file says."""
 
@@ -95,8 +156,11 @@ class Teams:
     #: Of which attribute a machine's kind of GPU is the value, and what one of each counts.
     gpu_attribute: str
     gpu_weights: Mapping[str, float]
-    #: The token of each team that has one.
-    tokens: Mapping[str, str] = field(repr=False)
+    #: What the schedulers of jobs take.
+    scheduler: SchedulerTask
+    membership: Membership
+    #: Machines to buy for what waits: the section of options; empty for none.
+    capacity: Mapping[str, Any]
 
 
 def read(path: Path) -> Teams:
@@ -105,6 +169,11 @@ def read(path: Path) -> Teams:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from error
+    return of_document(document, path)
+
+
+def of_document(document: Any, path: Path) -> Teams:
+    """Return what a document says that stands at ``path``. Raises UsageError."""
     try:
         found = _File.model_validate(document)
     except ValidationError as error:
@@ -116,6 +185,7 @@ def read(path: Path) -> Teams:
             " there is no more than 100 %."
         )
     tokens = {}
+    users = _users(path, found)
     for name, section in found.teams.items():
         if section.guarantee > section.limit:
             raise UsageError(
@@ -142,10 +212,15 @@ def read(path: Path) -> Teams:
             least_run=rules.least_run_seconds,
             between_giving_way=rules.between_giving_way_seconds,
             drained=rules.drained,
+            grows=bool(found.capacity),
         ),
         gpu_attribute=found.gpu_attribute,
         gpu_weights=found.gpu_weights,
-        tokens=tokens,
+        scheduler=SchedulerTask(**found.schedulers.model_dump()),
+        membership=Membership(
+            tokens, users, frozenset(found.dcos.operators), _keys(path, found.dcos.keys)
+        ),
+        capacity=found.capacity,
     )
 
 
@@ -158,6 +233,26 @@ def _team(name: str, section: _TeamSection) -> Team:
 
 def _token(path: Path, team: str, file: str) -> str:
     return private_secret_in(str(path.parent / file), f"{path}: teams.{team}.token_file")
+
+
+def _users(path: Path, found: _File) -> dict[str, str]:
+    """Return the team of each user of DC/OS. Raises UsageError."""
+    users: dict[str, str] = {}
+    for team, section in found.teams.items():
+        for user in section.users:
+            other = users.setdefault(user, team)
+            if other != team:
+                raise UsageError(f"{path}: {user} is in team {other} and in team {team}.")
+    if (users or found.dcos.operators) and not found.dcos.keys:
+        raise UsageError(
+            f"{path}: users of DC/OS are known by the cluster's keys: name their place in dcos.keys"
+            " (https://leader.mesos/acs/api/v1/auth/jwks, or a file)."
+        )
+    return users
+
+
+def _keys(path: Path, place: str) -> str:
+    return place if not place or "://" in place else str(path.parent / place)
 
 
 def _problems(path: Path, error: ValidationError) -> Iterable[str]:
@@ -176,7 +271,12 @@ def _problems(path: Path, error: ValidationError) -> Iterable[str]:
 
 
 def _known_beside(place: tuple[int | str, ...]) -> list[str]:
-    sections: dict[str, type[_Section]] = {"teams": _TeamSection, "rules": _RulesSection}
+    sections: dict[str, type[_Section]] = {
+        "teams": _TeamSection,
+        "rules": _RulesSection,
+        "schedulers": _SchedulersSection,
+        "dcos": _DcosSection,
+    }
     section = sections.get(str(place[0]), _File) if len(place) > 1 else _File
     return list(section.model_fields)
 

@@ -55,6 +55,7 @@ from dcos_tensorflow.state.store import StateStore
 from dcos_tensorflow.task.bundle import BundleError
 
 if TYPE_CHECKING:
+    from dcos_tensorflow.capacity.planner import GangDemand
     from dcos_tensorflow.scheduler.machines.buying import BuyingLoop
 
 log = logging.getLogger(__name__)
@@ -73,7 +74,8 @@ class Leading:
     """The parts of a scheduler that leads.
 
     ``api_url`` is where its own API listens, None where there is none. ``task_runners`` are packed
-    before the first launch. ``s3_credentials`` are those that the tasks of a service get.
+    before the first launch. ``s3_credentials`` are those that the tasks of a service get,
+    ``also_waits`` says what else machines are bought for.
     """
 
     def __init__(
@@ -87,7 +89,9 @@ class Leading:
         task_runners: Runners,
         api_url: str | None,
         s3_credentials: Callable[[ServiceSpec], Mapping[str, str]],
+        also_waits: Callable[[float], Sequence[GangDemand]],
     ) -> None:
+        self._also_waits = also_waits
         self._beginning = beginning
         self._config = config
         self._gate = gate
@@ -271,6 +275,7 @@ class Leading:
             self._lease.holds,
             self._gate.provider,
             offer=self._offer_agent,
+            also_waits=self._also_waits,
             look_seconds=self._config.capacity_look_seconds,
         )
         self._capacity.start()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -48,6 +48,7 @@ from dcos_tensorflow.task.bundle import BundleError
 from dcos_tensorflow.zookeeper_address import is_open
 
 if TYPE_CHECKING:
+    from dcos_tensorflow.capacity.planner import GangDemand
     from dcos_tensorflow.core.kept.recording import Recording
     from dcos_tensorflow.core.spec.tracking_spec import TrackingSpec
     from dcos_tensorflow.history.mlflow import MlflowServer
@@ -133,6 +134,8 @@ class Scheduler:
         self._store: StateStore | None = None
         self._leadership: Leadership | None = None
         self._api: Api | None = None
+        #: What else waits for machines beside the service's own gangs; from any thread.
+        self.also_waits: Callable[[float], Sequence[GangDemand]] = lambda now: ()
         #: The parts of a scheduler that leads.
         self._leading: Leading | None = None
 
@@ -356,6 +359,7 @@ class Scheduler:
             task_runners=runners,
             api_url=self._api_url(),
             s3_credentials=self._s3_credentials,
+            also_waits=self._what_also_waits,
         )
         for measurer in self._measurers:
             leading.loop.measure(measurer)
@@ -437,6 +441,10 @@ class Scheduler:
         if self._leading is not None:
             told = f"no longer the leader of {self.spec.name}: {why}"
             self._leading.loop.leave(EXIT_LOCKED, told)
+
+    def _what_also_waits(self, now: float) -> Sequence[GangDemand]:
+        # As it is then: it is told after the start.
+        return self.also_waits(now)
 
     def _note_configuration(self, decision: Decision) -> None:
         spec = decision.state.spec

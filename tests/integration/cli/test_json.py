@@ -31,8 +31,8 @@ SERVICE = "tensorflow"
 POINT = Point(1.0, 1, {"loss": 0.5})
 OPTIONS = {"service": {"name": SERVICE, "job_cmd": "true", "python": "/usr/bin/python3"}}
 
-#: Commands that print no answer: a daemon's log, a script for a shell.
-NO_ANSWER = {"scheduler", "completion", "queue serve", "dashboard serve"}
+#: Commands that print no answer: the log of a daemon, a script for a shell.
+NO_ANSWER = {"scheduler", "completion", "queue serve", "queue attend", "dashboard serve"}
 #: Commands that start or end processes; tests/integration/cli and end_to_end read their JSON.
 WITH_PROCESSES = {"run", "resume", "exec", "cp", "local up", "local down", "local dashboard"}
 #: Commands that print one JSON document a line; tests/integration/cli/test_logs.py reads them.

@@ -359,3 +359,32 @@ def test_a_team_that_is_owed_what_is_its_own_goes_before_one_that_would_borrow()
     queue.decide(50_100.0)
     queue.ended("b1", JobState.SUCCEEDED, 50_200.0)
     assert admitted(queue.decide(50_200.0)) == {"r1"}
+
+
+def test_what_no_host_holds_waits_for_machines_where_some_may_come() -> None:
+    queue = queue_of(rules=Rules(grows=True))
+    submit(queue, job("large", gpus=12), job("small"))
+    assert admitted(queue.decide(1.0)) == {"small"}
+    assert queue.why("large").kind == "machines"
+    assert [entry.job.id for entry in queue.short_of_room(5)] == ["large"]
+    queue.hosts_are(hosts(4), 2.0)
+    assert admitted(queue.decide(2.0)) == {"large"}
+
+
+def test_a_job_that_waits_for_machines_keeps_no_room_from_others() -> None:
+    queue = queue_of(rules=Rules(grows=True))
+    submit(queue, job("large", gpus=12), job("first", gpus=8))
+    queue.decide(1.0)
+    submit(queue, job("second", gpus=8, priority=-1), now=2.0)
+    assert queue.why("first").kind == "running"
+    queue.ended("first", JobState.SUCCEEDED, 3.0)
+    assert admitted(queue.decide(3.0)) == {"second"}
+
+
+def test_a_queue_without_machines_waits_for_the_first_ones() -> None:
+    queue = Queue(Rules(grows=True), BOTH, 0.0)
+    submit(queue, job("one"))
+    assert admitted(queue.decide(1.0)) == set()
+    assert [entry.job.id for entry in queue.short_of_room(5)] == ["one"]
+    queue.hosts_are(hosts(1), 2.0)
+    assert admitted(queue.decide(2.0)) == {"one"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 from collections.abc import Iterator
@@ -17,11 +18,16 @@ from dcos_tensorflow.client.api_address import registered
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
-from dcos_tensorflow.queue_service.app import QueueApi, TeamLogins
+from dcos_tensorflow.queue_service.app import QueueApi, Schedulers
 from dcos_tensorflow.queue_service.client import QueueClient, Wishes
+from dcos_tensorflow.queue_service.members import Members
+from dcos_tensorflow.queue_service.scheduler_tasks import Installed
+from dcos_tensorflow.queue_service.teams_file import Membership
 from played_queue import PlayedQueue
 
-OPERATOR, RED, BLUE = (f"the-token-of-{name}-is-long" for name in ("operator", "red", "blue"))
+OPERATOR, RED, BLUE, SCHEDULERS = (
+    f"the-token-of-{name}-is-long" for name in ("operator", "red", "blue", "schedulers")
+)
 
 
 class Served:
@@ -32,8 +38,17 @@ class Served:
         self.folder = folder
         self.code = queue.code.folder
         self.audit = folder / "audit.jsonl"
-        access = Access(OPERATOR, logins=TeamLogins({"red": RED, "blue": BLUE}))
-        api = QueueApi(queue.service, access, AuditLog(self.audit), queue.code)
+        members = Members(Membership({"red": RED, "blue": BLUE}))
+        access = Access(OPERATOR, logins=members)
+        schedulers = Schedulers(SCHEDULERS, Installed(None, False))  # type: ignore[arg-type]
+        api = QueueApi(
+            queue.service,
+            access,
+            members,
+            AuditLog(self.audit),
+            code=queue.code,
+            schedulers=schedulers,
+        )
         self.server = ApiServer(api.app())
         self.server.start()
 
@@ -42,12 +57,23 @@ class Served:
 
     def status(self, method: str, path: str, body: bytes = b"", **headers: str) -> int:
         """Return what a request of the red team is answered."""
-        sent = {"authorization": f"Bearer {RED}", **headers}
+        return self.answer(path, RED, body, method, **headers)[0]
+
+    def scheduler_asks(self, path: str, body: bytes = b"") -> bytes:
+        """Return what the scheduler of a job is answered."""
+        method = "POST" if body else "GET"
+        status, answer = self.answer(f"/v1/schedulers/{path}", SCHEDULERS, body, method)
+        assert status == 200
+        return answer
+
+    def answer(
+        self, path: str, token: str, body: bytes = b"", method: str = "GET", **headers: str
+    ) -> tuple[int, bytes]:
+        sent = {"authorization": f"Bearer {token}", **headers}
         with closing(http.client.HTTPConnection(self.server.address)) as connection:
             connection.request(method, path, body, sent)
             answer = connection.getresponse()
-            answer.read()
-            return answer.status
+            return answer.status, answer.read()
 
     def job(self, name: str, **service: object) -> GivenOptions:
         """Return the options of a job whose code lies in a folder of its own."""
@@ -70,10 +96,32 @@ def test_a_job_runs_with_the_code_that_was_submitted(served: Served) -> None:
     client.submit(served.job("job"), Wishes())
     (served.folder / "job" / "train.py").write_text("raise SystemExit\n")
     served.queue.turn()
-    ((name, options),) = served.queue.schedulers.started
-    url = Path(str(options.given["service"]["job_url"]))
-    assert (name, url.parent) == ("job", served.code)
-    assert url.is_file()
+    told = json.loads(served.scheduler_asks("job"))
+    assert told["options"]["service"]["job_name"] == "train"
+    code = served.scheduler_asks("job/code")
+    assert told["code"].startswith(hashlib.sha256(code).hexdigest())
+
+
+@pytest.mark.parametrize("token", [RED, OPERATOR])
+def test_what_a_scheduler_asks_is_told_to_none_but_schedulers(served: Served, token: str) -> None:
+    served.client(RED).submit(served.job("job"), Wishes())
+    served.queue.turn()
+    assert served.answer("/v1/schedulers/job", token)[0] == 401
+
+
+def test_a_scheduler_is_told_that_its_job_is_not_to_run(served: Served) -> None:
+    served.client(RED).submit(served.job("job"), Wishes(hold=True))
+    assert served.answer("/v1/schedulers/job", SCHEDULERS)[0] == 404
+
+
+def test_a_job_that_its_scheduler_refuses_has_failed(served: Served) -> None:
+    client = served.client(RED)
+    client.submit(served.job("job"), Wishes())
+    served.queue.turn()
+    why = b'{"why": "there is no such Python"}'
+    served.scheduler_asks("job/refused", why)
+    found = client.job("job")
+    assert (found["state"], found["why"]) == ("failed", "there is no such Python")
 
 
 def test_the_same_code_is_brought_once(served: Served) -> None:

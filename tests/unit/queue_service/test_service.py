@@ -8,7 +8,6 @@ import pytest
 
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.queue.model import Team
-from dcos_tensorflow.queue_service.job_schedulers import JobRefused
 from dcos_tensorflow.queue_service.service import Refused
 from dcos_tensorflow.state.errors import StateUnavailable
 from played_queue import BLUE, OPERATOR, RED, PlayedQueue, request
@@ -42,20 +41,21 @@ def test_a_job_without_room_waits_and_says_why(queue: PlayedQueue) -> None:
     assert queue.schedulers.starts == ["first"]
 
 
+def test_a_job_that_waits_says_why_no_machine_is_bought_for_it(queue: PlayedQueue) -> None:
+    queue.submit("first", cpus=4.0)
+    queue.submit("second")
+    queue.turn()
+    queue.schedulers.no_machine = "the budget is spent"
+    assert queue.service.line_of(RED, "second")["why"].endswith("the budget is spent")
+    assert "budget" not in queue.service.line_of(RED, "first")["why"]
+
+
 def test_a_scheduler_that_was_killed_is_started_again(queue: PlayedQueue) -> None:
     queue.submit("job")
     queue.turn()
     queue.schedulers.serving.clear()
     queue.turn(1.0)
     assert queue.schedulers.starts == ["job", "job"]
-
-
-def test_a_job_that_is_refused_when_it_begins_has_failed(queue: PlayedQueue) -> None:
-    queue.submit("job")
-    queue.schedulers.broken = JobRefused("there is no such Python")
-    queue.turn()
-    found = queue.service.line_of(OPERATOR, "job")
-    assert (found["state"], found["why"]) == ("failed", "there is no such Python")
 
 
 def test_a_scheduler_that_cannot_start_now_is_started_when_that_has_passed(
@@ -99,6 +99,26 @@ def test_the_history_tells_who_gave_way_and_why_to_its_team(queue: PlayedQueue) 
     assert "b1 of team blue" in gave_way["why"]
     assert {event.get("team", "red") for event in told} == {"red"}
     assert [event["shares"]["red"] for event in told if event["what"] == "shares"]
+
+
+def test_the_history_tells_the_end_of_jobs_that_follow_one_that_failed(queue: PlayedQueue) -> None:
+    queue.submit("first")
+    queue.submit("second", after="first")
+    queue.submit("third", after="second")
+    queue.turn()
+    queue.clock.now += 1.0
+    queue.schedulers.end("first", "failed", "worker-0 failed with exit code 1")
+    queue.turn(times=2)
+    ends = [
+        (event["job"], event["why"])
+        for event in queue.service.history(RED, 0.0)
+        if event["what"] == "failed"
+    ]
+    assert ends == [
+        ("first", "worker-0 failed with exit code 1"),
+        ("second", "first did not succeed"),
+        ("third", "second did not succeed"),
+    ]
 
 
 def test_a_time_limit_ends_a_job_as_failed(queue: PlayedQueue) -> None:

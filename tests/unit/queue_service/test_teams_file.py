@@ -45,6 +45,8 @@ def test_a_team_has_what_the_file_says(tmp_path: Path) -> None:
         ({"teams": {"red": {"guarantee": 0.5, "limit": 0.2}}}, "teams.red.limit"),
         ({"teams": {"red": {}}, "rules": {"half_life": 3}}, "rules.half_life is not known"),
         ({"teams": {"red": {}}, "gpu_weights": {"v100": -1.0}}, "gpu_weights.v100"),
+        ({"teams": {"red": {"users": ["al"]}}}, "dcos.keys"),
+        ({"teams": {"red": {"users": ["al"]}, "blue": {"users": ["al"]}}}, "in team red and in"),
     ],
 )
 def test_a_mistake_is_told_by_its_path(tmp_path: Path, document: dict[str, Any], told: str) -> None:
@@ -61,7 +63,7 @@ def test_a_token_lies_beside_the_file_and_is_the_owners_alone(tmp_path: Path) ->
         read(tmp_path, teams={"red": {"token_file": "red.token"}})
     token.chmod(0o600)
     found = read(tmp_path, teams={"red": {"token_file": "red.token"}})
-    assert found.tokens == {"red": "a-token-of-the-red-team"}
+    assert found.membership.tokens == {"red": "a-token-of-the-red-team"}
     assert "a-token" not in repr(found)
 
 

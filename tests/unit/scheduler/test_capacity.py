@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.capacity.ledger import Ledger
+from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.capacity.provider import Bought, PurchaseOrder
 from dcos_tensorflow.capacity.reconcile import Round
 from dcos_tensorflow.core.model.actions import CapacityKept, ReleaseIdleMachines
@@ -15,8 +16,10 @@ from dcos_tensorflow.core.model.job import JobPhase, JobState
 from dcos_tensorflow.core.model.known_agents import KnownAgent
 from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.placement.place import TaskRequest
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.spec.resources import Resources
+from dcos_tensorflow.core.spec.service_spec import TaskRole, UnitKind, UnitsSpec
 from dcos_tensorflow.mesos.agent_files import (
     AgentFilesError,
     AgentRefused,
@@ -48,6 +51,8 @@ class _Beside:
         self.told: list[tuple[str, bool]] = []
         self.refusal: AgentFilesError | None = None
         self.agents: Callable[[], list[KnownAgent]] = list
+        #: What waits beside the service's own gangs.
+        self.beside: list[GangDemand] = []
         #: Shown in place of the scheduler's own.
         self.state: ServiceState | None = None
         self.loop = BuyingLoop(
@@ -57,6 +62,7 @@ class _Beside:
             lambda: self.leads,
             lambda spec, owner: self.market,
             offer=self._offer,
+            also_waits=lambda now: self.beside,
             look_seconds=0.1,
             clock=lambda: self.scheduler.cluster.now,
         )
@@ -167,6 +173,44 @@ def test_for_whom_a_place_was_found_while_others_were_asked_nothing_is_bought() 
     beside.agents = placed
     beside.loop.run_round()
     assert not beside.market.all
+
+
+def nothing_of_its_own_waits(beside: _Beside, kind: UnitKind | None = None) -> None:
+    gang = beside.scheduler.state.only_gang
+    running = replace(gang, job=JobState(JobPhase.RUNNING, deployed=True))
+    spec = beside.scheduler.state.spec
+    spec = replace(spec, units=UnitsSpec(kind) if kind is not None else None)
+    beside.state = replace(beside.scheduler.state, gangs={gang.name: running}, spec=spec)
+
+
+def another_demand() -> GangDemand:
+    request = TaskRequest("worker-0", TaskRole.WORKER, Resources(cpus=1, mem=64), 0)
+    return GangDemand("job-of-a-queue", (request,), 60.0)
+
+
+def test_machines_are_bought_for_what_waits_beside_the_service() -> None:
+    beside = _Beside()
+    nothing_of_its_own_waits(beside)
+    beside.follow(2)
+    assert not beside.market.all
+    beside.beside = [another_demand()]
+    beside.follow(2)
+    assert len(beside.market.all) == 1
+
+
+@pytest.mark.parametrize(("kind", "stops"), [(UnitKind.SCHEDULER, False), (UnitKind.SHARD, True)])
+def test_a_budget_that_is_spent_ends_one_work_and_else_takes_the_machines(
+    kind: UnitKind, *, stops: bool
+) -> None:
+    beside = _Beside(budget=1.0)
+    nothing_of_its_own_waits(beside, kind)
+    beside.beside = [another_demand()]
+    beside.follow(2)
+    assert beside.market.alive
+    beside.scheduler.cluster.now += 100 * 3600.0
+    beside.follow(4)
+    assert any(isinstance(event, StopRequested) for event in beside.sent) is stops
+    assert stops or not beside.market.alive
 
 
 def test_why_nothing_is_bought_is_told_once() -> None:

@@ -31,7 +31,13 @@ from dcos_tensorflow.client.output import complain, say, say_lines, show_json
 from dcos_tensorflow.client.wording import columns, duration, megabytes
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.deploy.settings import RUN_SETTINGS, collect_for_run, setting_flags
+from dcos_tensorflow.deploy.settings import (
+    RUN_SETTINGS,
+    UNINSTALL_VARIABLE,
+    collect,
+    collect_for_run,
+    setting_flags,
+)
 
 if TYPE_CHECKING:
     from dcos_tensorflow.deploy.job.script_job import ScriptFlags
@@ -229,26 +235,43 @@ def teams(*, queue: QueueClient, as_json: bool) -> int:
 
 
 @queue.command()
-@click.argument("teams_file", metavar="TEAMS.json", type=OPTIONS_FILE)
+@click.argument("teams_file", metavar="TEAMS.json", type=OPTIONS_FILE, required=False)
 @click.option("--local", is_flag=True, help="Use the embedded cluster of local up, the default.")
 @setting_flags([*RUN_SETTINGS, "api_open"], shown=("master", "state", "api_host", "api_port"))
 @click.option("--uninstall", is_flag=True, help="End all jobs and forget them, and end then.")
 @work_dir_flag
 def serve(
-    teams_file: Path, *, local: bool, uninstall: bool, work: WorkDirectory, **flags: Any
+    teams_file: Path | None, *, local: bool, uninstall: bool, work: WorkDirectory, **flags: Any
 ) -> int:
     """Serve the queue of the teams in TEAMS.json, until a signal comes.
 
-    Jobs run on when it ends. A change of TEAMS.json holds at once.
+    Jobs run on when it ends. A change of TEAMS.json holds at once. Without it the teams are those
+    of the DC/OS package, in the environment of its app.
     """
+    from dcos_tensorflow.queue_service.packaged import teams_file_of
+    from dcos_tensorflow.queue_service.process import Uninstall
     from dcos_tensorflow.queue_service.process import serve as serve_queue
     from untrusted_input.shield import keep_memory_private
 
     keep_memory_private()
-    settings = collect_for_run(os.environ, flags, local=local)
-    return serve_queue(
-        teams_file, settings, work, local=not settings["master"], uninstall=uninstall
-    )
+    if teams_file is not None:
+        settings = collect_for_run(os.environ, flags, local=local)
+        wish = Uninstall.AND_END if uninstall else Uninstall.NOT
+    else:
+        teams_file = teams_file_of(os.environ, work)
+        settings = collect(None, os.environ, flags)
+        wish = Uninstall.AND_STAY if UNINSTALL_VARIABLE in os.environ else Uninstall.NOT
+    return serve_queue(teams_file, settings, work, local=not settings["master"], uninstall=wish)
+
+
+@queue.command(hidden=True)
+def attend() -> int:
+    """Serve one job of a queue: what a task of its scheduler runs."""
+    from dcos_tensorflow.queue_service.attending import attend as attend_job
+    from untrusted_input.shield import keep_memory_private
+
+    keep_memory_private()
+    return attend_job(os.environ)
 
 
 def _verb(name: str, does: str, done: str) -> click.Command:

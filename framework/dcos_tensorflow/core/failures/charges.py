@@ -108,6 +108,7 @@ def _note_in_slot(gang: GangDraft, incident: Incident, failure: Failure) -> bool
     """Note an incident of a slot: its unit has limits, and the slot goes on with another one.
 
     What can never run, or never comes up, ends the whole work: the next unit would fare the same.
+    What is no one work goes on.
     """
     known = (*within_window(gang.job, gang.spec.retry, gang.now), incident)
     kept = min(gang.spec.retry.limit + 2, INCIDENTS_OF_A_SLOT)
@@ -129,7 +130,8 @@ def _note_in_slot(gang: GangDraft, incident: Incident, failure: Failure) -> bool
     same = sum(1 for i in gang.job.incidents if i.charged and i.kind == incident.kind)
     tried = same > gang.spec.retry.limit and not had_unit
     fruitless = tried and not gang.service.state.units.has_decided
-    if (never or fruitless) and main.job.phase not in ENDED_PHASES:
+    ends = (never or fruitless) and gang.spec.units is not None and gang.spec.units.is_one_work
+    if ends and main.job.phase not in ENDED_PHASES:
         why = "it can never run" if never else "it does not come up"
         code = failure.exit_code or (contract.EXIT_JOB_UNUSABLE if never else 1)
         why, code = (_REFUSED, contract.EXIT_JOB_UNUSABLE) if refused else (why, code)

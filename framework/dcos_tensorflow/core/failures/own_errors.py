@@ -72,7 +72,7 @@ def why_no_more_units(state: ServiceState, now: float) -> str:
     vain: the others have succeeded before.
     """
     spec, table = state.spec, state.units
-    if spec.units is None or spec.units.are_the_rest:
+    if spec.units is None or spec.units.are_the_rest or not spec.units.is_one_work:
         return ""
     stopped = table.count(UnitState.PRUNED)
     if table.count(UnitState.SUCCEEDED) or stopped or table.newest_failure is None:

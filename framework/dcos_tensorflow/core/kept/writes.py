@@ -179,7 +179,7 @@ def _units(before: ServiceState, after: ServiceState) -> Iterator[Write]:
         old = old_pages[number] if number < len(old_pages) else None
         if old is page:
             continue
-        if old is None or len(old.payloads) != len(page.payloads):
+        if old is None or old.payloads is not page.payloads:
             yield Write(paths.units_given(number), codec.encode(page.payloads))
         yield Write(paths.units_state(number), codec.encode([unit.kept for unit in page.units]))
     for number in range(len(pages), len(old_pages)):

@@ -275,6 +275,14 @@ class UnitTable:
             counts[UnitState.WAITING] = waiting + number - first
         return replace(self, pages=tuple(pages), counts=counts, last=self.last or last, trouble="")
 
+    def renewed(self, number: int, payload: Mapping[str, Any]) -> UnitTable:
+        """Return the table with another unit in the place of one that does not run."""
+        table, (place, index) = self.put(Unit(number)), divmod(number, PAGE)
+        page = table.pages[place]
+        payloads = (*page.payloads[:index], payload, *page.payloads[index + 1 :])
+        pages = (*table.pages[:place], replace(page, payloads=payloads), *table.pages[place + 1 :])
+        return replace(table, pages=pages)
+
     def put(self, unit: Unit) -> UnitTable:
         """Return the table with a unit in place of what it was before."""
         place, index = divmod(unit.number, PAGE)

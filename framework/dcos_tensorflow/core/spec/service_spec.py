@@ -134,6 +134,8 @@ class ConstraintOperator(StrEnum):
     IS_NOT = "IS_NOT"
 
 
+#: The field of a rule about agents' names.
+HOSTNAME_FIELD = "hostname"
 #: The field of a rule about agents' regions.
 REGION_FIELD = "@region"
 #: What a rule ends in, as users write it, that counts the tasks of all gangs of the service.
@@ -246,8 +248,9 @@ class LinkedData:
 
 
 #: What the units of some slots have of their roles in place of what the options say: role, name of
-#: the option (count, or of a resource) and value each, sorted. Empty: what the options say.
-Shape = tuple[tuple[TaskRole, str, float], ...]
+#: the option (count, or of a resource) and value each, sorted, or the ``hostname`` of the machine
+#: that alone will do. Empty: what the options say.
+Shape = tuple[tuple[TaskRole, str, float | str], ...]
 
 
 @dataclass(frozen=True)
@@ -288,12 +291,18 @@ class RoleSpec:
 
     def shaped(self, shape: Shape) -> RoleSpec:
         """Return the role with what a shape says of it."""
-        said = {name: value for role, name, value in shape if role is self.role}
-        if not said:
+        mine = {name: value for role, name, value in shape if role is self.role}
+        if not mine:
             return self
+        rules = self.constraints
+        if host := mine.pop(HOSTNAME_FIELD, ""):
+            is_there = PlacementConstraint(HOSTNAME_FIELD, ConstraintOperator.IS, str(host))
+            rules = (*rules, is_there)
+        said = {name: float(value) for name, value in mine.items()}
         count = int(said.pop("count", self.count))
         gpus = int(said.pop("gpus", self.resources.gpus))
-        return replace(self, count=count, resources=replace(self.resources, gpus=gpus, **said))
+        resources = replace(self.resources, gpus=gpus, **said)
+        return replace(self, count=count, resources=resources, constraints=rules)
 
     def task_names(self) -> tuple[str, ...]:
         """Return the names of this role's tasks, by index."""
@@ -392,6 +401,8 @@ class UnitKind(StrEnum):
     TRIAL = "trial"
     #: One part of a batch: the same work on other data each.
     SHARD = "shard"
+    #: The scheduler of a job of a queue: it is there as long as its job is.
+    SCHEDULER = "scheduler"
 
 
 @dataclass(frozen=True)
@@ -411,6 +422,14 @@ class UnitsSpec:
     max_share: float = 1.0
     objective: str = ""
     are_the_rest: bool = False
+
+    @property
+    def is_one_work(self) -> bool:
+        """Say whether the units are parts of one work, which ends, and may fail, as a whole.
+
+        Schedulers come one by one as others say, and none tells anything of the next.
+        """
+        return self.kind is not UnitKind.SCHEDULER
 
 
 @dataclass(frozen=True)

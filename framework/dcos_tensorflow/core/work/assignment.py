@@ -41,11 +41,19 @@ def is_slot(view: GangView) -> bool:
 
 
 def given(draft: Draft, event: events.UnitsGiven) -> None:
-    """Take the units that the producer gives; those that are known were told twice."""
-    table = draft.state.units
+    """Take the units that the producer gives; those that are known were told twice.
+
+    Of what is no one work, another unit may have the place of one that is decided, so the table is
+    no longer than so many were there at a time; and one that waits may be given otherwise.
+    """
+    spec, table = draft.state.spec.units, draft.state.units
     known = len(table)
-    if draft.state.spec.units is None or table.last or event.first > known:
+    if spec is None or table.last or event.first > known:
         return
+    for number, payload in enumerate(event.payloads[: known - event.first], event.first):
+        if not spec.is_one_work and number not in table.running:
+            table = table.renewed(number, payload)
+            draft.reasons.append(f"unit {number} is given anew")
     payloads = event.payloads[known - event.first :]
     after = replace(table.given(payloads, last=event.last), total=event.total or table.total)
     draft.state = replace(draft.state, units=after)

@@ -321,13 +321,16 @@ def _run_stragglers(draft: Draft, idle: list[GangDraft]) -> None:
 def _end_idle(draft: Draft, idle: list[GangDraft]) -> None:
     """End slots that no unit will come for, or that keep those of another shape from a place."""
     spec, table = draft.state.spec.units, draft.state.units
-    if spec is None or not (idle and (table.last or any(gang.job.shape for gang in idle))):
+    if spec is None or not idle:
+        return
+    ends_at_once = table.last or not spec.is_one_work
+    if not ends_at_once and not any(gang.job.shape for gang in idle):
         return
     kept: Counter[Shape] = Counter({(): table.waiting})
-    if spec.kind is UnitKind.TRIAL:
+    if spec.kind is not UnitKind.SHARD:
         kept = Counter(map(table.shape, table.numbers_waiting()))
     placed = Counter(gang.job.shape for gang in idle if not _lacks_a_place(gang))
-    if not table.last and not (kept - placed and _is_cramped(draft, idle)):
+    if not ends_at_once and not (kept - placed and _is_cramped(draft, idle)):
         return
     if spec.kind is UnitKind.SHARD and len(table) > KNOWN_AFTER:
         # Each of those that run may have to be run once more.
@@ -336,7 +339,7 @@ def _end_idle(draft: Draft, idle: list[GangDraft]) -> None:
     for gang in sorted(idle, key=_lacks_a_place):
         kept[gang.job.shape] -= 1
         if kept[gang.job.shape] < 0:
-            end(gang, "no unit is left for it" if table.last else "units of another shape wait")
+            end(gang, "no unit is left for it" if ends_at_once else "units of another shape wait")
 
 
 def _is_cramped(draft: Draft, idle: Iterable[GangDraft]) -> bool:
@@ -352,7 +355,13 @@ def _ask(draft: Draft, spec: UnitsSpec) -> None:
     at_once = spec.parallelism or AHEAD
     ahead = max(SHARDS_AHEAD, 2 * at_once) if spec.kind is UnitKind.SHARD else at_once
     asked = table.asked_at and draft.now - table.asked_at < ASK_AGAIN_SECONDS
-    if table.last or asked or table.waiting >= (ahead + 1) // 2 or not units.may_go_on(draft):
+    if (
+        table.last
+        or asked
+        or not spec.is_one_work
+        or table.waiting >= (ahead + 1) // 2
+        or not units.may_go_on(draft)
+    ):
         return
     wanted = ahead - table.waiting
     draft.state = replace(draft.state, units=replace(table, asked_at=draft.now))

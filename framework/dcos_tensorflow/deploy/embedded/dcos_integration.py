@@ -24,6 +24,7 @@ from local_dcos import App, Ask, Place, main
 _PYTHON = variable_of(("service", "python"))
 _VERSION = variable_of(("service", "tensorflow_version"))
 _COMMAND = variable_of(("service", "job_cmd"))
+_TEAMS = variable_of(("queue", "teams"))
 _ACCOUNT = "DCOS_SERVICE_ACCOUNT_CREDENTIAL"
 _ACCOUNT_SECRET = variable_of(("service", "service_account_secret"))
 
@@ -78,12 +79,13 @@ def _python(app: App, place: Place) -> str | None:
     """Return the Python of this machine for an app that names none; None for no such app.
 
     Without one the service would ask for an image, which the embedded cluster refuses. A command
-    line needs no TensorFlow, and runs with our own.
+    line, or a queue, needs no TensorFlow, and runs with our own.
     """
     if app.env.get(_PYTHON) != "":
         return None
     found = place.pythons.get(app.env.get(_VERSION, ""))
-    return sys.executable if found is None and app.env.get(_COMMAND) else found
+    needs_none = app.env.get(_COMMAND) or app.env.get(_TEAMS)
+    return sys.executable if found is None and needs_none else found
 
 
 if __name__ == "__main__":

@@ -22,13 +22,13 @@ from dcos_tensorflow.options.sections.values import (
     Environment,
     FetchedUri,
     Image,
-    JobContext,
     JobName,
     JobPath,
     KdcPortIfGiven,
     Line,
     LineIfGiven,
     MesosRole,
+    ObjectText,
     RequirementLines,
     Seconds,
     SecretText,
@@ -216,7 +216,7 @@ class Service(Section):
         description="How the job is run: function calls main(server, log_dir, context), script "
         "runs the module, command runs job_cmd, auto finds out.",
     )
-    job_context: JobContext = Field(
+    job_context: ObjectText = Field(
         "{}",
         title="Job Context (Optional)",
         description="JSON text of an object for the job: main gets it as context, other jobs "

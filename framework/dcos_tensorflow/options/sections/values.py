@@ -139,13 +139,13 @@ def _placement(value: str) -> str:
     return value
 
 
-def _job_context_kind(value: object) -> object:
+def _object_text_kind(value: object) -> object:
     if isinstance(value, Mapping):
         raise problem("must be JSON text, not an object", json.dumps(json.dumps(value)))
     return value
 
 
-def _job_context(value: str) -> str:
+def _object_text(value: str) -> str:
     parsed = object_from_text(value)
     if not isinstance(parsed, Mapping):
         raise problem(f"must be JSON text of an object, not of {document.kind_of(parsed)}")
@@ -335,10 +335,10 @@ LineIfGiven = Annotated[Line | None, BeforeValidator(given)]
 Placement = Annotated[
     str, AfterValidator(_placement), Allowed(f"placement constraints such as {EXAMPLE}")
 ]
-JobContext = Annotated[
+ObjectText = Annotated[
     str,
-    BeforeValidator(_job_context_kind),
-    AfterValidator(_job_context),
+    BeforeValidator(_object_text_kind),
+    AfterValidator(_object_text),
     Allowed("JSON text of an object, or empty text"),
 ]
 ServiceName = Annotated[

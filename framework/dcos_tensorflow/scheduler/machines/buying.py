@@ -52,7 +52,8 @@ class BuyingLoop:
     ``state`` returns the newest stored state, ``emit`` takes events, ``agents`` asks the master and
     returns None where it does not say, ``offer`` tells it whether an agent is to be offered to
     anybody (raising AgentFilesError); all from the thread. ``leads`` says whether no other one
-    can lead now. It looks every ``look_seconds``; offers have twice that to come before a machine
+    can lead now. ``also_waits`` says what waits for machines beside the service's gangs, by our
+    clock. It looks every ``look_seconds``; offers have twice that to come before a machine
     is bought in their place.
     """
 
@@ -65,6 +66,7 @@ class BuyingLoop:
         open_provider: Callable[[CapacitySpec, str], Provider],
         *,
         offer: Callable[[str, bool], None],
+        also_waits: Callable[[float], Sequence[GangDemand]] = lambda now: (),
         look_seconds: float = 5.0,
         clock: Callable[[], float] = steady_time,
     ) -> None:
@@ -72,6 +74,9 @@ class BuyingLoop:
         self._emit = emit
         self._ask_agents = agents
         self._offer = offer
+        self._also_waits = also_waits
+        #: When the budget of what is no one work was spent, and by which options.
+        self._spent: tuple[float, CapacitySpec | None] = (0.0, None)
         self._leads = leads
         self._look_seconds = look_seconds
         self._clock = clock
@@ -148,10 +153,32 @@ class BuyingLoop:
         if release:
             self._release.clear()
         if found.stop:
-            self._emit(StopRequested(found.stop))
+            self._end(state, spec, found.stop)
         if self._may_act():
             self._tell_master(found)
         return self._desk.do(found) or bool(changes)
+
+    def _end(self, state: ServiceState, spec: CapacitySpec, why: str) -> None:
+        """End what the machines are for: the budget is spent."""
+        units = state.spec.units
+        if units is None or units.is_one_work:
+            self._emit(StopRequested(why))
+        elif self._spent[1] != spec:
+            # The machines go, and whatever is on them has to find others.
+            self._spent = self._clock(), spec
+            log.warning("all machines that were bought are given back: %s", why)
+
+    def _over_since(self, state: ServiceState) -> float:
+        spent_at, by = self._spent
+        return _over_since(state) or (spent_at if by == state.spec.capacity else 0.0)
+
+    def _demands(self, state: ServiceState, now: float) -> tuple[GangDemand, ...]:
+        """Return what waits for machines."""
+        if self._over_since(state):
+            return ()
+        found = waiting(state, now, SLOTS_AT_ONCE)
+        own = (capacity_sight.demand_of(each, now) for each in found)
+        return (*own, *self._also_waits(now))
 
     def _note(self, changes: Mapping[str, CapacityRecord | None], told: Mapping[str, str]) -> bool:
         """Have changes kept; False when that was not to be."""
@@ -171,7 +198,7 @@ class BuyingLoop:
         self, state: ServiceState, spec: CapacitySpec, ledger: Ledger, *, release: bool
     ) -> Observation:
         now = self._clock()
-        needed = bool(ledger.left or _demands(state, now))
+        needed = bool(ledger.left or self._demands(state, now))
         self._desk.follow(spec, capacity_sight.owner_of(state))
         held = ledger.account.provider.holds(now)
         machines = None if held else self._listed(ledger, now)
@@ -181,7 +208,7 @@ class BuyingLoop:
         # Only now: a gang that has got a place meanwhile needs no machine; the agents were asked
         # before that.
         state, now = self._state(), self._clock()
-        demands = _demands(state, now)
+        demands = self._demands(state, now)
         return Observation(
             now=now,
             demands=demands,
@@ -201,7 +228,7 @@ class BuyingLoop:
                 now=now,
                 next_look=self._look_seconds,
             ),
-            over_since=_over_since(state),
+            over_since=self._over_since(state),
             release=release,
             **self._desk.outcome(),
         )
@@ -241,14 +268,6 @@ class BuyingLoop:
     def _may_act(self) -> bool:
         """Say whether the provider may still be asked for something: each call may last."""
         return self._leads() and not self._stopping.is_set()
-
-
-def _demands(state: ServiceState, now: float) -> tuple[GangDemand, ...]:
-    """Return the gangs that wait for machines."""
-    if _over_since(state):
-        return ()
-    found = waiting(state, now, SLOTS_AT_ONCE)
-    return tuple(capacity_sight.demand_of(each, now) for each in found)
 
 
 def _over_since(state: ServiceState) -> float:

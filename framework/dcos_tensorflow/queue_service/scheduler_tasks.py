@@ -1,0 +1,317 @@
+"""The schedulers of a queue's jobs as tasks of the cluster: a service of its own, in this process.
+
+Each job that may run has a unit of that service (``UnitKind.SCHEDULER``), so the one core places
+its scheduler, starts it elsewhere when its machine is lost, and finds it again after a restart. The
+task runs ``queue attend`` (``attending``), which fetches from the queue what its job is. Tasks have
+a file with the settings of schedulers, as a secret. Decides nothing about jobs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import shlex
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import dcos_tensorflow
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.registry import write_private
+from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
+from dcos_tensorflow.core.contract import CONTRACT_COMMAND
+from dcos_tensorflow.core.model.events import Event, UninstallRequested, UnitsGiven
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitState
+from dcos_tensorflow.core.spec.service_spec import HOSTNAME_FIELD, TaskRole, UnitKind, UnitsSpec
+from dcos_tensorflow.deploy.embedded.cluster import EmbeddedCluster, running
+from dcos_tensorflow.deploy.job.deployment import PreparedJob, SeenCode
+from dcos_tensorflow.deploy.job.preparation import prepare, with_principal
+from dcos_tensorflow.deploy.scheduler_settings import scheduler_config, state_of, with_guarded_api
+from dcos_tensorflow.deploy.served_job import ServedJob
+from dcos_tensorflow.deploy.service_login import service_account, with_clusters_authority
+from dcos_tensorflow.deploy.settings import SETTINGS, Settings
+from dcos_tensorflow.options import as_given, effective, load
+from dcos_tensorflow.queue_service.teams_file import Teams
+from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.scheduler.scheduler import Scheduler
+from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
+
+#: What a task of a scheduler finds: its job, where the queue answers, and the file of settings.
+JOB_VARIABLE = "QUEUED_JOB"
+QUEUE_VARIABLE = "QUEUE_URL"
+SETTINGS_FILE = "scheduler.json"
+
+#: What a job's scheduler is told by its task, or is the queue's own.
+_OWN = frozenset(
+    {
+        *("options", "work_dir", "rerun", "exit_when_done", "wait_for_leadership", "standby"),
+        *("api_host", "api_port", "advertise", "api_open", "api_from", "api_cert", "api_key"),
+        *("api_token", "api_token_file", "api_read_token", "api_read_token_file"),
+        *("api_dcos_keys", "api_dcos_operators", "api_dcos_readers"),
+        # In the addresses already.
+        *("zookeeper_login_file", "secret_file", "uninstall", "exit_when_uninstalled"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class SchedulerPlace:
+    """Where the scheduler of a job stands."""
+
+    #: It waits for a machine, or runs.
+    is_wanted: bool
+    #: ``host:port`` of its API, and the agent; empty while it has no place.
+    api: str = ""
+    agent: str = ""
+    #: Why it has failed; empty where it has not.
+    why: str = ""
+
+
+class ServedState(Protocol):
+    """What is needed of a scheduler (``scheduler.scheduler``)."""
+
+    def state(self) -> ServiceState | None:
+        """Return the newest state; None while it does not lead."""
+
+    def carry_out(self, event: Event) -> None:
+        """Hand an event to the loop, and wait a moment until the state shows it."""
+
+
+class SchedulerTasks:
+    """The tasks of one queue. Thread-safe."""
+
+    def __init__(self, scheduler: ServedState) -> None:
+        self._scheduler = scheduler
+        #: Where a task asks the queue; known before the first one is wanted.
+        self.url = ""
+        self._giving = threading.Lock()
+        #: The unit of each job, and the pages that this was read from.
+        self._known: tuple[Sequence[UnitPage], Mapping[str, int]] = ((), {})
+
+    def want(self, job: str, hostname: str = "") -> None:
+        """Have a scheduler of a job started, unless one runs. Raises CliError.
+
+        While it waits it is for the machine of that name, empty for any.
+        """
+        payload: dict[str, Any] = {"env": {JOB_VARIABLE: job, QUEUE_VARIABLE: self.url}}
+        if hostname:
+            payload["shape"] = [[TaskRole.WORKER, HOSTNAME_FIELD, hostname]]
+        with self._giving:
+            state = self._state()
+            number = self._number_of(job, state)
+            if number is None:
+                number = _free(state)
+            waits = number < len(state.units) and not state.units[number].is_decided
+            is_known = waits and state.units.payload(number) == payload
+            if is_known or number in state.units.running:
+                return
+            self._scheduler.carry_out(UnitsGiven(number, (payload,)))
+
+    def place_of(self, job: str) -> SchedulerPlace:
+        """Return where the scheduler of a job stands. Raises CliError."""
+        state = self._state()
+        number = self._number_of(job, state)
+        if number is None:
+            return SchedulerPlace(False)
+        unit = state.units[number]
+        if unit.is_decided:
+            return SchedulerPlace(False, why=unit.why if unit.state is UnitState.FAILED else "")
+        for slot in state.units.running.get(number, ()):
+            for record in state.gangs[slot].tasks.values():
+                if record.state is TaskState.RUNNING:
+                    return SchedulerPlace(True, _api_of(record), record.agent_id)
+        return SchedulerPlace(True)
+
+    def why_no_machine(self, job: str) -> str:
+        """Return why no machine is bought for a job that waits; empty where nothing is known."""
+        state = self._scheduler.state()
+        return state.told.capacity.get(job, "") if state is not None else ""
+
+    def _state(self) -> ServiceState:
+        state = self._scheduler.state()
+        if state is None:
+            raise CliError("The service of the jobs' schedulers is not ready.")
+        return state
+
+    def _number_of(self, job: str, state: ServiceState) -> int | None:
+        """Return the unit of a job: one that is not decided, where there is one."""
+        pages, numbers = self._known
+        if state.units.pages is not pages:
+            by_decided = sorted(state.units, key=lambda unit: not unit.is_decided)
+            numbers = {_job_of(state, unit): unit.number for unit in by_decided}
+            self._known = state.units.pages, numbers
+        return numbers.get(job)
+
+
+class Installed:
+    """The service of the schedulers as the package manager of DC/OS asks for it."""
+
+    def __init__(self, scheduler: Scheduler, ends: bool) -> None:
+        self._scheduler = scheduler
+        #: It is to be uninstalled, with the queue.
+        self.ends = ends
+        #: Nothing is left of it, nor of the queue.
+        self.is_gone = False
+
+    def is_removed(self, seconds: float) -> bool:
+        """Have it uninstalled; say whether nothing is left of it within that time."""
+        self._scheduler.submit(UninstallRequested("the queue is uninstalled"))
+        return self._scheduler.wait_until(lambda state: state.removal.erased, seconds)
+
+    @property
+    def framework_id(self) -> str:
+        """Return its framework's id; empty where it has none."""
+        state = self._scheduler.state()
+        return state.framework_id if state is not None else ""
+
+
+def _job_of(state: ServiceState, unit: Unit) -> str:
+    return str(state.units.payload(unit.number)["env"][JOB_VARIABLE])
+
+
+def _free(state: ServiceState) -> int:
+    """Return the number of a unit that has ended well, else of the next one."""
+    done = (unit.number for unit in state.units if unit.state is UnitState.SUCCEEDED)
+    return next(done, len(state.units))
+
+
+def _api_of(record: TaskRecord) -> str:
+    host = f"[{record.address}]" if ":" in record.address else record.address
+    return f"{host}:{record.ports[0]}" if host else ""
+
+
+def api_token(token: str, job: str) -> str:
+    """Return what the API of a job's scheduler asks for; ``token`` is what its task has."""
+    return hmac.new(token.encode(), job.encode(), hashlib.sha256).hexdigest()
+
+
+def service_name(queue: str) -> str:
+    """Return the name of the service whose tasks are the schedulers of a queue's jobs."""
+    return f"{queue}-schedulers"
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What reaches the tasks as a secret."""
+
+    #: The folder of its file, for this user alone.
+    folder: Path
+    #: What a scheduler says to the queue.
+    token: str = field(repr=False)
+
+
+def served(
+    teams: Teams,
+    settings: Settings,
+    work: WorkDirectory,
+    handed: Handed,
+    *,
+    environ: Mapping[str, str],
+    local: bool,
+) -> ServedJob:
+    """Return the service of the schedulers of a queue, to be entered. Raises CliError.
+
+    ``settings`` are the queue's: those that a scheduler needs are handed to the tasks, too.
+    """
+    shared = _shares_this_machine(settings, work, local=local)
+    make_folder(handed.folder)
+    of_tasks = _of_tasks(settings, work if shared else None, local=local)
+    told = {"token": handed.token, "settings": of_tasks}
+    write_private(handed.folder / SETTINGS_FILE, json.dumps(told))
+    options = load(_options(teams, handed.folder, local=local))
+    directory = work.service(options.service.name)
+    account = service_account(options, settings, environ, local=local)
+    settings = with_clusters_authority(settings, account, environ)
+    prepared = prepare(options, directory, {}, local=local)
+    prepared = with_principal(prepared, "" if local else settings["principal"], account)
+    spec = replace(prepared.spec, units=UnitsSpec(UnitKind.SCHEDULER, max_attempts=1))
+    settings = settings.without("api_port", "api_token", "api_token_file", "api_cert", "api_key")
+    settings = with_guarded_api(settings, local=local)
+    config = scheduler_config(settings, directory, local=local)
+    allowed = replace(config.allowed, directory=handed.folder, everything=local)
+    config = replace(config, service_account=account, allowed=allowed)
+    if local:
+        config = _cluster(work).entered_by(config)
+    return ServedJob(
+        PreparedJob(spec, None, SeenCode(CONTRACT_COMMAND), ()),
+        config,
+        directory,
+        effective(options),
+        local=local,
+        as_given=as_given(options),
+    )
+
+
+def _cluster(work: WorkDirectory) -> EmbeddedCluster:
+    status = running(work.local)
+    if status is None:
+        raise CliError(f"No embedded cluster runs in {work.local}.")
+    return EmbeddedCluster.at(work.local, status, own=False)
+
+
+def _shares_this_machine(settings: Settings, work: WorkDirectory, *, local: bool) -> bool:
+    """Say whether schedulers find the queue's folders where they run. Raises UsageError."""
+    if local:
+        return True
+    url = state_of(settings, work.service("any"))
+    if isinstance(parse_state_url(url), SqliteUrl) and not settings["state"]:
+        raise UsageError(
+            "The schedulers of jobs run on the cluster's machines: name a state store in ZooKeeper"
+            " with --state (sqlite:///FILE where all machines are this one)."
+        )
+    return isinstance(parse_state_url(url), SqliteUrl)
+
+
+def _of_tasks(settings: Settings, work: WorkDirectory | None, *, local: bool) -> dict[str, Any]:
+    """Return the settings of the jobs' schedulers, secrets and logins included."""
+    names = [one.name for one in SETTINGS if one.name not in _OWN and settings.given(one.name)]
+    found = {name: settings[name] for name in names}
+    if settings.secret("secret"):
+        found["secret"] = settings.secret("secret")
+    if work is not None:
+        found["work_dir"] = str(work.path)
+    return {**found, "local": True} if local else found
+
+
+def _options(teams: Teams, secrets: Path, *, local: bool) -> dict[str, Any]:
+    """Return the options of the service: those of a user whose one worker is a scheduler."""
+    wanted = teams.scheduler
+    command = shlex.join(("python", "-m", "dcos_tensorflow", "queue", "attend"))
+    worker: dict[str, Any] = {
+        "count": 1,
+        "cpus": wanted.cpus,
+        "mem": wanted.mem,
+        "disk": wanted.disk,
+    }
+    service: dict[str, Any] = {
+        "name": service_name(teams.name),
+        "secrets": [{"source": f"file:{secrets / SETTINGS_FILE}", "file": SETTINGS_FILE}],
+        "stall_seconds": 0,
+        "idle_seconds": 0,
+        "kill_grace_seconds": 5,
+    }
+    if wanted.archive:
+        command = 'exec "$MESOS_SANDBOX"/dcos-tensorflow/bin/dcos-tensorflow queue attend'
+        service["job_uris"] = [wanted.archive]
+        service["python"] = wanted.python
+    else:
+        # What this process runs with lies at the same place everywhere.
+        service["python"] = sys.prefix
+        worker["env"] = {"PYTHONPATH": str(Path(dcos_tensorflow.__file__).parents[1])}
+    if wanted.image and not local:
+        service["tf_image"] = wanted.image
+    if wanted.mesos_role:
+        service["mesos_role"] = wanted.mesos_role
+    return {
+        "service": {**service, "job_cmd": command},
+        "worker": worker,
+        # The limits are the queue's: it starts again what has failed.
+        **({"capacity": dict(teams.capacity)} if teams.capacity else {}),
+        "retry": {"fruitless_limit": 10_000, "max_backoff_seconds": 10.0},
+    }
