@@ -44,6 +44,12 @@ def is_behind(record: TaskRecord, report: Report) -> bool:
     return runs and isinstance(version, int) and version < record.epoch
 
 
+def needs_order(record: TaskRecord, report: Report) -> bool:
+    """Say whether a runner is to be sent the order that ``record`` stands for."""
+    is_to_tell = takes_workers(record, report) and is_behind(record, report)
+    return is_to_tell or not is_under(record, report)
+
+
 def tells_stopped(record: TaskRecord, report: Report) -> bool:
     """Say whether a runner reports that its process is stopped, as ordered."""
     return record.held and is_under(record, report) and report.get("state") == contract.RUNNER_HELD

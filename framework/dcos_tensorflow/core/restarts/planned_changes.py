@@ -1,9 +1,10 @@
 """Restarts that an operator or the cluster asks for while nothing has failed.
 
 Called by ``core.advance`` while the job runs. In this order, one at a time: an agent that is to be
-taken down, members that were added or are not wanted any more, a decider that could not take these
-while it trains, a task that an operator pauses or resumes, a changed configuration. Each is a planned restart: tasks that save have the whole grace,
-the decider first, so that the newest state is in a checkpoint; servers go last and at once.
+taken down, members that were added or are not wanted any more, a decider that could not take them
+while it trains, a task that an operator pauses or resumes, a changed configuration. Each is a
+planned restart: tasks that save have the whole grace, the decider first, so that the newest state
+is in a checkpoint; servers go last and at once.
 
 ``announced`` tells the API before an update what it would restart; what fails meanwhile may take
 more along.
