@@ -57,6 +57,9 @@ class Runner:
     #: The unit of work that the start which runs is for, and what it has left when it is done.
     unit: Mapping[str, Any] | None = None
     result: Mapping[str, Any] | None = None
+    #: Its process takes other workers while it runs; ``refuses`` is one that finds that it cannot.
+    takes_workers: bool = False
+    refuses: bool = False
 
     @staticmethod
     def of(launch: LaunchTask) -> Runner:
@@ -81,6 +84,7 @@ class Runner:
             "run": self.run,
             "state": self.state,
             "epoch": self.epoch,
+            "takes_workers": self.takes_workers,
             "exit": self.exit,
             "strategy": self.strategy,
             "memory_bytes": self.memory_bytes,
@@ -104,6 +108,9 @@ class Runner:
             return
         if not newer and self.state == contract.RUNNER_FAILED:
             return
+        if not newer and self.trains and self.takes_workers and order["epoch"] > self.epoch:
+            self.takes_workers = not self.refuses
+            self.epoch = self.epoch if self.refuses else order["epoch"]
         self.start, self.run, self.order_taken = start, run, order
         if self.trains and newer:
             self._stop(order)

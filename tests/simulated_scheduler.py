@@ -11,7 +11,7 @@ from dcos_tensorflow.core.kept.restore import restore
 from dcos_tensorflow.core.kept.writes import first_writes
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Action, EraseState, Exit, Write
-from dcos_tensorflow.core.model.report import is_under
+from dcos_tensorflow.core.model.report import needs_order
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.resources import Resources
@@ -87,7 +87,7 @@ class Scheduler:
             current, gang = self.state.task_by_id(record.task_id), self.state.gang_with(record.name)
             if runner is None or current is None or gang is None:
                 continue
-            if not is_under(current, runner.report()):
+            if needs_order(current, runner.report()):
                 body = order(self.state.view(gang.name), current)
                 if body is not None:
                     runner.take(body)

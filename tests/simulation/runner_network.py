@@ -11,7 +11,7 @@ from typing import Any
 
 from dcos_tensorflow.core.cluster.orders import order
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.report import is_under
+from dcos_tensorflow.core.model.report import needs_order
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import gang_named
 from simulated_mesos import Cluster
@@ -47,7 +47,7 @@ class RunnerNetwork:
             if runner is None or record.task_id in asked or self._is_lost():
                 continue
             body = order(state.view(gang_named(record.name)), record)
-            if body is None or is_under(record, runner.report()):
+            if body is None or not needs_order(record, runner.report()):
                 if state.told.reports.get(record.task_id) != runner.report():
                     self._reports.append(_Message(now + self._delay(), record.task_id, {}))
                     self._reports[-1].body = runner.report()

@@ -63,6 +63,7 @@ _MOVING = (
     Fact.COMING_UP,
     Fact.HELD,
     Fact.IDLE,
+    Fact.BEHIND,
     Fact.BEING_KILLED,
     Fact.SIDECAR,
     Fact.STRANGER,
@@ -327,7 +328,9 @@ def _why_not(gang: GangDraft, record: TaskRecord) -> str:
     in_cluster = view.epoch is not None and record.name in view.epoch.addresses
     if record.name not in view.roster.wanted and view.controls.holds(DECOMMISSION, record.name):
         return ""
-    return "it is not wanted any more" if not in_cluster or is_quiet(view) else ""
+    # A worker that leaves while the others train does its last step first.
+    in_use = in_cluster or gang.tasks.has(view.roster.decider, Fact.BEHIND)
+    return "it is not wanted any more" if not in_use or is_quiet(view) else ""
 
 
 def _kill_strays(draft: Draft) -> None:

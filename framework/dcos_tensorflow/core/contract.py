@@ -150,6 +150,8 @@ UNIT_RESULT_BYTES = 1024
 
 #: Roles that only serve where the code uses a ParameterServerStrategy.
 WORKER_ROLES = ("worker", "gpu-worker")
+#: The role whose process coordinates the others under a ParameterServerStrategy.
+CHIEF_ROLE = "chief"
 #: Seconds between SIGTERM and SIGKILL for a process that has nothing to save.
 NOTHING_TO_SAVE_SECONDS = 0.1
 

@@ -225,6 +225,12 @@ class Runner:
         self._starts.parse(facts.options)
         self._starts.tf_config_at = facts.tf_config.place if facts.tf_config else ""
         coordinated = self._strategy == PARAMETER_SERVER and has_servers
+        if (
+            coordinated
+            and self._spec.role == contract.CHIEF_ROLE
+            and kind == contract.CONTRACT_SCRIPT
+        ):
+            self._starts.take_workers()
         if coordinated and self._spec.role in contract.WORKER_ROLES:
             # It serves: where only the code tells the strategy, the scheduler could not say so.
             grace = min(self._state.settings.grace_seconds, contract.NOTHING_TO_SAVE_SECONDS)
@@ -311,6 +317,8 @@ class Runner:
             self._start(action)
         elif isinstance(action, events.HandOver):
             self._hand_over(action)
+        elif isinstance(action, events.TellWorkers):
+            self._starts.tell_workers(action)
         elif isinstance(action, events.ReleaseProcess):
             self._release(action.note)
         elif isinstance(action, events.SendSignal):

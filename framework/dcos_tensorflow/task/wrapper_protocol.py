@@ -9,6 +9,6 @@ from __future__ import annotations
 WRAPPER_FLAG = "--wrapper"
 #: What a wrapper at its gate reads from its standard input when it may go on.
 GO = b"go\n"
-#: Names the file descriptor on which a process says that it has done a unit of work: the number of
-#: its start, a line each.
+#: Names the file descriptor on which a process says, a line each, that it has done a unit of work
+#: (the number of its start), or which version of the cluster it trains with (0: it takes no other).
 WORDS_VARIABLE = "TASK_WRAPPER_WORDS"

@@ -148,4 +148,4 @@ def test_a_sandbox_of_folders_is_not_walked_for_ever(
 @pytest.mark.parametrize("line", ["\u00b2", "9" * 5000, "-1", "1 ", ""])
 def test_a_word_that_is_no_number_of_a_start_ends_no_thread(line: str) -> None:
     process = cast(UserProcess, SimpleNamespace(_outputs=[]))
-    UserProcess._done(process, f"{line}\n".encode(), pytest.fail)
+    UserProcess._heard(process, f"{line}\n".encode(), pytest.fail)

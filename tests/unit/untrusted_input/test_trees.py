@@ -54,7 +54,8 @@ class TestRemove:
         top = deep(tmp_path / "top")
         removing = "import sys; from untrusted_input import trees; trees.remove(sys.argv[1], strictly=True)"
         subprocess.run(
-            ["sh", "-c", 'ulimit -n 40; exec "$@"', "sh", sys.executable, "-c", removing, str(top)], check=True
+            ["sh", "-c", 'ulimit -n 40; exec "$@"', "sh", sys.executable, "-c", removing, str(top)],
+            check=True,
         )
         assert not top.exists()
 

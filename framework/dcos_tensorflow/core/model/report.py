@@ -28,6 +28,28 @@ def is_under(record: TaskRecord, report: Report) -> bool:
     return report.get("start") == record.start and report.get("run") == (not record.held)
 
 
+def takes_workers(record: TaskRecord, report: Report) -> bool:
+    """Say whether a runner reports a process that takes other workers while it runs."""
+    return (
+        is_under(record, report)
+        and report.get("state") == contract.RUNNER_RUNNING
+        and report.get("takes_workers") is True
+    )
+
+
+def is_behind(record: TaskRecord, report: Report) -> bool:
+    """Say whether a process runs with an older version of the cluster than it is wanted to."""
+    version = report.get("epoch")
+    runs = is_under(record, report) and report.get("state") == contract.RUNNER_RUNNING
+    return runs and isinstance(version, int) and version < record.epoch
+
+
+def needs_order(record: TaskRecord, report: Report) -> bool:
+    """Say whether a runner is to be sent the order that ``record`` stands for."""
+    is_to_tell = takes_workers(record, report) and is_behind(record, report)
+    return is_to_tell or not is_under(record, report)
+
+
 def tells_stopped(record: TaskRecord, report: Report) -> bool:
     """Say whether a runner reports that its process is stopped, as ordered."""
     return record.held and is_under(record, report) and report.get("state") == contract.RUNNER_HELD

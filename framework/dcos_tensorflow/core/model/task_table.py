@@ -19,8 +19,10 @@ from dcos_tensorflow.core.model.report import (
     SILENT,
     Report,
     idle_since,
+    is_behind,
     is_started,
     is_waiting,
+    takes_workers,
     tells_done,
     tells_started,
     tells_stopped,
@@ -61,6 +63,10 @@ class Fact(Enum):
     TELLS_STARTED = auto()
     #: Its runner has said that its process waits for peers to listen.
     WAITS = auto()
+    #: Its runner has said that its process takes other workers while it runs.
+    TAKES_WORKERS = auto()
+    #: Its process runs with an older version of the cluster than it is wanted to.
+    BEHIND = auto()
     #: Its runner has said that its process does nothing.
     IDLE = auto()
     #: We have asked for its end, and it may still run.
@@ -106,6 +112,8 @@ def _of_live(record: TaskRecord, report: Report) -> list[Fact]:
         (Fact.DONE, not away and tells_done(record, report)),
         (Fact.TELLS_STARTED, tells_started(record, report)),
         (Fact.WAITS, not away and is_waiting(report)),
+        (Fact.TAKES_WORKERS, not away and takes_workers(record, report)),
+        (Fact.BEHIND, not away and is_behind(record, report)),
         (Fact.IDLE, not away and not record.held and idle_since(report) is not None),
         (Fact.BEING_KILLED, bool(record.kill_reason)),
     )

@@ -34,7 +34,7 @@ from dcos_tensorflow.core.restarts.gang_queries import (
     strategy_of,
 )
 from dcos_tensorflow.core.restarts.launch_options import options_of, preferred_port
-from dcos_tensorflow.core.restarts.membership import can_do_without, members_to_tell
+from dcos_tensorflow.core.restarts.membership import can_do_without, joins_alone, members_to_tell
 from dcos_tensorflow.core.spec.service_spec import (
     GANG_ROLES,
     Addressing,
@@ -224,7 +224,7 @@ def _go_without(gang: GangDraft, lost: Sequence[str], how_long: str) -> None:
 
 
 def _wanted_again(gang: GangDraft) -> tuple[str, ...]:
-    """Return members that the job goes on without: joining costs a restart."""
+    """Return members that the job goes on without: not soon where joining costs a restart."""
     job, controls = gang.job, gang.view.controls
     absent, joining = job.membership.absent, job.membership.joining
     if job.phase is not JobPhase.RUNNING or not absent:
@@ -232,8 +232,9 @@ def _wanted_again(gang: GangDraft) -> tuple[str, ...]:
     grows = gang.now - job.phase_since >= gang.spec.gang.grow_seconds
     return tuple(
         name
-        for name in (absent if grows else joining)
-        if not controls.holds(UPDATE, str(split_task_name(name)[0]))
+        for name in absent
+        if (grows or name in joining or joins_alone(gang.view, name))
+        and not controls.holds(UPDATE, str(split_task_name(name)[0]))
         and not controls.forced(name)
         and not _may_still_run(gang, name)
     )

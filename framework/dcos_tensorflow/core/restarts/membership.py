@@ -10,9 +10,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import GangView
+from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.restarts.gang_queries import strategy_of
 from dcos_tensorflow.core.restarts.restart_table import Loss, restart_set
 from dcos_tensorflow.core.spec.service_spec import Strategy, TaskRole, split_task_name
+
+_WORKERS = frozenset({TaskRole.WORKER, TaskRole.GPU_WORKER})
 
 
 def members_to_tell(
@@ -22,7 +25,7 @@ def members_to_tell(
 
     ``after`` holds the members as they will be. Besides the rows for members that moved,
     joined or left, these are members whose index has changed: a process is known to its peers by
-    job and index.
+    job and index. A decider that takes workers while it trains is not among them for these.
     """
     changed = {n for n in {*before, *after} if before.get(n) != after.get(n)}
     if not changed or not before:
@@ -37,7 +40,33 @@ def members_to_tell(
     chosen = set(restart_set(strategy, view.roster.decider, members, losses))
     if strategy is not Strategy.INDEPENDENT:
         chosen |= _shifted(before, after)
+    if _takes(view, before, after, changed):
+        chosen.discard(view.roster.decider)
     return tuple(name for name in members if name in chosen)
+
+
+def joins_alone(view: GangView, name: str) -> bool:
+    """Say whether no other member starts again when ``name`` joins."""
+    before = view.epoch.addresses if view.epoch is not None else {}
+    return set(members_to_tell(view, before, {**before, name: "joins"})) <= {name}
+
+
+def _takes(
+    view: GangView, before: Mapping[str, str], after: Mapping[str, str], changed: Collection[str]
+) -> bool:
+    """Say whether the decider's process takes the change while it trains.
+
+    It does where the last workers leave, or others join behind them. One that leaves does its last
+    step first, so it must live.
+    """
+    if not view.tasks.has(view.roster.decider, Fact.TAKES_WORKERS):
+        return False
+    roles = {split_task_name(name)[0] for name in changed}
+    moved = [name for name in changed if name in before and name in after]
+    if not roles <= _WORKERS or moved or _shifted(before, after):
+        return False
+    live = view.tasks.having(Fact.TELLS_STARTED) & view.tasks.having(Fact.CONTAINED)
+    return all(name in live for name in changed if name in before)
 
 
 def _shifted(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:

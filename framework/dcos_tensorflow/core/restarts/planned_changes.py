@@ -1,9 +1,10 @@
 """Restarts that an operator or the cluster asks for while nothing has failed.
 
 Called by ``core.advance`` while the job runs. In this order, one at a time: an agent that is to be
-taken down, members that were added or are not wanted any more, a task that an operator pauses or
-resumes, a changed configuration. Each is a planned restart: tasks that save have the whole grace,
-the decider first, so that the newest state is in a checkpoint; servers go last and at once.
+taken down, members that were added or are not wanted any more, a decider that could not take them
+while it trains, a task that an operator pauses or resumes, a changed configuration. Each is a
+planned restart: tasks that save have the whole grace, the decider first, so that the newest state
+is in a checkpoint; servers go last and at once.
 
 ``announced`` tells the API before an update what it would restart; what fails meanwhile may take
 more along.
@@ -47,11 +48,14 @@ _STEERABLE = frozenset(
         JobPhase.STAGING,
     }
 )
+#: A process that takes other workers has done so by then (``task.python.live_workers``): its code
+#: may still be at its beginning, the worker not listen yet, and a step be under way.
+TAKE_SECONDS = 400.0
 
 
 def begin_due(gang: GangDraft) -> None:
     """Begin the restart that is due, if any."""
-    for due in (_leave_agents, _change_members, _pause_or_resume, _update):
+    for due in (_leave_agents, _change_members, _catch_up, _pause_or_resume, _update):
         due(gang)
         if gang.job.phase is not JobPhase.RUNNING:
             return
@@ -187,7 +191,21 @@ def _change_members(gang: GangDraft) -> None:
     else:
         renewed = restarts.renew_epoch(gang)
         gang.say(what)
+        restarts.tell_decider(gang)
         gang.explain(restarts.all_run(len(renewed.addresses)))
+
+
+def _catch_up(gang: GangDraft) -> None:
+    """Start a decider again that was to take other workers while it trains, and does not."""
+    decider = gang.roster.decider
+    if not gang.tasks.has(decider, Fact.BEHIND):
+        return
+    taking = gang.tasks.has(decider, Fact.TAKES_WORKERS)
+    if taking and gang.service.waited(gang.tasks[decider].ordered_at) < TAKE_SECONDS:
+        return
+    why = f"{decider} has not taken the other workers while it trains"
+    restarts.stop(gang, [decider], why, planned=True)
+    gang.restart = replace(gang.restart, plan=UPDATE)
 
 
 def _pause_or_resume(gang: GangDraft) -> None:

@@ -264,6 +264,7 @@ def _begin_with_a_unit(gang: GangDraft) -> None:
 def begin(gang: GangDraft) -> None:
     """Start all of the restart set at the same moment, with the newest ClusterSpec."""
     renew_epoch(gang)
+    tell_decider(gang)
     view = gang.view
     restored = _checkpoint_step(view)
     held_back = paused(view)
@@ -301,6 +302,16 @@ def renew_epoch(gang: GangDraft) -> ClusterSpec:
     gang.epoch = renewed
     gang.say(f"version {number} of the cluster: {counted(len(addresses), 'member')}")
     return renewed
+
+
+def tell_decider(gang: GangDraft) -> None:
+    """Want a decider that takes workers while it trains to take those of the newest ClusterSpec."""
+    epoch, record = gang.epoch, gang.tasks.get(gang.roster.decider)
+    if epoch is None or record is None or record.epoch >= epoch.epoch:
+        return
+    if gang.tasks.has(record.name, Fact.TAKES_WORKERS):
+        gang.put(replace(record, epoch=epoch.epoch, ordered_at=gang.now))
+        gang.say(f"{record.name} trains on and is told version {epoch.epoch} of the cluster")
 
 
 def all_run(count: int) -> str:

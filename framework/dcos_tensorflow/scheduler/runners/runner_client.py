@@ -25,7 +25,7 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster import orders
 from dcos_tensorflow.core.cluster.launch import task_token
 from dcos_tensorflow.core.model.events import RunnerReported
-from dcos_tensorflow.core.model.report import is_under, usage_of
+from dcos_tensorflow.core.model.report import needs_order, usage_of
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.spec.service_spec import gang_named
@@ -103,7 +103,7 @@ class _Runner:
         """Say whether it has reported that it is not under its order. One that ends needs none."""
         if self.report is None or self.record.kill_reason:
             return False
-        return not is_under(self.record, self.report)
+        return needs_order(self.record, self.report)
 
 
 class RunnerClient:

@@ -1,10 +1,10 @@
 """Runs inside the user's process: builds the Server, calls ``main(server, log_dir, context)``.
 
-``runner`` starts it for the function contract, and for a script that needs ``tf1_compat`` or
-``under_strategy``. For the first it imports TensorFlow, which takes seconds, while the runner still
-waits for the peers; then it waits for the runner's word on standard input. It and
-``under_strategy`` are the only modules here that import TensorFlow, by its public interface alone;
-it uses only names that every version from 1.15 on has under ``tensorflow.compat.v1``.
+``runner`` starts it for the function contract, and for a script that needs ``tf1_compat``,
+``under_strategy`` or ``live_workers``. For the function contract it imports TensorFlow, which takes
+seconds, while the runner still waits for the peers; then it waits for the runner's word on standard
+input. It and ``under_strategy`` import TensorFlow by its public interface alone; it uses only names
+that every version from 1.15 on has under ``tensorflow.compat.v1``.
 
 For ``main(shard, context)`` it imports the job's module once, and calls that for each shard that
 comes on standard input, one after the other; what goes wrong in one ends the process.
@@ -24,11 +24,11 @@ import runpy
 import sys
 import zlib
 from dataclasses import asdict, field
-from typing import Any, Dict, List, Optional
+from typing import Any, BinaryIO, Dict, List, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.task.python import tf1_compat, under_strategy
+from dcos_tensorflow.task.python import live_workers, tf1_compat, under_strategy
 from dcos_tensorflow.task.wrapper_protocol import GO, WORDS_VARIABLE
 
 #: How the runner hands over; taken out of the environment before user code runs.
@@ -44,6 +44,8 @@ class WrapperCall:
     ``cluster`` None means a server of one task, without peers.
     ``pin_checkpoints``: no file system is shared, so checkpoints are saved by the chief alone.
     ``takes_shards``: ``main`` is called with shards, as they come.
+    ``takes_workers``: the version of the cluster of a process that takes other workers while it
+    runs; 0 for one that does not.
     """
 
     module: str
@@ -60,6 +62,7 @@ class WrapperCall:
     under_strategy: bool = False
     pin_checkpoints: bool = True
     takes_shards: bool = False
+    takes_workers: int = 0
 
     def as_text(self) -> str:
         """Return the call as the value of an environment variable, which must not grow too long."""
@@ -77,6 +80,8 @@ def main() -> int:
     _tell_crashes()
     _take_the_place_of_a_script(call)
     if call.as_script:
+        if call.takes_workers:
+            live_workers.follow(*_conversation(), call.takes_workers)
         if call.tf1_compat:
             tf1_compat.install()
         if call.under_strategy and not _entered():
@@ -143,11 +148,7 @@ def _run_function(call: WrapperCall) -> int:
 
 
 def _run_shards(call: WrapperCall) -> int:
-    # Neither pipe is the business of user code, or of what that starts.
-    words = int(os.environ.pop(WORDS_VARIABLE))
-    os.set_inheritable(words, False)
-    units = os.fdopen(os.dup(0), "rb")
-    _give_empty_input()
+    units, words = _conversation()
     main_function: Any = None
     before: Dict[str, str] = {}
     # The first is read at once: its writer waits where it is long.
@@ -167,6 +168,18 @@ def _run_shards(call: WrapperCall) -> int:
         os.write(words, b"%d\n" % unit["start"])
     # The runner is gone.
     return contract.EXIT_RUNNER_FAILED
+
+
+def _conversation() -> Tuple[BinaryIO, int]:
+    """Return the pipe from the runner and the one to it.
+
+    Neither is the business of user code, or of what that starts.
+    """
+    words = int(os.environ.pop(WORDS_VARIABLE))
+    os.set_inheritable(words, False)
+    orders = os.fdopen(os.dup(0), "rb")
+    _give_empty_input()
+    return orders, words
 
 
 def _released() -> bool:

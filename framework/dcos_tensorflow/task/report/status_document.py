@@ -123,6 +123,7 @@ class Showing:
             "task": self._spec.task,
             "attempt": self._spec.attempt,
             "epoch": (state.current or state.order).cluster.epoch,
+            "takes_workers": state.takes_workers,
             "start": state.order.start,
             "run": state.order.run,
             "state": state.phase.value,

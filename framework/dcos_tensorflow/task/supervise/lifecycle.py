@@ -40,8 +40,10 @@ from dcos_tensorflow.task.supervise.lifecycle_events import (
     Step,
     StopAsked,
     TaskPhase,
+    TellWorkers,
     UnitDone,
     WatchPeers,
+    WorkersTaken,
 )
 
 #: What a process that was stopped has left may take so long to be kept, whatever its grace was.
@@ -84,6 +86,8 @@ def step(state: Lifecycle, event: Event, now: float) -> Step:
         return _ended(state, event, now)
     if isinstance(event, UnitDone):
         return _unit_done(state, event, now)
+    if isinstance(event, WorkersTaken):
+        return _workers_taken(state, event), ()
     if isinstance(event, Fetched):
         return _fetched(state, event, now)
     if isinstance(event, OutputKept):
@@ -133,7 +137,7 @@ def _proceed(state: Lifecycle, now: float) -> Step:
 
 def _start(state: Lifecycle, note: str, gated: bool) -> Tuple[Lifecycle, StartProcess]:
     number = state.starts + 1
-    started = replace(state, starts=number, current=state.order)
+    started = replace(state, starts=number, current=state.order, takes_workers=False)
     return started, StartProcess(state.order, number, note, gated)
 
 
@@ -314,6 +318,9 @@ def _receive_again(state: Lifecycle, order: StartOrder, now: float) -> Step:
     began = state.current is not None and state.current.start == order.start
     over = state.phase in (TaskPhase.FAILED, TaskPhase.DONE)
     if over or (began and state.phase is not TaskPhase.STOPPING):
+        if began and state.takes_workers and order.cluster.epoch > state.order.cluster.epoch:
+            wanted = replace(state.order, run=order.run, cluster=order.cluster)
+            return replace(state, order=wanted), (TellWorkers(order.cluster),)
         # Its cluster counts no more: it began, or is over, with the one it had.
         return replace(state, order=replace(state.order, run=order.run)), ()
     _check_epoch(state, order)
@@ -328,6 +335,16 @@ def _receive_again(state: Lifecycle, order: StartOrder, now: float) -> Step:
     if fetched and order.run == state.order.run and order.cluster == state.order.cluster:
         return taken, ()
     return (_proceed if fetched else _begin)(taken, now)
+
+
+def _workers_taken(state: Lifecycle, event: WorkersTaken) -> Lifecycle:
+    """Take what a process says of its workers: only then it has another version of the cluster."""
+    if state.current is None or event.process != state.starts:
+        return state
+    order, current = state.order, state.current
+    if order.start == current.start and order.cluster.epoch == event.version:
+        current = replace(current, cluster=order.cluster)
+    return replace(state, current=current, takes_workers=event.version > 0)
 
 
 def _check_epoch(state: Lifecycle, order: StartOrder) -> None:

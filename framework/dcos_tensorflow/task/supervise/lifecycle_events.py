@@ -12,7 +12,7 @@ from typing import Optional, Tuple, Union
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.exits.exit_analysis import ExitReport, ExitVerdict
-from dcos_tensorflow.task.spec import StartOrder
+from dcos_tensorflow.task.spec import StartOrder, TaskCluster
 
 
 class TaskPhase(str, Enum):
@@ -75,6 +75,7 @@ class Lifecycle:
     what was asked to be fetched; ``fetching`` while the newest of these is under way. ``keeping``
     is a process that has ended, while what it left is kept; its end counts when that is done.
     ``idle`` says that the process has done its unit of work and waits for the next one.
+    ``takes_workers`` says that it takes other workers while it runs.
     """
 
     order: StartOrder
@@ -91,6 +92,7 @@ class Lifecycle:
     fetching: bool = False
     keeping: Optional["Keeping"] = None
     idle: bool = False
+    takes_workers: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,17 @@ class UnitDone:
     start: int
     report: ExitReport
     at: float
+
+
+@dataclass(frozen=True)
+class WorkersTaken:
+    """Process number ``process`` trains with the workers of a ``version`` of the cluster.
+
+    0: it takes no others while it runs.
+    """
+
+    process: int
+    version: int
 
 
 @dataclass(frozen=True)
@@ -196,6 +209,7 @@ Event = Union[
     PeersAnswered,
     ProcessEnded,
     UnitDone,
+    WorkersTaken,
     OutputKept,
     StopAsked,
     OrderReceived,
@@ -258,6 +272,13 @@ class HandOver:
 
 
 @dataclass(frozen=True)
+class TellWorkers:
+    """Tell the process which workers there are now."""
+
+    cluster: TaskCluster
+
+
+@dataclass(frozen=True)
 class ReleaseProcess:
     """Let the process at the gate go on."""
 
@@ -292,6 +313,7 @@ Action = Union[
     ForgetPeers,
     StartProcess,
     HandOver,
+    TellWorkers,
     ReleaseProcess,
     SendSignal,
     Keep,

@@ -30,8 +30,8 @@ GATHER_SECONDS = 0.1
 #: linux/fcntl.h, F_SETPIPE_SZ: Python names it since 3.10. What a pipe has else.
 _SET_PIPE_SIZE, _SMALLEST_PIPE = 1031, 4096
 DRAIN_SECONDS = 5.0
-#: The number of a start, as a process tells it; it may write anything there.
-_START = re.compile(r"[0-9]{1,18}")
+#: What a process says; it may write anything there.
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 class UserProcess:
@@ -40,9 +40,9 @@ class UserProcess:
     ``on_block`` gets its output, whole lines at a time, from the threads that read it. ``on_end``
     gets the return code, and whether a signal of ours came before its end, once the process and all
     that it started are gone and its output is read. A process that is ``gated`` has a pipe as its
-    standard input, and ``release`` writes ``GO`` into it. With ``on_done`` the process is handed
-    units of work there, by ``hand``; whenever it has done one, ``on_done`` gets the number of the
-    start, once all that was printed before is read.
+    standard input, and ``release`` writes ``GO`` into it. With ``on_word`` the process is handed
+    orders there, by ``hand``; ``on_word`` gets each number that it says, once all that was printed
+    before is read.
     ``spared`` returns the pids of our own other children, which are not the user's.
     """
 
@@ -58,14 +58,14 @@ class UserProcess:
         on_end: Callable[[int, bool], None],
         spared: Callable[[], Set[int]],
         gated: bool = False,
-        on_done: Optional[Callable[[int], None]] = None,
+        on_word: Optional[Callable[[int], None]] = None,
     ) -> None:
         self._on_end = on_end
         self._spared = spared
         self._signalled = False
         self._ended = threading.Event()
         variables, words = dict(environment), (-1, -1)
-        if on_done is not None:
+        if on_word is not None:
             words = os.pipe()
             variables[WORDS_VARIABLE] = str(words[1])
         try:
@@ -73,19 +73,19 @@ class UserProcess:
                 command,
                 env=variables,
                 cwd=directory,
-                stdin=subprocess.PIPE if gated or on_done else subprocess.DEVNULL,
+                stdin=subprocess.PIPE if gated or on_word else subprocess.DEVNULL,
                 bufsize=0,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
-                pass_fds=words[1:] if on_done else (),
+                pass_fds=words[1:] if on_word else (),
             )
         except BaseException:
-            if on_done is not None:
+            if on_word is not None:
                 os.close(words[0])
             raise
         finally:
-            if on_done is not None:
+            if on_word is not None:
                 os.close(words[1])
         self.pid = self._process.pid
         self._outputs = [
@@ -94,10 +94,10 @@ class UserProcess:
             if stream is not None
         ]
         streams = list(self._outputs)
-        if on_done is not None:
-            done = on_done
+        if on_word is not None:
+            hear = on_word
             said = os.fdopen(words[0], "rb", 0)
-            streams.append(Stream(said, lambda data: None, lambda block: self._done(block, done)))
+            streams.append(Stream(said, lambda data: None, lambda block: self._heard(block, hear)))
         self._readers = [
             threading.Thread(target=stream.read, name="output", daemon=True) for stream in streams
         ]
@@ -118,23 +118,23 @@ class UserProcess:
             gate.write(GO)
         gate.close()
 
-    def hand(self, unit: Mapping[str, Any]) -> None:
-        """Hand a unit of work to the process."""
+    def hand(self, order: Mapping[str, Any]) -> None:
+        """Hand a unit of work, or a cluster, to the process."""
         pipe = self._process.stdin
         if pipe is None or pipe.closed:
             return
         # A broken pipe means that it ended by itself in between; the waiter tells so.
         with contextlib.suppress(BrokenPipeError):
-            left = memoryview(json.dumps(unit).encode() + b"\n")
+            left = memoryview(json.dumps(order).encode() + b"\n")
             while left:
                 left = left[pipe.write(left) :]
 
-    def _done(self, block: bytes, on_done: Callable[[int], None]) -> None:
+    def _heard(self, block: bytes, on_word: Callable[[int], None]) -> None:
         for line in lines_of(block):
             for output in self._outputs:
                 output.drain()
-            if _START.fullmatch(line):
-                on_done(int(line))
+            if _NUMBER.fullmatch(line):
+                on_word(int(line))
 
     def close(self) -> None:
         """Close our end of the gate; called by the thread that calls ``release`` and ``hand``."""

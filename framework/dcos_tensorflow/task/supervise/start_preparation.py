@@ -52,6 +52,8 @@ class Preparation:
     base: Base
     #: The arguments that the code parses (``job_code.arguments``).
     options: Mapping[str, str] = field(default_factory=dict)
+    #: Workers join and leave while its process runs (``task.python.live_workers``).
+    takes_workers: bool = False
 
     def command(
         self,
@@ -83,6 +85,7 @@ class Preparation:
             python=self.base.python,
             wrapper_command=[self.base.python, *self.wrapper_command],
             arguments=self._arguments(parameters),
+            takes_workers=self.takes_workers,
         )
         return command, {**variables, **more}, notes
 

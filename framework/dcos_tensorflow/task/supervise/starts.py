@@ -38,7 +38,9 @@ from dcos_tensorflow.task.supervise.lifecycle_events import (
     HandOver,
     ProcessEnded,
     StartProcess,
+    TellWorkers,
     UnitDone,
+    WorkersTaken,
 )
 from dcos_tensorflow.task.supervise.linked_data import make_link
 from dcos_tensorflow.task.supervise.observer import TABLE_SECONDS, Observer, own_port
@@ -89,7 +91,7 @@ class Starts:
     """What runs now of one task's starts, and what they have told.
 
     ``self_command`` is how this program starts itself again, for the wrapper; ``on_end`` gets an
-    ``End`` or a ``DoneReported`` from another thread.
+    ``End``, a ``DoneReported`` or a ``WorkersTaken`` from another thread.
     """
 
     def __init__(
@@ -105,7 +107,7 @@ class Starts:
         stderr: BoundedOutput,
         shipper: "Optional[Shipper]",
         log: Callable[[str], None],
-        on_end: Callable[[Union[End, DoneReported]], None],
+        on_end: Callable[[Union[End, DoneReported, WorkersTaken]], None],
     ) -> None:
         self._spec = spec
         self._found = found
@@ -186,6 +188,10 @@ class Starts:
         inherited = {**known.inherited, "PATH": path, **variables}
         self.preparation = replace(known, base=base, inherited=inherited)
 
+    def take_workers(self) -> None:
+        """Let the starts to come take other workers while they run."""
+        self.preparation = replace(self.preparation, takes_workers=True)
+
     def parse(self, options: Mapping[str, str]) -> None:
         """Let the starts to come get the parameters that their code parses as arguments."""
         self.preparation = replace(self.preparation, options=options)
@@ -229,15 +235,21 @@ class Starts:
                 on_end=lambda code, signalled: self._on_end(End(number, code, signalled)),
                 spared=self._our_children,
                 gated=action.gated,
-                on_done=(lambda start: self._on_end(DoneReported(number, start)))
-                if self._serves
-                else None,
+                on_word=self._hearer(number),
             )
         except OSError as error:
             return self.preparation.cannot_start(command[0], variables, error)
         if self._serves:
             self._hand(action.order)
         self._observe(self.process, cluster)
+        return None
+
+    def _hearer(self, process: int) -> Optional[Callable[[int], None]]:
+        """Return what is done with the numbers that a process says; None where it says none."""
+        if self._serves:
+            return lambda start: self._on_end(DoneReported(process, start))
+        if self.preparation.takes_workers:
+            return lambda version: self._on_end(WorkersTaken(process, version))
         return None
 
     def _begin_start(
@@ -266,6 +278,14 @@ class Starts:
         self._hand(order)
         self._observe(self.process, order.cluster)
         return None
+
+    def tell_workers(self, action: TellWorkers) -> None:
+        """Tell the process which workers there are."""
+        cluster = action.cluster
+        jobs = (cluster.tf_config or {}).get("cluster", {})
+        self._log(f"version {cluster.epoch} of the cluster, by the process that runs")
+        if self.process:
+            self.process.hand({"version": cluster.epoch, "cluster": jobs})
 
     def _hand(self, order: StartOrder) -> None:
         if self.process:

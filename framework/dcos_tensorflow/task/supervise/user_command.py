@@ -22,11 +22,12 @@ def user_command(
     python: str,
     wrapper_command: List[str],
     arguments: Sequence[str] = (),
+    takes_workers: bool = False,
 ) -> Tuple[List[str], Dict[str, str]]:
     """Return the command line of the user's process, and the variables that its wrapper reads.
 
     ``python`` is the interpreter that runs the task; ``wrapper_command`` starts our wrapper.
-    ``arguments`` are those of the module.
+    ``arguments`` are those of the module. ``takes_workers``: they join and leave while it runs.
     """
     unbuffered = [python, "-u"]
     if found.contract == contract.CONTRACT_COMMAND:
@@ -34,7 +35,7 @@ def user_command(
     if found.contract == contract.CONTRACT_TENSORBOARD or found.module is None:
         return [*unbuffered, "-m", "tensorboard.main", *_tensorboard(spec, where)], {}
     as_script = found.contract == contract.CONTRACT_SCRIPT
-    if as_script and not (spec.job.tf1_compat or spec.job.under_strategy):
+    if as_script and not (spec.job.tf1_compat or spec.job.under_strategy or takes_workers):
         package = found.module.is_package
         started = ["-m", found.module.name] if package else [found.module.file]
         return [*unbuffered, *started, *arguments], {}
@@ -57,6 +58,7 @@ def user_command(
         under_strategy=spec.job.under_strategy,
         pin_checkpoints=not spec.shared_filesystem,
         takes_shards=found.contract == contract.CONTRACT_SHARDS,
+        takes_workers=cluster.epoch if takes_workers else 0,
     )
     return wrapper_command, {wrapper.VARIABLE: call.as_text()}
 
