@@ -2,7 +2,7 @@
 
 ``wrapper`` calls ``follow`` in the chief's process before the user's code begins; a thread then
 reads from the task runner which workers there are now. TensorFlow has no public name for this, and
-the parts that are used here are the same in 2.15 and 2.21 (docs/decisions/0053-live-workers.md).
+the parts that are used here are the same in 2.15 and 2.21 (docs/decisions/0054-live-workers.md).
 Where anything is not as expected the thread says so and takes no more: the scheduler then starts
 the process again. No step that was scheduled is lost: a worker that leaves does its last one.
 """
