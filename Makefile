@@ -24,7 +24,7 @@ SHOWN = @$(PYTHON) packaging/shown_install.py '$(1)'
 SHOWN_PIP := -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak unit environments lint docs format schemas simulate bench package lock audit clean system-packages
+.PHONY: help demo test soak soak-long unit environments lint docs format schemas simulate bench package lock audit clean system-packages
 
 help:
 	@echo "make demo      a real distributed training on this machine, from nothing to its end;"
@@ -32,6 +32,7 @@ help:
 	@echo "make test      everything set up, and the tests that a change must pass"
 	@echo "make unit      the tests that need neither TensorFlow nor ZooKeeper"
 	@echo "make soak      hours: all tests, with all cases and the full numbers"
+	@echo "make soak-long two hours of kills: what grows, and how fast"
 	@echo "make simulate  SEEDS=10000: random histories against the core"
 	@echo "make bench     the benchmarks, in 20 minutes; build/bench.json"
 	@echo "make package   ARTIFACT_URL=https://...: the DC/OS package, to be served from there"

@@ -52,11 +52,9 @@ class TestRemove:
     def test_few_descriptors_do(self, tmp_path: Path) -> None:
         """In a process of its own: a limit holds for what else this one has open, too."""
         top = deep(tmp_path / "top")
-        removing = "import sys; from untrusted_input import trees; trees.remove(sys.argv[1], strictly=True)"
-        subprocess.run(
-            ["sh", "-c", 'ulimit -n 40; exec "$@"', "sh", sys.executable, "-c", removing, str(top)],
-            check=True,
-        )
+        program = "import sys, untrusted_input.trees as t; t.remove(sys.argv[1], strictly=True)"
+        command = ["sh", "-c", 'ulimit -n 40; exec "$@"', "sh", sys.executable, "-c", program, top]
+        subprocess.run(command, check=True)
         assert not top.exists()
 
     def test_a_wide_tree_with_names_like_ours_goes_too(self, tmp_path: Path) -> None:
