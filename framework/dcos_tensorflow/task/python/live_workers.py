@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 import time
-from typing import Any, BinaryIO, Dict, List, Sequence, Tuple
+from typing import Any, BinaryIO, Dict, List, Sequence
 
 _COORDINATOR = "tensorflow.python.distribute.coordinator.cluster_coordinator"
 #: How long the code may take to make its coordinator, a new worker to listen, and one that leaves
@@ -83,14 +83,38 @@ def _coordinator() -> Any:
     while time.monotonic() < end:
         module = sys.modules.get(_COORDINATOR)
         wanted = getattr(module, "ClusterCoordinator", None)
-        found = [one for one in gc.get_objects() if wanted and issubclass(type(one), wanted)]
-        made = [one for one in found if hasattr(getattr(one, "_cluster", None), "workers")]
+        clusters = {id(one): one for one in _clusters()}.values() if wanted else ()
+        found = [_holders(one, wanted) for one in clusters]
+        made = [holders[0] for holders in found if holders]
         if len(made) > 1:
             raise CannotTake("the code has more than one ClusterCoordinator")
         if made:
             return made[0]
         time.sleep(_LOOK_SECONDS)
     raise CannotTake(f"the code has made no ClusterCoordinator within {WAIT_SECONDS:g} s")
+
+
+def _clusters() -> List[Any]:
+    """Return what the threads work for that hand a coordinator's steps to its workers."""
+    targets = [getattr(thread, "_target", None) for thread in threading.enumerate()]
+    owners = [getattr(target, "__self__", None) for target in targets]
+    clusters = [getattr(owner, "_cluster", None) for owner in owners]
+    return [cluster for cluster in clusters if hasattr(cluster, "resource_cancellation_mgr")]
+
+
+def _holders(value: Any, wanted: Any) -> List[Any]:
+    """Return the objects of a class that hold ``value`` in an attribute.
+
+    Not by ``gc.get_objects``: a tuple that another thread is making, and that is held here, too,
+    ends that thread with a SystemError.
+    """
+    found = []
+    for holder in gc.get_referrers(value):
+        # Before Python 3.11 it is the dictionary of the object's attributes.
+        for one in gc.get_referrers(holder) if type(holder) is dict else [holder]:
+            if issubclass(type(one), wanted):
+                found.append(one)
+    return found
 
 
 def _wait_until_it_listens(address: str) -> None:
@@ -170,15 +194,13 @@ class _Members:
     def _data(self) -> List[Any]:
         """Return what has a value for each worker, in the order in which it was made."""
         values = sys.modules["tensorflow.python.distribute.coordinator.values"]
-        kept = (reference() for reference in self._cluster.workers[0]._resource_remote_value_refs)
-        order = {id(value): place for place, value in enumerate(kept) if value is not None}
-        found: List[Tuple[int, Any]] = []
-        for one in gc.get_objects():
-            if issubclass(type(one), values.PerWorkerValues) and one._values:
-                place = order.get(id(one._values[0]))
-                if place is not None:
-                    found.append((place, one))
-        return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+        found: List[Any] = []
+        for reference in tuple(self._cluster.workers[0]._resource_remote_value_refs):
+            value = reference()
+            for held in gc.get_referrers(value) if value is not None else ():
+                if type(held) in (tuple, list) and held and held[0] is value:
+                    found += _holders(held, values.PerWorkerValues)
+        return list({id(one): one for one in found if one._values}.values())
 
     def _give_data(self, worker: Any) -> None:
         """Make on a worker what the others have, as the others made it."""
