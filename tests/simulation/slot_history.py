@@ -424,7 +424,7 @@ class SlotHistory(History):
             RoleSpec(TaskRole.WORKER, workers, SMALL),
             RoleSpec(TaskRole.TENSORBOARD, dice.choice([0, 0, 1]), SMALL),
         )
-        kind, slots = dice.choice(list(UnitKind)), dice.choice([0, 1, 2, 4])
+        kind, slots = dice.choice([UnitKind.TRIAL, UnitKind.SHARD]), dice.choice([0, 1, 2, 4])
         units = UnitsSpec(kind, slots, MOST_ATTEMPTS, dice.choice([1.0, 1.0, 0.5]))
         spec = small_job(
             roles=roles,
