@@ -97,7 +97,8 @@ def test_a_person_sees_the_queue_and_cancels_a_job_in_a_browser(
     try:
         options = job(UNTIL_FINISH)
         for name, team in (("first", "red"), ("second", "blue")):
-            cpus = "worker.cpus=1"
+            # With its scheduler's 0.1 it takes the whole machine.
+            cpus = "worker.cpus=0.9"
             submitted = command_line.ask(
                 *("submit", options, "--team", team, "--set", f"service.name={name}", "--set", cpus)
             )

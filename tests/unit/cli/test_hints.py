@@ -22,7 +22,7 @@ _OTHERS = ("task/", "plugin/", "package/")
 _COMMAND = re.compile(r"dcos-tensorflow ((?:[a-z][a-z-]* ?){1,3})")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 #: Flags that messages name and that are not ours.
-_FOREIGN = {"--help", "--credential", "--root", "--to", "--epochs"}
+_FOREIGN = {"--help", "--credential", "--root", "--to", "--epochs", "--ip"}
 
 
 @functools.cache
