@@ -131,6 +131,8 @@ def test_everything_is_done_from_elsewhere_while_the_scheduler_dies_and_comes_ba
     person = a_person(tmp_path / "elsewhere", port, machine)
     eventually(lambda: phase(person) == "running", seconds=40)
     following = person.start("status", "--follow")
+    # Else it may not know the service yet when the scheduler dies, and it can follow none.
+    assert following.stdout is not None and following.stdout.readline()
     changed = person.ask("update", "start", "mnist", "--set", "worker.count=2")
     assert changed.code == 0, changed.out
     eventually((tmp_path / "worker-1").exists)
@@ -139,7 +141,8 @@ def test_everything_is_done_from_elsewhere_while_the_scheduler_dies_and_comes_ba
     eventually(lambda: phase(person) == "running", seconds=40)
     # It was started with its own options again, and goes over to those.
     assert person.ask("why").code == 0
-    assert following.poll() is None, "a scheduler that is away is no end of the job"
+    ended = following.poll() is not None
+    assert not ended, f"a scheduler that is away is no end of the job: {following.communicate()}"
     assert re.search("^mnist +running ", person.ask("list").out, re.MULTILINE)
     uninstalled = person.ask("uninstall", "mnist", "--yes")
     assert (uninstalled.code, uninstalled.out) == (0, "mnist is uninstalled.\n")

@@ -64,12 +64,16 @@ def abort(pid: int) -> None:
 
 
 def child(pid: int, name: str) -> int:
-    """Return the child of ``pid`` whose name or command line has this in it."""
-    for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        place = Path("/proc", each)
-        if name in (place / "comm").read_text() or name in (place / "cmdline").read_text():
-            return int(each)
-    raise AssertionError(f"{pid} has no child {name}")
+    """Return the child of ``pid`` whose name or command line has this in it, once it has."""
+
+    def found() -> int:
+        for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            place = Path("/proc", each)
+            if name in (place / "comm").read_text() or name in (place / "cmdline").read_text():
+                return int(each)
+        return 0
+
+    return eventually(found, seconds=30, what=f"a child {name} of {pid}")
 
 
 def test_a_process_that_does_nothing_about_it_leaves_one(
