@@ -132,7 +132,8 @@ def test_everything_is_done_from_elsewhere_while_the_scheduler_dies_and_comes_ba
     eventually(lambda: phase(person) == "running", seconds=40)
     following = person.start("status", "--follow")
     # Else it may not know the service yet when the scheduler dies, and it can follow none.
-    assert following.stdout is not None and following.stdout.readline()
+    assert following.stdout is not None
+    assert following.stdout.readline()
     changed = person.ask("update", "start", "mnist", "--set", "worker.count=2")
     assert changed.code == 0, changed.out
     eventually((tmp_path / "worker-1").exists)
