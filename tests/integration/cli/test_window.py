@@ -127,19 +127,23 @@ def test_a_person_says_the_token_of_a_window_of_many_once(command_line, job, tmp
     token.write_text("the-operator-s-token")
     token.chmod(0o600)
     flags = ("--api-port", "0", "--api-token-file", token)
-    serving = command_line.start("dashboard", "serve", *flags)
-    address = serving.stdout.readline().split()[-1].rstrip(".")
+    # The page first: where there is no browser the test is skipped, and leaves no process.
     with Page() as page:
-        page.order("open", url=f"{address}/services/job/", scheme="dark", **PHONE)
-        for said, seen in (("wrong", "This is not the token."), (token.read_text(), "as it ended")):
-            page.order("fill", where="#token", text=said)
-            page.order("click", where="button")
-            page.see("body", seen)
-        page.order("evaluate", script="location.reload()")
-        page.see("header .link", "as it ended")
-        seen = page.order("overflow"), page.order("violations")
-    serving.terminate()
-    serving.communicate(timeout=SECONDS)
+        serving = command_line.start("dashboard", "serve", *flags)
+        try:
+            address = serving.stdout.readline().split()[-1].rstrip(".")
+            page.order("open", url=f"{address}/services/job/", scheme="dark", **PHONE)
+            said = (("wrong", "This is not the token."), (token.read_text(), "as it ended"))
+            for text, seen in said:
+                page.order("fill", where="#token", text=text)
+                page.order("click", where="button")
+                page.see("body", seen)
+            page.order("evaluate", script="location.reload()")
+            page.see("header .link", "as it ended")
+            seen = page.order("overflow"), page.order("violations")
+        finally:
+            serving.terminate()
+            serving.communicate(timeout=SECONDS)
     assert (seen, serving.returncode) == ((0, []), 0)
 
 
