@@ -614,6 +614,4 @@ def _check_binding(settings: Settings) -> None:
         guarded = bool(settings.secret("api_token") or settings["api_from"])
         check_binding(settings["api_host"], guarded, settings["api_open"])
     except OpenBinding as error:
-        raise UsageError(
-            f"{settings.origin('api_host')}: {error} (--api-token-file, --api-open)"
-        ) from error
+        raise UsageError(f"{settings.origin('api_host')}: {error}.") from error

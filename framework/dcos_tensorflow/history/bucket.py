@@ -1,6 +1,7 @@
 """A copy of each run in S3, where a service keeps its checkpoints or its logs there.
 
-Used by ``keeper``: a scheduler on another machine finds the runs of before. An object is one run,
+Used by ``keeper``: a scheduler on another machine finds the runs of before; and by the window of a
+state store, which has none of them on its disk. An object is one run,
 replaced as a whole, so that it is never half of one. Tasks may write there, too: what is read is
 looked at as what strangers say. All methods may raise StorageError.
 """
@@ -49,11 +50,11 @@ class RunBucket:
     store: ObjectStore
     place: Location
 
-    def runs(self) -> list[str]:
-        """Return the ids of the runs that are there."""
-        keys = [each.key for each in self.store.list(self.place.key("") + "/")]
-        names = [key.rpartition("/")[2].removesuffix(_ENDING) for key in keys]
-        return [name for name in names if number_of(name) is not None]
+    def runs(self) -> dict[str, str]:
+        """Return the ids of the runs that are there, each with the ETag of its object."""
+        there = self.store.list(self.place.key("") + "/")
+        named = {one.key.rpartition("/")[2].removesuffix(_ENDING): one.etag for one in there}
+        return {name: etag for name, etag in named.items() if number_of(name) is not None}
 
     def get(self, run: str) -> tuple[Record, dict[str, list[Point]]]:
         """Return what is known of a run and its points; both are empty where it is not there."""

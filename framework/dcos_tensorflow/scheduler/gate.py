@@ -318,20 +318,21 @@ class Gate:
     def _s3_refusal(self, s3: S3Spec, place: str, *, has_own: bool) -> str:
         """Return why the scheduler may not ask S3 for this; empty where it may."""
         allowed = self._allowed
-        brings = has_own or not s3.endpoint_url
+        named = s3.endpoint_url if s3.endpoint_url not in self._own_endpoints() else ""
+        brings = has_own or not named
         if allowed.everything or (ANYWHERE in allowed.s3 and brings):
             return ""
         fixed = place.partition("{")[0]
         bound = fixed if fixed.count("/") < 3 else fixed.rpartition("/")[0]
-        if not has_own and s3.endpoint_url:
+        if not has_own and named:
             return (
                 f"the scheduler looks into {bound} without s3.credentials that it can read, and its"
                 " own are for no endpoint that options name"
             )
-        if s3.endpoint_url and not _is_among(s3.endpoint_url, allowed.s3):
+        if named and not _is_among(named, allowed.s3):
             return (
-                f"the scheduler may not ask {s3.endpoint_url} (s3.endpoint_url): its operator"
-                f" allows that by --s3-places {s3.endpoint_url}"
+                f"the scheduler may not ask {named} (s3.endpoint_url): its operator"
+                f" allows that by --s3-places {named}"
             )
         if not has_own and not any(_is_below(place, each) for each in allowed.s3):
             return (
@@ -339,6 +340,11 @@ class Gate:
                 f" that it can read, or its operator allows that by --s3-places {bound}"
             )
         return ""
+
+    def _own_endpoints(self) -> Collection[str]:
+        """Return where the scheduler's own keys are for, as boto3 reads it."""
+        names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+        return [self._environ[name] for name in names if self._environ.get(name)]
 
     def manifest_refusal(self, path: Path) -> str:
         """Return why a file may be no manifest, whose lines reach tasks; empty where it may."""

@@ -242,20 +242,31 @@ class Window:
 
     async def _stream(self, name: str, shown: dict[str, Any]) -> AsyncIterator[str]:
         """Yield what was shown last; end once a scheduler serves the service: it is to be asked."""
-        yield f"event: whole\ndata: {json.dumps(shown)}\n\n"
+        yield _whole(shown)
         looks = 0
-        while await run_in_threadpool(self._is_kept, name):
+        while (now := await run_in_threadpool(self._still_kept, name, shown)) is not None:
+            if now != shown:
+                shown = now
+                yield _whole(shown)
             await asyncio.sleep(_LOOK_SECONDS)
             looks += 1
             if looks % _SIGN_OF_LIFE == 0:
                 yield ": \n\n"
 
-    def _is_kept(self, name: str) -> bool:
+    def _still_kept(self, name: str, shown: dict[str, Any]) -> dict[str, Any] | None:
+        """Return what is shown now; None once a scheduler is to be asked, or the store is away."""
         try:
-            return self._shown.api(name) is None
-        except CliError:
+            if self._shown.api(name) is not None:
+                return None
+            # What was shown last of a job that has ended does not change.
+            return shown if shown["kept"] is True else self._shown.watched(name)
+        except (CliError, NotKept):
             # The page asks again, and is told.
-            return False
+            return None
+
+
+def _whole(shown: dict[str, Any]) -> str:
+    return f"event: whole\ndata: {json.dumps(shown)}\n\n"
 
 
 _NO_STORE = {"cache-control": "no-store"}

@@ -1,8 +1,8 @@
 """The services of a state store, on all machines: leaders are asked, of others the state answers.
 
 What the store holds is looked at at most every few seconds, however many browsers ask. The token is
-the operator's, the same for all schedulers. Curves, runs and output are where the schedulers and
-tasks are: of a service that none serves they are not shown.
+the operator's, the same for all schedulers. Of a service that none serves, runs and curves are
+shown by their copies in S3 (``window.copied_runs``); output is where the tasks were, and is not.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from dcos_tensorflow.api.redaction import redact
+from dcos_tensorflow.api.views import curves
 from dcos_tensorflow.client import stored
 from dcos_tensorflow.client.api_address import ApiAddress
 from dcos_tensorflow.client.last_page import LastPage, page_of
 from dcos_tensorflow.client.served_queue import ServedQueue
 from dcos_tensorflow.client.state_services import StateService, services_of
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.window.boards import NoBoard
+from dcos_tensorflow.window.copied_runs import CopiedRuns
 from dcos_tensorflow.window.services import NotKept, Refused
 
 #: So long what was found holds, but for orders; seconds.
@@ -30,10 +33,11 @@ _MOST_PAGES = 16
 
 
 class OfState:
-    """See ``window.services.Services``. The arguments are those of ``services_of``."""
+    """See ``window.services.Services``; what is not said there is for ``services_of``."""
 
-    def __init__(self, url: str, token: str, *, in_clear: bool) -> None:
+    def __init__(self, url: str, token: str, runs: CopiedRuns, *, in_clear: bool) -> None:
         self._url = url
+        self._runs = runs
         self._token = token
         self._in_clear = in_clear
         self._lock = threading.Lock()
@@ -62,14 +66,18 @@ class OfState:
         return {**page.watched, "kept": is_done or f"as it is stored; {self._why_unasked(name)}"}
 
     def answer(self, name: str, path: str, query: Mapping[str, str]) -> Any:
-        """Return what the state shows; there are no runs and curves in it."""
+        """Return what the state shows, and of its runs what is copied to S3."""
+        if path == "v1/runs":
+            return curves.runs(self._runs.records(self._state(name).spec))
+        if path == "v1/curves":
+            spec, run = self._state(name).spec, query.get("run", "")
+            return curves.curves(self._runs.points(spec, run))
         page = self._page(name)
         if path in ("v1/job", "v1/why"):
             return page.watched[path.removeprefix("v1/")]
-        known = {"v1/runs": [], "v1/curves": {}, **page.answers}
-        if path not in known:
+        if path not in page.answers:
             raise NotKept(f"this is not in the state store; {self._why_unasked(name)}")
-        return known[path]
+        return page.answers[path]
 
     def ordered(self, name: str, path: str, body: bytes) -> Any:
         """Refuse it."""
@@ -102,15 +110,18 @@ class OfState:
             made_at, page = self._pages.get(name, (-math.inf, None))
             if page is not None and time.monotonic() - made_at < _FRESH_SECONDS:
                 return page
-            state = stored.stored_state(self._url, name)
-            if state is None:
-                raise NotKept(f"nothing is stored of {name}")
-            page = page_of(state, stored.stored_options(self._url, name), {})
+            page = page_of(self._state(name), stored.stored_options(self._url, name), {})
             self._pages.pop(name, None)
             self._pages[name] = (time.monotonic(), page)
             while len(self._pages) > _MOST_PAGES:
                 del self._pages[next(iter(self._pages))]
             return page
+
+    def _state(self, name: str) -> ServiceState:
+        state = stored.stored_state(self._url, name)
+        if state is None:
+            raise NotKept(f"nothing is stored of {name}")
+        return state
 
     def _why_unasked(self, name: str) -> str:
         service = self._services().get(name)

@@ -23,6 +23,8 @@ from dcos_tensorflow.history.keeper import Keeper, Sources
 from dcos_tensorflow.history.points import Point, lines_of
 from dcos_tensorflow.history.record import record_of, run_id
 from dcos_tensorflow.scheduler.gate import Allowed, Gate
+from dcos_tensorflow.window.copied_runs import CopiedRuns
+from dcos_tensorflow.window.services import NotKept
 from s3_server import KEY_ID, SECRET_KEY, Fault, S3Server
 from sample_states import a_spec, changed, running
 from scheduler_process import SchedulerProcess
@@ -231,6 +233,24 @@ def test_runs_of_before_are_brought_to_a_new_machine(server: S3Server, tmp_path:
     new.keeper.finish(leads=True)
     found = {run.path.name: run.points() for run in runs_in(tmp_path / "new")}
     assert found[run_id(state)] == points
+
+
+def test_the_page_of_a_state_store_shows_the_copies_in_s3_that_its_operator_allows(
+    server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, server)
+    machine.tells(1, 2)
+    machine.keeper.finish(leads=True)
+    for name, value in {**KEYS, "AWS_ENDPOINT_URL": server.url}.items():
+        monkeypatch.setenv(name, value)
+    spec, run = machine.state.spec, run_id(machine.state)
+    runs = CopiedRuns(Gate(Allowed(s3=frozenset({"s3://bucket"}))))
+    assert [record["id"] for record in runs.records(spec)] == [run]
+    for called in (run, ""):
+        assert [point.step for point in runs.points(spec, called)["worker-0"]] == [1, 2]
+    assert runs.points(spec, "7-abc") == {}
+    with pytest.raises(NotKept, match="--s3-places"):
+        CopiedRuns(Gate(Allowed(s3=frozenset({"s3://another"})))).records(spec)
 
 
 def test_of_many_runs_the_newest_stay_in_s3(

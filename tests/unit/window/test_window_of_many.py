@@ -12,10 +12,12 @@ from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.kept.writes import first_writes
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.scheduler.gate import Gate
 from dcos_tensorflow.scheduler.told_address import ToldAddress
 from dcos_tensorflow.state.store import open_store
 from dcos_tensorflow.window import of_state
 from dcos_tensorflow.window.app import Window
+from dcos_tensorflow.window.copied_runs import CopiedRuns
 from dcos_tensorflow.window.login import Login
 from dcos_tensorflow.window.of_state import OfState
 from dcos_tensorflow.window.of_this_machine import OfThisMachine
@@ -122,7 +124,7 @@ class TestAStateStore:
     @pytest.fixture
     def browser(self, url: str, led: Service) -> Iterator[httpx.Client]:
         with ExitStack() as stack:
-            browser = asked(stack, OfState(url, TOKEN, in_clear=False))
+            browser = asked(stack, OfState(url, TOKEN, CopiedRuns(Gate()), in_clear=False))
             browser.headers.update(bearer())
             yield browser
 
@@ -154,6 +156,18 @@ class TestAStateStore:
         ):
             answer = browser.post("/services/left/v1/job/stop")
         assert (answer.status_code, "address unknown" in answer.json()["message"]) == (409, True)
+
+    def test_a_page_that_is_open_shows_what_has_changed_in_the_store(
+        self, browser: httpx.Client, url: str
+    ) -> None:
+        with browser.stream("GET", "/services/left/v1/events") as answer:
+            told = (line for line in answer.iter_lines() if line.startswith("data: "))
+            assert "no scheduler serves it" in next(told)
+            with (
+                closing(open_store(url, "left")) as store,
+                store.lead("of an earlier release", 5.0, lambda _: None),
+            ):
+                assert "address unknown" in next(told)
 
     def test_an_order_goes_to_the_leader_of_now(
         self, browser: httpx.Client, url: str, monkeypatch: pytest.MonkeyPatch

@@ -96,8 +96,7 @@ def check_binding(host: str, guarded: bool, allow_open: bool) -> None:
         return
     raise OpenBinding(
         f"the API would listen on {host or 'all addresses'} without a token, and every client that"
-        " reaches it could stop the job; set a token, bind to 127.0.0.1, or allow an open API"
-        " explicitly"
+        " reaches it could stop the job; set a token (--api-token-file), or bind to 127.0.0.1"
     )
 
 

@@ -33,7 +33,7 @@ _ADDRESS = "address"
 #: The settings of ``dashboard serve``.
 _SERVED_BY = (
     *("state", *ZOOKEEPER_SETTINGS, "api_host", "api_port", "api_token_file"),
-    *("api_cert", "api_key"),
+    *("api_cert", "api_key", "s3_places"),
 )
 
 
@@ -110,6 +110,8 @@ def serve(in_clear: bool, work: WorkDirectory, **flags: str | None) -> int:
     tls = ServerTls(Path(cert), Path(settings["api_key"])) if cert else None
     services: Services
     if settings["state"]:
+        from dcos_tensorflow.scheduler.gate import Allowed, Gate
+        from dcos_tensorflow.window.copied_runs import CopiedRuns
         from dcos_tensorflow.window.of_state import OfState
 
         if token and is_open(settings["state"]):
@@ -117,7 +119,9 @@ def serve(in_clear: bool, work: WorkDirectory, **flags: str | None) -> int:
                 "ZooKeeper is used without a login: every client that reaches it can name another"
                 " address, and would be sent the token; see --zookeeper-login-file."
             )
-        services = OfState(settings["state"], token, in_clear=in_clear)
+        places = frozenset(filter(None, settings["s3_places"].split(",")))
+        runs = CopiedRuns(Gate(Allowed(s3=places)))
+        services = OfState(settings["state"], token, runs, in_clear=in_clear)
     else:
         from dcos_tensorflow.window.of_this_machine import OfThisMachine
 
