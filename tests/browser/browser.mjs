@@ -28,12 +28,12 @@ const orders = {
   fill: ({ where, text }) => page.fill(where, text),
   click: ({ where }) => page.click(where),
   // Along an element, from one distance below its upper edge to another.
-  async drag({ where, down: [from, to] }) {
+  async drag({ where, down: [from, to], released = true }) {
     const { x, y, width } = await page.locator(where).boundingBox();
     await page.mouse.move(x + width / 2, y + from);
     await page.mouse.down();
     await page.mouse.move(x + width / 2, y + to, { steps: 4 });
-    await page.mouse.up();
+    if (released) await page.mouse.up();
   },
   press: ({ key }) => page.keyboard.press(key),
   see: ({ where, text, seconds }) => page.locator(where, { hasText: text }).first().waitFor({ timeout: seconds * 1000 }),
@@ -45,24 +45,6 @@ const orders = {
       document.dispatchEvent(new Event("visibilitychange"));
     }, hidden),
   evaluate: ({ script }) => page.evaluate(script),
-  // What the page's own thread takes of a CPU until its first paint, in milliseconds.
-  async paintCpu(given) {
-    await browser.startTracing(undefined, { categories: TRACED });
-    await orders.open(given);
-    await page.locator(given.where).first().waitFor({ timeout: 60_000 });
-    const { tasks, traceEvents } = await traced();
-    const paint = traceEvents.find((one) => one.name === "firstContentfulPaint");
-    const before = tasks.filter((one) => one.pid === paint.pid && one.ts < paint.ts);
-    return before.reduce((sum, one) => sum + (one.tdur ?? 0) / 1000, 0);
-  },
-  // The tasks of the page's own thread in the next seconds: what the longest took by the clock, and of a CPU, in milliseconds.
-  async longestTask({ seconds }) {
-    await browser.startTracing(page, { categories: TRACED });
-    await new Promise((done) => setTimeout(done, seconds * 1000));
-    const { tasks } = await traced();
-    const longest = (name) => tasks.reduce((most, one) => Math.max(most, (one[name] ?? 0) / 1000), 0);
-    return { tasks: tasks.length, clock: longest("dur"), cpu: longest("tdur") };
-  },
   overflow: () => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth),
   complaints: () => complaints,
   forgive: () => void (complaints = []),
@@ -73,16 +55,6 @@ const orders = {
     return found.violations.map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.html).slice(0, 3)}`);
   },
 };
-
-const TRACED = ["toplevel", "loading", "disabled-by-default-devtools.timeline", "__metadata"];
-
-/** Ends the tracing; returns all events, and the tasks of the threads that pages run on. */
-async function traced() {
-  const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
-  const renderers = new Set(traceEvents.filter((one) => one.name === "thread_name" && one.args.name === "CrRendererMain").map((one) => `${one.pid} ${one.tid}`));
-  const tasks = traceEvents.filter((one) => /RunTask$/.test(one.name) && renderers.has(`${one.pid} ${one.tid}`));
-  return { tasks, traceEvents };
-}
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { order, ...more } = JSON.parse(line);

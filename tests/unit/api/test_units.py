@@ -17,7 +17,12 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import Unit, UnitFailure, UnitRun, UnitState
 from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
-from dcos_tensorflow.core.spec.workload_spec import BatchSpec, EarlyStopping, WorkloadSpec
+from dcos_tensorflow.core.spec.workload_spec import (
+    BatchSpec,
+    EarlyStopping,
+    SearchMethod,
+    WorkloadSpec,
+)
 from dcos_tensorflow.history.curves import MOST_TRIALS, Curves
 from dcos_tensorflow.workloads import producer_of
 from sample_states import a_record, a_spec, a_state
@@ -257,6 +262,42 @@ def test_trials_are_sorted_filtered_chosen_on_an_axis_and_opened(page: Page) -> 
         page.see("h3", "Trial 5")
         page.see(".figures", "of 7 finished")
         assert (page.order("violations"), page.order("complaints")) == ([], [])
+    finally:
+        service.server.stop()
+
+
+def a_sweep_of_300() -> ServiceState:
+    """Return a sweep of which all trials have finished."""
+    sweep = a_sweep(300, SearchMethod.RANDOM, lag=300)
+    spec = replace(a_spec(), units=UnitsSpec(UnitKind.TRIAL, 4, 3, 1.0), workload=sweep)
+    given, state = producer_of(sweep).next(0, 300), a_state(spec=spec)
+    table = state.units.given([u.payload for u in given.units], last=given.last)
+    for n in range(300):
+        score = told(n / 300)
+        table = table.put(Unit(n, UnitState.SUCCEEDED, 1, result=score, ended_at=20.0 + n))
+    return replace(state, units=replace(table, total=300))
+
+
+def test_while_a_range_is_drawn_over_300_trials_no_line_and_no_row_changes(page: Page) -> None:
+    service = Service()
+    service.current = a_sweep_of_300()
+    url = f"http://{service.server.start()}/#/trials"
+    try:
+        page.order("open", url=url, scheme="light", **DESKTOP)
+        page.order("fill", where="#token", text=TOKEN)
+        page.order("click", where="form button")
+        page.see(".parallel path.trial >> nth=299")
+        watched = """globalThis.changed = [];
+            const named = ({tagName, className}) => `${tagName}.${className.baseVal ?? className}`;
+            const note = ({target}) => changed.push(named(target));
+            new MutationObserver((found) => found.forEach(note))
+                .observe(document.body, {subtree: true, childList: true, attributes: true})"""
+        page.order("evaluate", script=f"{{{watched}}}")
+        page.order("drag", where=".parallel .handle >> nth=-1", down=[80, 200], released=False)
+        page.see(".parallel .range")
+        changed = page.order("evaluate", script="changed")
+        assert "rect.range" in changed
+        assert not {"path.trial", "tr.", "td."} & {one.split(" ")[0] for one in changed}
     finally:
         service.server.stop()
 
