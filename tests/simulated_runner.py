@@ -60,14 +60,19 @@ class Runner:
     #: Its process takes other workers while it runs; ``refuses`` is one that finds that it cannot.
     takes_workers: bool = False
     refuses: bool = False
+    #: What it has found in the network of the peers.
+    peer_address: str = ""
 
     @staticmethod
     def of(launch: LaunchTask) -> Runner:
-        """Return the runner that this launch starts."""
+        """Return the runner that this launch starts; peers reach its machine by 10.1.0.N."""
         spec = json.loads(launch.env[contract.RUNNER_SPEC_VARIABLE])
         assert spec["hold_on_failure"] is True
         held, epoch = bool(spec["held"]), spec["cluster"]["epoch"]
         runner = Runner(1, not held, contract.RUNNER_HELD, epoch)
+        if spec.get("peer_network"):
+            number = int("".join(filter(str.isdigit, launch.agent_id)) or 0)
+            runner.peer_address = f"10.1.0.{number}"
         if not held:
             runner._go()
         return runner
@@ -94,6 +99,7 @@ class Runner:
             "contract": self.contract,
             "idle_since": self.idle_since,
             "notice": self.notice,
+            "peer_address": self.peer_address,
             **({"unit": {**self.unit, "result": self.result}} if self.unit is not None else {}),
         }
 

@@ -26,7 +26,12 @@ from dcos_tensorflow.core.model.actions import (
 from dcos_tensorflow.core.model.bounds import NAME_BYTES, TEXT_BYTES, cut
 from dcos_tensorflow.core.model.job import ENDED_PHASES, Incident
 from dcos_tensorflow.core.model.own_error import own_error_of
-from dcos_tensorflow.core.model.report import Report, may_be_taken_back, taken_back_at
+from dcos_tensorflow.core.model.report import (
+    Report,
+    may_be_taken_back,
+    peer_address,
+    taken_back_at,
+)
 from dcos_tensorflow.core.model.service_state import Evidence, Removal, Stray
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskState
 from dcos_tensorflow.core.offers import reconciliation, reservations
@@ -270,6 +275,16 @@ def _reached(gang: GangDraft, record: TaskRecord, address: str) -> TaskRecord:
     return known
 
 
+def _found_by_peers(gang: GangDraft, record: TaskRecord, address: str) -> TaskRecord:
+    """Return the record with the address that its runner has found in the peers' network."""
+    if not address:
+        return record
+    known = replace(record, peer_address=address)
+    gang.put(known)
+    gang.say(f"peers reach {record.name} at {address}")
+    return known
+
+
 def _was_given_up(draft: Draft, record: TaskRecord) -> bool:
     """Say whether this attempt is over for us, whatever Mesos says of it."""
     return record.task_id in draft.state.abandoned or record.state is TaskState.LOST
@@ -306,6 +321,8 @@ def _report(draft: Draft, event: events.RunnerReported) -> None:
     if record is None or gang is None:
         return
     draft.note_report(event.task_id, event.report)
+    if gang.spec.peer_network and not record.peer_address:
+        record = _found_by_peers(gang, record, peer_address(event.report))
     _recognise(gang, record, cut(str(event.report.get("strategy") or ""), NAME_BYTES))
     at = taken_back_at(event.report)
     if at is not None:

@@ -109,6 +109,7 @@ def findings(options: Options) -> Iterator[Finding]:
     yield from _fewest(options)
     yield from _gpus(options)
     yield from _addressing(options)
+    yield from _peer_network(options)
     yield from _network(options)
     yield from _weights(options)
     yield from _times(options)
@@ -407,6 +408,18 @@ def _gpus(options: Options) -> Iterator[Finding]:
                 ("service.containerizer", f"{group}.count", f"{group}.gpus"),
             )
             return
+
+
+def _peer_network(options: Options) -> Iterator[Finding]:
+    if not options.cluster_spec.peer_network:
+        return
+    path, allowed = "cluster_spec.peer_network", "empty text"
+    if options.cluster_spec.addressing == "dns":
+        other = "cluster_spec.addressing"
+        yield Finding(path, "names have the addresses that DNS tells", allowed, (other, path))
+    elif options.service.virtual_network_enabled:
+        other = "service.virtual_network_enabled"
+        yield Finding(path, "containers have addresses of their own", allowed, (other, path))
 
 
 def _addressing(options: Options) -> Iterator[Finding]:

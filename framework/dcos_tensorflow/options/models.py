@@ -31,6 +31,7 @@ from dcos_tensorflow.options.sections.values import (
     Allowed,
     BackoffFactor,
     DnsDomain,
+    PeerNetwork,
     RetryLimit,
     SameFailureLimit,
     Seconds,
@@ -174,6 +175,13 @@ class ClusterSpecOptions(Section):
         "autoip.dcos.thisdcos.directory",
         title="DNS domain",
         description="Domain of the tasks' names when addressing is dns.",
+    )
+    peer_network: PeerNetwork = Field(
+        "",
+        title="Peer network",
+        description="Network (10.1.0.0/16) or interface (ib0) whose address of each machine peers "
+        "use, on machines with several; each machine must have one there. Empty: the address that "
+        "its agent announces.",
     )
 
 

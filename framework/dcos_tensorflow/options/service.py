@@ -100,6 +100,7 @@ def service_spec(options: Options) -> ServiceSpec:
         kill_grace_seconds=service.kill_grace_seconds,
         addressing=Addressing(options.cluster_spec.addressing),
         dns_domain=options.cluster_spec.dns_domain,
+        peer_network=options.cluster_spec.peer_network,
         gang=GangSpec(**dict(gang)),
         retry=RetrySpec(**dict(retry)),
         stall_seconds=service.stall_seconds,

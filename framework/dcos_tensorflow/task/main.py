@@ -45,6 +45,12 @@ SHIP_SECONDS = 60.0
 SHIP_WHEN_STOPPED_SECONDS = 2.0
 
 
+#: What helps where an agent has no address in the peers' network.
+_OTHER_AGENTS = (
+    "name a network that all agents are in, or keep the tasks to those that are (placement)"
+)
+
+
 def main(guard: Guard) -> int:
     """Run the task that the environment describes and return its exit code."""
     return _run_with_secrets(os.environ, guard)
@@ -147,7 +153,15 @@ def _run(
     shipper: "Optional[Shipper]",
     guard: Guard,
 ) -> ExitReport:
+    peer_address = ""
     try:
+        if spec.peer_network:
+            from dcos_tensorflow.task.supervise import peer_network
+
+            try:
+                peer_address = peer_network.own_address(spec.peer_network)
+            except peer_network.NotInNetwork as error:
+                return runner_failed(f"cluster_spec.peer_network: {error}", _OTHER_AGENTS)
         if spec.fetched:
             from dcos_tensorflow.task.supervise import fetched_job
 
@@ -163,6 +177,7 @@ def _run(
             stdout=stdout,
             stderr=stderr,
             shipper=shipper,
+            peer_address=peer_address,
         )
     except JobUnusable as error:
         return job_unusable(str(error), error.hint)

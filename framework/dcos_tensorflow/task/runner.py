@@ -73,7 +73,8 @@ class RunnerRequest:
 class Runner:
     """Runs one task from its first start to its end.
 
-    ``self_command`` is how this program starts itself again, for the wrapper. Raises JobUnusable
+    ``self_command`` is how this program starts itself again, for the wrapper. ``peer_address`` is
+    this machine's in the peers' network, where one is named. Raises JobUnusable
     for settings of S3 that can never work.
     """
 
@@ -89,6 +90,7 @@ class Runner:
         stdout: BoundedOutput,
         stderr: BoundedOutput,
         shipper: "Optional[Shipper]" = None,
+        peer_address: str = "",
     ) -> None:
         self._spec = spec
         self._found = found
@@ -149,6 +151,7 @@ class Runner:
             storage=self._storage,
             shipper=shipper,
             usage=UsageMeter(spec.gpus, lambda: self._starts.variables, self._starts.children),
+            peer_address=peer_address,
             dropped_log_bytes=lambda: stdout.dropped_bytes + stderr.dropped_bytes,
         )
 

@@ -145,6 +145,7 @@ class RunnerSpec:
     that is looked at first. ``takes_units``:
     the task is in a slot, where each start is for a unit of work that an order names, and what is
     kept in S3 is the unit's. ``is_spot``: the machine may be taken back, and says so before.
+    ``peer_network``: a network or an interface, in which peers are to reach this machine.
     """
 
     service: str
@@ -175,6 +176,7 @@ class RunnerSpec:
     links: Tuple[Link, ...] = ()
     takes_units: bool = False
     is_spot: bool = False
+    peer_network: str = ""
 
     @property
     def first_order(self) -> StartOrder:

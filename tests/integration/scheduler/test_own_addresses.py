@@ -19,7 +19,7 @@ from cluster_faults import FaultyCluster
 from dcos_tensorflow.core.cluster.addresses import RUNNER_PORT
 from dcos_tensorflow.core.model.events import PodCommand, PodVerb
 from dcos_tensorflow.core.spec.resources import Resources
-from dcos_tensorflow.core.spec.service_spec import VirtualNetwork
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, VirtualNetwork
 from dcos_tensorflow.mesos.wire import convert
 from embedded_mesos import AgentConfig, Timing
 from scheduled_jobs import command_job, done, running, wait_until
@@ -27,6 +27,11 @@ from waiting import eventually
 
 ADDRESSES = ("10.253.7.2", "10.253.7.3", "10.253.7.4")
 UNTIL_TOLD = 'while [ ! -e "{marks}/finish" ]; do sleep 0.05; done'
+
+
+def in_fabric(address: str) -> str:
+    """Return the other address of the same machine, in the network of the peers."""
+    return address.replace("10.253.7.", "10.253.8.")
 
 
 def ip(*arguments: str) -> None:
@@ -55,7 +60,8 @@ def namespaces() -> Iterator[list[str]]:
             ip("link", "add", link, "type", "veth", "peer", "eth0", "netns", name)
             stack.callback(ip, "link", "delete", link)
             ip("link", "set", link, "master", bridge, "up")
-            ip("-n", name, "addr", "add", f"{address}/24", "dev", "eth0")
+            for own in (address, in_fabric(address)):
+                ip("-n", name, "addr", "add", f"{own}/24", "dev", "eth0")
             for device in ("lo", "eth0"):
                 ip("-n", name, "link", "set", device, "up")
         yield [f"/run/netns/{name}" for name in names]
@@ -70,15 +76,21 @@ def cluster(namespaces: list[str], tmp_path: Path) -> Iterator[FaultyCluster]:
 
 
 @pytest.fixture
-def spec(marks: Path, monkeypatch: pytest.MonkeyPatch):
+def on_agents(marks: Path):
     """A job of two workers, each on an agent of its own, that write down what they were told."""
-    # The agents' namespaces are the network: none is to be joined by its name.
-    monkeypatch.setattr(convert, "joined", lambda container, launch: container)
     told = f'echo "$TF_CONFIG" > "{marks}/$TASK_NAME.tmp"; '
     told += f'mv "{marks}/$TASK_NAME.tmp" "{marks}/$TASK_NAME"; '
-    job = command_job(told + UNTIL_TOLD.format(marks=marks), network=VirtualNetwork("overlay"))
+    job = command_job(told + UNTIL_TOLD.format(marks=marks))
     larger = Resources(cpus=1.0, mem=64, disk=10)
     return replace(job, roles=tuple(replace(role, resources=larger) for role in job.roles))
+
+
+@pytest.fixture
+def spec(on_agents: ServiceSpec, monkeypatch: pytest.MonkeyPatch):
+    """The same with an address of each task's own."""
+    # The agents' namespaces are the network: none is to be joined by its name.
+    monkeypatch.setattr(convert, "joined", lambda container, launch: container)
+    return replace(on_agents, network=VirtualNetwork("overlay"))
 
 
 def told(marks: Path, task: str) -> dict:
@@ -114,3 +126,23 @@ def test_a_task_that_moves_is_told_to_the_others(schedule, spec, marks):
     assert workers[1] != before.addresses["worker-1"]
     (marks / "finish").touch()
     wait_until(scheduler, done)
+
+
+def test_on_machines_with_several_addresses_peers_use_those_of_the_network_that_is_named(
+    schedule, on_agents, marks
+):
+    scheduler = schedule(replace(on_agents, peer_network="10.253.8.0/24"))
+    state = wait_until(scheduler, running)
+    assert {r.address for r in state.tasks.values()} < set(ADDRESSES)
+    workers = told(marks, "worker-0")["cluster"]["worker"]
+    ports = {r.peer_address: r.ports[0] for r in state.tasks.values()}
+    assert set(workers) == {f"{host}:{port}" for host, port in ports.items()}
+    assert set(ports) < set(map(in_fabric, ADDRESSES))
+    (marks / "finish").touch()
+    wait_until(scheduler, done)
+
+
+def test_a_machine_that_is_not_in_the_network_says_so(schedule, on_agents):
+    scheduler = schedule(replace(on_agents, peer_network="10.99.0.0/16"))
+    named = "cluster_spec.peer_network: "
+    wait_until(scheduler, lambda s: any(named in one.evidence for one in s.job.incidents))

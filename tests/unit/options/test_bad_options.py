@@ -160,6 +160,25 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"cluster_spec": {"dns_domain": ".example"}},
         "cluster_spec.dns_domain: is not a domain name",
     ),
+    "a network with the address of a machine": (
+        {"cluster_spec": {"peer_network": "10.1.0.7/16"}},
+        "cluster_spec.peer_network: is not a network: 10.1.0.7/16 has host bits set",
+    ),
+    "an interface that can be none": (
+        {"cluster_spec": {"peer_network": "eth0 or ib0"}},
+        "cluster_spec.peer_network: is not the name of an interface",
+    ),
+    "a network of peers that have names": (
+        {"cluster_spec": {"peer_network": "ib0", "addressing": "dns"}, "worker": {"port": 2222}},
+        "cluster_spec.peer_network: names have the addresses that DNS tells",
+    ),
+    "a network of peers in containers of their own": (
+        {
+            "cluster_spec": {"peer_network": "ib0"},
+            "service": {"virtual_network_enabled": True, "virtual_network_name": "dcos"},
+        },
+        "cluster_spec.peer_network: containers have addresses of their own",
+    ),
     "a path out of the sandbox": (
         {"service": {"job_path": "../secrets"}},
         "service.job_path: must stay below the sandbox: .. is not allowed",

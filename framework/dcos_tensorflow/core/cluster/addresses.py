@@ -7,7 +7,9 @@ A task on a virtual network with an address of its own (``VirtualNetwork``) take
 agent: it listens where its role says, whatever else runs on that machine. Its address is known only
 once it is launched, from Mesos' first status update. With ``cluster_spec.addressing`` ``offer`` a
 gang is therefore launched with its processes held, and started when every address is known; with
-``dns`` the names are known before.
+``dns`` the names are known before. Where the options name a network for peers
+(``cluster_spec.peer_network``), each task runner finds its machine's address there, and the same is
+done.
 """
 
 from __future__ import annotations
@@ -31,8 +33,10 @@ def own_ports(role: RoleSpec) -> tuple[int, int]:
 
 
 def are_learned(spec: ServiceSpec) -> bool:
-    """Say whether a ClusterSpec needs addresses that only a launched container has."""
-    return spec.has_own_addresses() and spec.addressing is Addressing.OFFER
+    """Say whether a ClusterSpec needs addresses that only a launched container has or finds."""
+    if spec.addressing is not Addressing.OFFER:
+        return False
+    return spec.has_own_addresses() or bool(spec.peer_network)
 
 
 def not_known_yet(task: str) -> str:

@@ -126,6 +126,7 @@ def runner_spec(
             "freeze_seconds": spec.freeze_seconds,
             # Only then: what others are launched with stays as it is.
             **({} if spec.units is None else {"takes_units": True}),
+            **({"peer_network": spec.peer_network} if spec.peer_network else {}),
             **({"is_spot": True} if record.attributes.get("market") == contract.SPOT else {}),
         },
         sort_keys=True,

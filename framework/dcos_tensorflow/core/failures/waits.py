@@ -148,8 +148,8 @@ _REMEDIES = {
     ' cluster_spec.addressing "offer" peers need no names',
     contract.UNREACHABLE_SILENT: "a firewall between the two machines may drop what goes to the"
     " agent's ports, or the machine is away",
-    contract.UNREACHABLE_ROUTE: "start each agent with --ip, the address by which the other"
-    " machines reach it",
+    contract.UNREACHABLE_ROUTE: "name the network of the peers in cluster_spec.peer_network, or"
+    " start each agent with --ip, the address by which the other machines reach it",
 }
 
 

@@ -24,7 +24,7 @@ from dcos_tensorflow.core.spec.storage_spec import StorageSpec
 _CAME_LATER: Mapping[type, Collection[str]] = {
     ServiceSpec: (
         *("idle_seconds", "units", "workload", "placement", "capacity"),
-        *("leave_on_rebalance", "tracking"),
+        *("leave_on_rebalance", "tracking", "peer_network"),
     ),
     JobSpec: ("arguments", "parameters_as_arguments", "links", "sha256", "under_strategy"),
     RetrySpec: ("same_failure_limit",),

@@ -26,6 +26,7 @@ STATUS_FIELDS = frozenset(
     {
         "state",
         "changed_at",
+        "peer_address",
         "source",
         "reason",
         "message",

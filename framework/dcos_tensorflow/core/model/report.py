@@ -7,6 +7,7 @@ which keeps the answers, and by ``core.cluster.orders``.
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from typing import Any
 
@@ -104,6 +105,14 @@ def waited_for(report: Report) -> tuple[str, ...]:
     """Return the addresses that a runner waits for, with its process or before it."""
     found = report.get("waiting_for")
     return tuple(map(str, found)) if is_waiting(report) and isinstance(found, list) else ()
+
+
+def peer_address(report: Report) -> str:
+    """Return the address of its machine that a runner has found in the peers' network, or none."""
+    try:
+        return str(ipaddress.ip_address(str(report.get("peer_address") or "")))
+    except ValueError:
+        return ""
 
 
 def unreachable(report: Report) -> Mapping[str, str]:

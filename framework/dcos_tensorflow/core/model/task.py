@@ -88,7 +88,9 @@ class TaskRecord:
 
     ``ports`` are the ports taken from the offer: the first is the gRPC port, the last the task
     runner's. Where the container has an address of its own they are its own, and ``address`` is
-    empty until Mesos has told it. ``epoch`` is the ClusterSpec it was launched with.
+    empty until Mesos has told it. ``peer_address`` is the one by which peers reach it, where the
+    options name a network for that; empty until its runner has told it. ``epoch`` is the
+    ClusterSpec it was launched with.
     ``kill_reason`` is set when we asked Mesos to kill it (and says why); ``killed_at`` when that
     call was last sent. ``failures`` and ``interruptions`` count the earlier ends of a sidecar
     (``core.restarts.sidecars``).
@@ -132,6 +134,7 @@ class TaskRecord:
     error: OwnError | None = None
     fingerprint: str = ""
     resource_id: str = ""
+    peer_address: str = ""
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     zone: str | None = None
     region: str | None = None

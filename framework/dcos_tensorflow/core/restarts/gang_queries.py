@@ -120,7 +120,8 @@ def cluster_addresses(view: GangView) -> dict[str, str]:
         record = view.tasks.get(name)
         role = roles.get(record.role) if record is not None else None
         if record is not None and role is not None:
-            host, port = record.address, record.ports[0]
+            learned = view.spec.peer_network
+            host, port = record.peer_address if learned else record.address, record.ports[0]
             gang = view.gang.name
             found[name] = address_of(view.spec, role, record.index, host, port, gang=gang)
     return found

@@ -78,7 +78,7 @@ def _unless_addressed_otherwise(
     target: ServiceSpec, before: ServiceSpec, record: TaskRecord
 ) -> ServiceSpec:
     """Return the mixture, unless the two differ in what all members must have alike."""
-    alike = ("addressing", "dns_domain", "network")
+    alike = ("addressing", "dns_domain", "network", "peer_network")
     if any(getattr(target, name) != getattr(before, name) for name in alike):
         return target
     return as_launched_before(target, before, record.role)

@@ -225,7 +225,11 @@ def _stop_rest_or_begin(gang: GangDraft) -> None:
         names = gang.roster.in_order(rest)
         told = f"{they(names, 'are')} stopped, to be told the new cluster"
         gang.enter(JobPhase.STOPPING, told)
-    elif concerned <= view.tasks.having(Fact.STOPPED) and not _waits_for_old_peers(gang):
+    elif (
+        concerned <= view.tasks.having(Fact.STOPPED)
+        and not _waits_for_old_peers(gang)
+        and not _waits_for_addresses(gang)
+    ):
         _begin_with_a_unit(gang)
 
 
@@ -245,6 +249,17 @@ def _waits_for_old_peers(gang: GangDraft) -> bool:
     if old:
         gang.block(f"no task starts before the end of {listed(old)}, being killed")
     return bool(old)
+
+
+def _waits_for_addresses(gang: GangDraft) -> bool:
+    """Say whether a member has not told yet by which address its peers reach it."""
+    view = gang.view
+    if not view.spec.peer_network:
+        return False
+    unknown = [r.name for r in contained(view, view.roster.members) if not r.peer_address]
+    if unknown:
+        gang.block(f"no task starts before the address of {listed(unknown)} is known")
+    return bool(unknown)
 
 
 def _is_of(gang: GangDraft, task_id: str) -> bool:

@@ -39,7 +39,8 @@ class Fields:
 DECLARED: Mapping[str, Fields] = {
     "ServiceSpec": Fields(
         launch="job user strategy addressing dns_domain log_max_bytes log_keep",
-        launch_if_set="network storage kill_grace_seconds stall_seconds freeze_seconds",
+        launch_if_set="network peer_network storage kill_grace_seconds stall_seconds"
+        " freeze_seconds",
         # Of the roles, each has its own.
         never="name roles mesos_role principal outcome outcome_grace_seconds gang retry"
         " idle_seconds replace_after_seconds maintenance_lead_seconds leave_on_rebalance"

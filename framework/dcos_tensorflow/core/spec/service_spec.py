@@ -459,6 +459,7 @@ class ServiceSpec:
     kill_grace_seconds: float = 10.0
     addressing: Addressing = Addressing.OFFER
     dns_domain: str = "autoip.dcos.thisdcos.directory"
+    peer_network: str = ""
     gang: GangSpec = GangSpec()
     retry: RetrySpec = RetrySpec()
     stall_seconds: float = 300.0

@@ -5,6 +5,7 @@ Used by the models. A rule that needs more than one option is in ``cross_checks`
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from collections.abc import Mapping
@@ -187,6 +188,21 @@ def _mesos_role(value: str) -> str:
     return value
 
 
+def _peer_network(value: str) -> str:
+    if "/" not in value:
+        # IFNAMSIZ of Linux: 15 characters, no white space.
+        if value and not re.fullmatch(r"[^\s/:]{1,15}", value):
+            raise problem("is not the name of an interface")
+        return value
+    try:
+        network = ipaddress.ip_network(value)
+    except ValueError as error:
+        raise problem(f"is not a network: {error}") from None
+    if network.prefixlen == 0:
+        raise problem("is every network")
+    return value
+
+
 def _job_name(value: str) -> str:
     if value and not re.fullmatch(r"\w[\w-]*(?:\.\w[\w-]*)*", value):
         module = value.strip().removesuffix(".py").strip("/").replace("/", ".")
@@ -353,6 +369,11 @@ DnsDomain = Annotated[
     str,
     shaped(rf"{_LABEL}(?:\.{_LABEL})*", "is not a domain name"),
     Allowed("a domain name such as autoip.dcos.thisdcos.directory"),
+]
+PeerNetwork = Annotated[
+    str,
+    AfterValidator(_peer_network),
+    Allowed("a network such as 10.1.0.0/16, an interface such as ib0, or empty text"),
 ]
 MesosRole = Annotated[str, AfterValidator(_mesos_role), Allowed("the name of a Mesos role, or *")]
 JobName = Annotated[

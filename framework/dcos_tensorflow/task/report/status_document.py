@@ -63,7 +63,10 @@ class Moment:
 
 
 class Showing:
-    """The status of one task. ``dropped_log_bytes`` is asked for how much output was dropped."""
+    """The status of one task. ``dropped_log_bytes`` is asked for how much output was dropped.
+
+    ``peer_address`` is the machine's in the network of the peers, empty where none is named.
+    """
 
     def __init__(
         self,
@@ -77,6 +80,7 @@ class Showing:
         storage: Optional[StorageWork],
         shipper: "Optional[Shipper]",
         usage: UsageMeter,
+        peer_address: str,
         dropped_log_bytes: Callable[[], int],
     ) -> None:
         self._spec = spec
@@ -87,6 +91,7 @@ class Showing:
         self._storage = storage
         self._shipper = shipper
         self._usage = usage
+        self._peer_address = peer_address
         self._dropped_log_bytes = dropped_log_bytes
         #: The number of the newest moment, for requests that wait for the next, and what it was.
         self._newest: Tuple[int, Moment] = (1, first)
@@ -148,6 +153,7 @@ class Showing:
             "notice": now.notice.as_json() if now.notice else None,
             "gpus": list(now.gpus),
             "unreachable": dict(now.unreachable),
+            "peer_address": self._peer_address,
             "dropped_log_bytes": self._dropped_log_bytes(),
             "storage": self._kept_in_s3(),
             "revision": revision,
