@@ -23,6 +23,7 @@ import heapq
 from collections.abc import Collection, Iterable
 from dataclasses import field
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from dcos_tensorflow.queue.books import Books, Entry, text_of
 from dcos_tensorflow.queue.giving_way import Candidate, choose
 from dcos_tensorflow.queue.model import (
     Admission,
+    Constraint,
     GangNeed,
     GiveWay,
     JobState,
@@ -65,13 +67,18 @@ class _Reservation:
 _HELPED_BY_MACHINES = frozenset(("room", "reserved", "machines"))
 
 
+#: A team's machines, and what is to stand there.
+_Wanted: TypeAlias = tuple[tuple[Constraint, ...], GangNeed]
+
+
 @dataclass
 class _Found:
-    """The gangs that one decision has found no room for: room only shrinks while it admits."""
+    """The gangs that have no room, since room has grown last: admissions only make it less."""
 
-    nowhere: set[tuple[object, GangNeed]] = field(default_factory=set)
-    #: Nor beside what is reserved, for jobs that run on.
-    reserved: set[tuple[object, GangNeed]] = field(default_factory=set)
+    grown: int = -1
+    nowhere: set[_Wanted] = field(default_factory=set)
+    #: Nor beside what one decision reserves, for jobs that run on.
+    reserved: set[_Wanted] = field(default_factory=set)
 
 
 class Queue(Books):
@@ -82,6 +89,7 @@ class Queue(Books):
         self._reservation: _Reservation | None = None
         #: Of each bucket that the last decision left waiting: why, by a kind of ``Waiting``.
         self._waits: dict[tuple[str, BucketKey], str] = {}
+        self._found = _Found()
 
     def decide(self, now: float) -> QueueDecision:
         """Return what is to be done now. The queue counts on it that it will be done."""
@@ -146,7 +154,9 @@ class Queue(Books):
         }
         order = [(*self._turn(name, now), name) for name in heads]
         heapq.heapify(order)
-        found = _Found()
+        grown = self.places.grown
+        nowhere = self._found.nowhere if self._found.grown == grown else set()
+        self._found = found = _Found(grown, nowhere)
         while order:
             *_, name = heapq.heappop(order)
             team_heads, line = heads[name], self._lines[name]
