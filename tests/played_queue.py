@@ -56,7 +56,7 @@ class PlayedSchedulers:
     #: What a start raises.
     broken: Exception | None = None
 
-    def start(self, job: str, hostname: str) -> None:
+    def start(self, job: str, team: str, hostname: str) -> None:
         if self.broken is not None:
             raise self.broken
         self.starts.append(job)
@@ -68,15 +68,15 @@ class PlayedSchedulers:
     def why_no_machine(self, job: str) -> str:
         return self.no_machine
 
-    def look(self, service: str, now: float) -> JobLook:
+    def look(self, service: str, team: str, now: float) -> JobLook:
         serves = service in self.serving
         return JobLook(serves, None if serves else self.ends.get(service), answers=serves)
 
-    def stop(self, service: str, why: str) -> bool:
+    def stop(self, service: str, team: str, why: str) -> bool:
         self.end(service, "stopped", why)
         return True
 
-    def resize(self, service: str, section: str, slots: int) -> bool:
+    def resize(self, service: str, team: str, section: str, slots: int) -> bool:
         self.resized.append((service, section, slots))
         return True
 

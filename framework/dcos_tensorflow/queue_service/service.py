@@ -313,6 +313,12 @@ class QueueService:
         with self._lock:
             return self._told_to_run(self._admitted(job))
 
+    def team_of(self, job: str) -> str | None:
+        """Return the team of a job that has not ended; None of another one."""
+        with self._lock:
+            entry = self._queue.entries.get(job)
+            return None if entry is None or entry.state.ended else entry.job.team
+
     def code_of(self, job: str) -> Path:
         """Return where the code of a job lies. Raises Refused."""
         with self._lock:
@@ -381,9 +387,9 @@ class QueueService:
                 log.info("%s", why)
             self._sample(now)
             self._commit(self._forget(), teams_too=now - self._stored_teams_at >= _TEAMS_SECONDS)
-            running = [entry.job.id for entry in self._queue.running()]
-        for job in running:
-            self._attend(job)
+            running = [(entry.job.id, entry.job.team) for entry in self._queue.running()]
+        for job, team in running:
+            self._attend(job, team)
 
     def is_emptied(self) -> bool:
         """Cancel all jobs that there are; say whether none is left that has not ended."""
@@ -427,16 +433,16 @@ class QueueService:
         else:
             self._queue.ended(job, JobState.CANCELLED, now, why)
 
-    def _attend(self, job: str) -> None:
+    def _attend(self, job: str, team: str) -> None:
         """Have a job that has its place looked at, and brought to where it should be."""
         if job not in self._busy:
             self._busy.add(job)
-            self._pool.submit(self._bring, job)
+            self._pool.submit(self._bring, job, team)
 
-    def _bring(self, job: str) -> None:
+    def _bring(self, job: str, team: str) -> None:
         """Start the scheduler of a job, or ask it to end; note what is seen. On the pool."""
         try:
-            look = self._schedulers.look(job, self._clock())
+            look = self._schedulers.look(job, team, self._clock())
             with self._lock:
                 entry = self._queue.entries.get(job)
                 if entry is None or not entry.holdings or entry.state is JobState.PROMISED:
@@ -453,14 +459,14 @@ class QueueService:
                 self.wake.set()
             elif not look.serves:
                 # Also one that is to end: only a scheduler can end the tasks.
-                self._start(job, hostname)
+                self._start(job, team, hostname)
             elif not look.answers:
                 # It may wait for a machine that is gone.
-                self._schedulers.start(job, hostname)
+                self._schedulers.start(job, team, hostname)
             elif ending and not ended:
-                self._schedulers.stop(job, ending)
+                self._schedulers.stop(job, team, ending)
             elif not ending and self._specs_units(job) and look.slots:
-                self._resize(job, slots)
+                self._resize(job, team, slots)
         except Exception:
             log.exception("%s could not be attended to", job)
         finally:
@@ -481,12 +487,12 @@ class QueueService:
         names = {host.name: host.attributes.get(HOSTNAME, "") for host in self._cluster.hosts}
         return names.get(agent, "")
 
-    def _start(self, job: str, hostname: str) -> None:
+    def _start(self, job: str, team: str, hostname: str) -> None:
         before = self._failed_starts.get(job)
         if before is not None and self._clock() < before.again_at:
             return
         try:
-            self._schedulers.start(job, hostname)
+            self._schedulers.start(job, team, hostname)
         except CliError as error:
             # Its tasks may run: they are never left alone.
             times = before.times + 1 if before is not None else 1
@@ -497,10 +503,10 @@ class QueueService:
         log.info("the scheduler of %s is started", job)
         self.wake.set()
 
-    def _resize(self, job: str, slots: int) -> None:
+    def _resize(self, job: str, team: str, slots: int) -> None:
         if self._asked_slots.get(job) != slots:
             section = "sweep" if self._specs_units(job) is UnitKind.TRIAL else "batch"
-            if self._schedulers.resize(job, section, slots):
+            if self._schedulers.resize(job, team, section, slots):
                 self._asked_slots[job] = slots
 
     def _ending(self, entry: Entry, now: float) -> str:
@@ -668,8 +674,12 @@ class QueueService:
         with self._lock:
             return capture(self._queue, self._clock())
 
+    def team_names(self) -> list[str]:
+        """Return the names of all teams."""
+        return [team.name for team in self._teams.teams]
+
     def _only_team(self) -> str:
-        names = [team.name for team in self._teams.teams]
+        names = self.team_names()
         if len(names) == 1:
             return names[0]
         raise Refused(f"which team is it for? There are {', '.join(names)}")

@@ -205,7 +205,7 @@ def test_a_queue_that_dies_between_its_record_and_the_start_starts_the_job(
     queue: PlayedQueue,
 ) -> None:
     queue.submit("job")
-    queue.service._attend = lambda job: None  # type: ignore[method-assign]
+    queue.service._attend = lambda job, team: None  # type: ignore[method-assign]
     queue.turn()
     queue.begin()
     queue.turn()
