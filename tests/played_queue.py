@@ -53,6 +53,8 @@ class PlayedSchedulers:
     resized: list[tuple[str, str, int]] = field(default_factory=list)
     #: Why none is bought.
     no_machine: str = ""
+    #: The machines whose budget is spent.
+    going: frozenset[str] = frozenset()
     #: What a start raises.
     broken: Exception | None = None
 
@@ -64,6 +66,9 @@ class PlayedSchedulers:
 
     def agent_of(self, job: str) -> str:
         return HOSTS[0].name if job in self.serving else ""
+
+    def machines_that_go(self, now: float) -> frozenset[str]:
+        return self.going
 
     def why_no_machine(self, job: str) -> str:
         return self.no_machine

@@ -59,6 +59,8 @@ class Places:
         self.used: Amounts = np.zeros((3, 0), dtype=np.int64)
         self.weight: NDArray[np.float64] = np.zeros(0)
         self._masks: dict[tuple[Constraint, ...], Mask] = {}
+        #: The hosts that will be gone soon.
+        self.going: frozenset[str] = frozenset()
         #: How often there was more room than before: what had none may have some now.
         self.grown = 0
 
@@ -81,10 +83,12 @@ class Places:
             index = self._index[name]
             if self._hosts[index] != host:
                 self._hosts[index] = host
-                self.total[:, index] = (host.cpu_milli, host.mem_mib, host.gpu_milli)
+                has = (host.cpu_milli, host.mem_mib, host.gpu_milli)
+                self.total[:, index] = (0, 0, 0) if host.goes else has
                 self.weight[index] = host.gpu_weight
         self._masks.clear()
         self.grown += 1
+        self.going = frozenset(host.name for host in given.values() if host.goes)
         return frozenset(gone)
 
     def hosts(self) -> tuple[Host, ...]:

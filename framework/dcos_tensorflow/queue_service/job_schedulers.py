@@ -79,6 +79,10 @@ class JobSchedulers:
         """Return why no machine is bought for a job that waits; empty where nothing is known."""
         return self._tasks.why_no_machine(job)
 
+    def machines_that_go(self, now: float) -> frozenset[str]:
+        """Return the names of bought machines that are to be given back: the budget is spent."""
+        return self._tasks.machines_that_go(now)
+
     def _stored_end(self, service: str, team: str) -> Mapping[str, Any] | None:
         """Return how a job ended, by what is stored. Raises CliError."""
         url = state_of(self._rights.settings(team), self._work.service(service))

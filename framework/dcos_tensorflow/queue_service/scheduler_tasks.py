@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import dcos_tensorflow
+from dcos_tensorflow.capacity.reconcile import why_spent
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.contract import CONTRACT_COMMAND
@@ -42,6 +43,8 @@ from dcos_tensorflow.options import as_given, effective, load
 from dcos_tensorflow.queue_service.rights import NO_RIGHTS, Rights
 from dcos_tensorflow.queue_service.teams_file import Teams
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.scheduler.machines.ledger_records import ledger_of
+from dcos_tensorflow.scheduler.machines.observing import rules_of_service
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 
 #: What a task of a scheduler finds: its job, where the queue answers, and the file of settings.
@@ -124,6 +127,20 @@ class SchedulerTasks:
         """Return why no machine is bought for a job that waits; empty where nothing is known."""
         state = self._scheduler.state()
         return state.told.capacity.get(job, "") if state is not None else ""
+
+    def machines_that_go(self, now: float) -> frozenset[str]:
+        """Return the names of all bought machines, once what is left pays for no more than an end.
+
+        Lower case; empty before.
+        """
+        state = self._scheduler.state()
+        spec = state.spec.capacity if state is not None else None
+        if state is None or spec is None:
+            return frozenset()
+        ledger = ledger_of(state.capacity)
+        if not why_spent(ledger, now, rules_of_service(spec, state, 0.0)):
+            return frozenset()
+        return frozenset(name for _, machine in ledger.machines() for name in machine.names)
 
     def _state(self) -> ServiceState:
         state = self._scheduler.state()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -30,7 +30,7 @@ from dcos_tensorflow.queue.books import Entry
 from dcos_tensorflow.queue.forecast import Calibration, Captured, Forecast, capture, forecast
 from dcos_tensorflow.queue.kept import restore
 from dcos_tensorflow.queue.line import Queue
-from dcos_tensorflow.queue.model import Interval, JobState, Placement, QueuedJob, TaskNeed
+from dcos_tensorflow.queue.model import Host, Interval, JobState, Placement, QueuedJob, TaskNeed
 from dcos_tensorflow.queue_service import records
 from dcos_tensorflow.queue_service.cluster_view import ClusterView
 from dcos_tensorflow.queue_service.code_store import CodeStore
@@ -145,6 +145,8 @@ class QueueService:
         #: Writes that the state store has not taken yet.
         self._unstored: list[Write] = []
         self._estimates = _Estimates()
+        #: Names of bought machines that go.
+        self._going: frozenset[str] = frozenset()
         #: Set where there is something for a turn to do.
         self.wake = threading.Event()
 
@@ -356,7 +358,9 @@ class QueueService:
         """Take the machines that there are, and where tasks of the queue's jobs are."""
         with self._lock:
             now = self._clock()
-            self._cluster = cluster
+            self._going |= self._schedulers.machines_that_go(now)
+            hosts = [replace(host, goes=_is_named(host, self._going)) for host in cluster.hosts]
+            self._cluster = cluster = replace(cluster, hosts=tuple(hosts))
             self._queue.hosts_are(cluster.hosts, now)
             if self._kept is not None:
                 kept, self._kept = self._kept, None
@@ -791,6 +795,10 @@ def _reaches_here(options: Options, request: Request) -> Iterator[str]:
 def needed_code(found: Iterable[Submitted], entries: Mapping[str, Entry]) -> set[str]:
     """Return the code of the jobs that have not ended."""
     return {one.code for one in found if not entries[one.job].state.ended} - {""}
+
+
+def _is_named(host: Host, names: Collection[str]) -> bool:
+    return host.attributes.get(HOSTNAME, "").lower() in names
 
 
 def _unknown(job: str) -> Refused:
