@@ -279,5 +279,5 @@ def test_a_job_with_a_checkpoint_leaves_a_machine_whose_budget_is_spent(queue: P
     queue.schedulers.going = frozenset({"bought.example"})
     bought = replace(HOSTS[0], attributes={"hostname": "Bought.example"})
     queue.service.cluster_is(ClusterView((bought,), {}, 0))
-    queue.turn(times=2)
+    queue.turn(times=3)
     assert (entry.times_given_way, queue.state("job")) == (1, "waiting")
