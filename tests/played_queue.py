@@ -81,6 +81,9 @@ class PlayedSchedulers:
         self.end(service, "stopped", why)
         return True
 
+    def forget(self, job: str, team: str) -> None:
+        self.ends.pop(job, None)
+
     def resize(self, service: str, team: str, section: str, slots: int) -> bool:
         self.resized.append((service, section, slots))
         return True

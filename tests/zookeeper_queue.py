@@ -108,9 +108,10 @@ class ZooKeeperQueue:
     def log(self) -> str:
         return (self.folder / "queue.log").read_text()[-4000:]
 
-    def submit(self, team: str, name: str, command: str = "true") -> None:
-        """Hand in a job of one task that takes a machine."""
-        service = {"name": name, "job_cmd": command, "python": sys.prefix}
+    def submit(self, team: str, name: str, command: str = "true", code: Path | None = None) -> None:
+        """Hand in a job of one task that takes a machine: a command, or ``train`` of a folder."""
+        what = {"job_cmd": command} if code is None else {"job_name": "train", "job_url": str(code)}
+        service = {"name": name, "python": sys.prefix, **what}
         worker = {"count": 1, "cpus": 0.8, "mem": 64, "disk": 10}
         options = self.folder / f"{name}.json"
         options.write_text(json.dumps({"service": service, "worker": worker}))

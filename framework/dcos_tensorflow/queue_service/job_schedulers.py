@@ -15,7 +15,7 @@ from dcos_tensorflow.client.api_address import registered
 from dcos_tensorflow.client.api_client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.snapshot import Snapshot
-from dcos_tensorflow.client.stored import stored_state
+from dcos_tensorflow.client.stored import forget, stored_state
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.deploy.scheduler_settings import state_of
@@ -96,6 +96,21 @@ class JobSchedulers:
             "exit_code": verdict.exit_code,
             "finished_at": state.job.finished_at,
         }
+
+    def forget(self, job: str, team: str) -> None:
+        """Erase what a job that has ended has stored; one that still holds something keeps it.
+
+        In this user's own folder it stays, as ``run`` leaves it.
+        """
+        directory = self._work.service(job)
+        url = state_of(self._rights.settings(team), directory)
+        if url == directory.state_url:
+            return
+        try:
+            if forget(url, job) is not None:
+                log.warning("%s still holds something: uninstall it", job)
+        except CliError as error:
+            log.warning("what %s has stored stays: %s", job, error)
 
     def look(self, service: str, team: str, now: float) -> JobLook:
         """Return where the job of a service stands. Raises nothing for a scheduler that is away."""

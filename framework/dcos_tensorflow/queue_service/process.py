@@ -135,6 +135,7 @@ def serve(
             try:
                 service.turn()
                 if installed.ends and service.is_emptied() and installed.is_removed(_TURN_SECONDS):
+                    service.erase_jobs()
                     _forget(store, folder)
                     installed.is_gone = True
                     say(f"Nothing is left of the queue {teams.name}.")

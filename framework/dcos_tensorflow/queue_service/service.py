@@ -406,6 +406,13 @@ class QueueService:
                     self.cancel(Asker("the uninstall"), job)
             return not left and not self._busy
 
+    def erase_jobs(self) -> None:
+        """Erase what the jobs have stored, which have all ended."""
+        with self._lock:
+            ended = [(job, entry.job.team) for job, entry in self._queue.entries.items()]
+        for done in [self._pool.submit(self._schedulers.forget, *one) for one in ended]:
+            done.result()
+
     # ── one job ─────────────────────────────────────────────────────────────────────────────────
 
     def _take(self, job: str, look: JobLook, now: float) -> None:
@@ -658,6 +665,7 @@ class QueueService:
             job = entry.job.id
             self._queue.forget(job)
             if job not in self._queue.entries:
+                self._pool.submit(self._schedulers.forget, job, entry.job.team)
                 del self._submitted[job]
                 self._specs.pop(job, None)
                 gone.extend(records.forgotten(job))
