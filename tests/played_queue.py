@@ -53,10 +53,12 @@ class PlayedSchedulers:
     resized: list[tuple[str, str, int]] = field(default_factory=list)
     #: Why none is bought.
     no_machine: str = ""
+    #: The machines whose budget is spent.
+    going: frozenset[str] = frozenset()
     #: What a start raises.
     broken: Exception | None = None
 
-    def start(self, job: str, hostname: str) -> None:
+    def start(self, job: str, team: str, hostname: str) -> None:
         if self.broken is not None:
             raise self.broken
         self.starts.append(job)
@@ -65,18 +67,24 @@ class PlayedSchedulers:
     def agent_of(self, job: str) -> str:
         return HOSTS[0].name if job in self.serving else ""
 
+    def machines_that_go(self, now: float) -> frozenset[str]:
+        return self.going
+
     def why_no_machine(self, job: str) -> str:
         return self.no_machine
 
-    def look(self, service: str, now: float) -> JobLook:
+    def look(self, service: str, team: str, now: float) -> JobLook:
         serves = service in self.serving
         return JobLook(serves, None if serves else self.ends.get(service), answers=serves)
 
-    def stop(self, service: str, why: str) -> bool:
+    def stop(self, service: str, team: str, why: str) -> bool:
         self.end(service, "stopped", why)
         return True
 
-    def resize(self, service: str, section: str, slots: int) -> bool:
+    def forget(self, job: str, team: str) -> None:
+        self.ends.pop(job, None)
+
+    def resize(self, service: str, team: str, section: str, slots: int) -> bool:
         self.resized.append((service, section, slots))
         return True
 

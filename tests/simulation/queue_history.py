@@ -37,6 +37,8 @@ RULES = Rules(
 )
 STEP = 15.0
 STEPS_WITH_FAULTS = 400
+#: When no more faults come time passes to the next end, but no further.
+LONG_STEP = 8 * STEP
 # Faults that follow each other may keep a team waiting once more.
 BOUND = RULES.reclaim_after + RULES.between_giving_way + RULES.least_run + 4 * RULES.grace
 MOST_STEPS = 12_000
@@ -64,6 +66,8 @@ class World:
     now: float = 0.0
     running: dict[str, Running] = field(default_factory=dict)
     work: dict[str, float] = field(default_factory=dict)
+    #: The jobs that had not ended when it was looked last.
+    open: set[str] = field(default_factory=set)
     numbers: int = 0
     deaths: int = 0
     #: Since when a team's small job waits for what is its own while others borrow.
@@ -98,15 +102,19 @@ class World:
                 self.something_happens()
             elif steps == STEPS_WITH_FAULTS:
                 self.faults_end()
-            self.step()
+            self.step(STEP if steps < STEPS_WITH_FAULTS else self.until_an_end())
             steps += 1
             if steps > MOST_STEPS:
                 raise BrokenRule(f"jobs never end: {sorted(self.open_jobs())[:5]}")
         if self.queue.places.used.any():
             raise BrokenRule("something is taken though every job has ended")
-        lost = set(self.work) - set(self.queue.entries)
+        lost = [name for name in self.work if not self.has_ended(name)]
         if lost:
             raise BrokenRule(f"jobs were lost: {lost}")
+
+    def has_ended(self, name: str) -> bool:
+        entry = self.queue.entries.get(name)
+        return entry is not None and entry.state.ended
 
     def faults_end(self) -> None:
         self.hosts = list(self.all_hosts)
@@ -116,7 +124,9 @@ class World:
                 self.queue.release(entry.job.id, self.now)
 
     def open_jobs(self) -> set[str]:
-        return {name for name, entry in self.queue.entries.items() if not entry.state.ended}
+        """Return the jobs that have not ended; one that has ended once must stay so."""
+        self.open = {name for name in self.open if not self.queue.entries[name].state.ended}
+        return self.open
 
     def something_happens(self) -> None:
         rng = self.random
@@ -162,6 +172,7 @@ class World:
         job = replace(job, slots=job.slots if tasks == 1 else 1)
         if self.queue.submit(job, self.now) is None:
             self.work[job.id] = work
+            self.open.add(job.id)
 
     def queue_dies(self) -> None:
         """Make the queue of its records, and do again what may not have been done."""
@@ -170,8 +181,13 @@ class World:
         teams = {n: decode(KeptTeam, encode(t)) for n, t in kept_teams(self.queue).items()}
         self.queue = restore(self.new_queue(), jobs, teams, self.now)
 
-    def step(self) -> None:
-        self.now += STEP
+    def until_an_end(self) -> float:
+        """Return the seconds until a job ends or leaves, a step at least."""
+        ends = (end for job in self.running.values() for end in (job.ends_at, job.leaves_at) if end)
+        return max(min(min(ends, default=self.now) - self.now, LONG_STEP), STEP)
+
+    def step(self, seconds: float) -> None:
+        self.now += seconds
         for name, job in list(self.running.items()):
             if job.ends_at <= self.now:
                 del self.running[name]
@@ -215,7 +231,9 @@ class World:
         there = {host.name: host for host in self.hosts}
         used: Counter[str] = Counter()
         gpus: Counter[str] = Counter()
-        for entry in self.queue.entries.values():
+        if gone := self.running.keys() - self.open_jobs():
+            raise BrokenRule(f"{gone} run and have ended")
+        for entry in map(self.queue.entries.__getitem__, self.open):
             runs = entry.state in (JobState.RUNNING, JobState.GIVING_WAY)
             if runs != (entry.job.id in self.running):
                 raise BrokenRule(f"{entry.job.id} is {entry.state} and the world says otherwise")

@@ -27,6 +27,8 @@ ASK_BACK_SECONDS = 60.0
 CLOSING_SECONDS = 60.0
 #: Where an hour is paid whole, an idle machine goes when less than this is left of it (seconds).
 HOUR_MARGIN_SECONDS = 300.0
+#: What is left of a spent budget pays for so long when the last machines go (seconds).
+LAST_SECONDS = 60.0
 #: By these words a machine leaves that is no good: others like it may be, too.
 _NEVER_CAME = "its agent did not register in time"
 _TWICE = "two agents have registered for it"
@@ -46,9 +48,10 @@ def with_leavers(
     """
     told: list[str] = []
     served = goes_over or _is_served(sight, kept)
+    at_once = _is_late(ledger, sight, rules)
     left = to_be_left(ledger, sight.fleet, goes_over=goes_over)
     for entry, machine in tuple(ledger.machines()):
-        why = _why_leaving(machine, sight, rules, served=served)
+        why = _why_leaving(machine, sight, rules, served=served, at_once=at_once)
         seen = machine
         if not why and (why := left.get(machine.machine_id) or _why_left(machine, sight)):
             seen = replace(machine.leave(sight.now, why), moves=True)
@@ -83,14 +86,29 @@ def _is_served(sight: Observation, planned: PurchasePlan | None) -> bool:
     return any(demand.gang not in waits for demand in sight.demands)
 
 
-def _why_leaving(machine: OwnedMachine, sight: Observation, rules: Rules, *, served: bool) -> str:
+def _is_late(ledger: Ledger, sight: Observation, rules: Rules) -> bool:
+    """Say whether machines go with what is on them: all is over, and they are waited for no more.
+
+    Where only the budget is spent they stay while what is left of it pays.
+    """
+    if not sight.over_since:
+        return False
+    budget = rules.limits.budget
+    if sight.is_spent and budget is not None:
+        return ledger.spent(sight.now + LAST_SECONDS, rules.tariff) >= budget
+    return sight.now - sight.over_since >= rules.ending_seconds
+
+
+def _why_leaving(
+    machine: OwnedMachine, sight: Observation, rules: Rules, *, served: bool, at_once: bool
+) -> str:
     """Return why a machine is of no use; empty while it is."""
     now = sight.now
     if machine.is_ending:
         return ""
     if sight.over_since:
-        waited = now - sight.over_since >= rules.ending_seconds
-        return "the job is over" if waited or not machine.busy_since else ""
+        why = "the budget is spent" if sight.is_spent else "the job is over"
+        return why if at_once or not machine.busy_since else ""
     if not machine.is_registered:
         late = now - machine.awaited_since >= rules.register_seconds
         return _NEVER_CAME if late else ""
@@ -150,9 +168,9 @@ def asked_back(
     going: list[str] = []
     if ledger.account.provider.holds(sight.now):
         return ledger, ()
+    late = _is_late(ledger, sight, rules)
     to_be_emptied = {m.machine_id for _, m in before.machines() if m.leaving_since}
     for entry, machine in tuple(ledger.machines()):
-        late = sight.over_since and sight.now - sight.over_since >= rules.ending_seconds
         is_empty = late or not (machine.busy_since or _may_yet_be_offered(machine, sight))
         again = sight.now - machine.asked_back_at >= ASK_BACK_SECONDS
         named = machine.machine_id in to_be_emptied

@@ -65,6 +65,8 @@ class Observation:
     not_given_back: tuple[str, ...] = ()
     #: Since when the job is over: everything goes. 0 while it is not.
     over_since: float = 0.0
+    #: It is over because the budget is spent, and others may use the machines while that pays.
+    is_spent: bool = False
     #: With a deadline the whole fleet that the first gang is to have; None where it says nothing.
     fleet: Fleet | None = None
     #: The operator of the service wants idle machines to go now.

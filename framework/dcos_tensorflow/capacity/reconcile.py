@@ -84,7 +84,7 @@ def reconcile(before: Ledger, sight: Observation, rules: Rules) -> Round:
     why += [*left, *(_told(entry) for entry in new)]
     if going:
         why.append(f"giving back {', '.join(going)}")
-    stop = "" if sight.over_since else _spent(ledger, sight.now, rules)
+    stop = "" if sight.over_since else why_spent(ledger, sight.now, rules)
     waits = _waits(planned, ledger.account, sight)
     ledger = _folded(ledger, sight.now, rules)
     return Round(ledger, orders, close, reopen, (*going, *strangers), tuple(why), waits, stop)
@@ -309,7 +309,7 @@ def _waits(
 # -- money -----------------------------------------------------------------------------------------
 
 
-def _spent(ledger: Ledger, now: float, rules: Rules) -> str:
+def why_spent(ledger: Ledger, now: float, rules: Rules) -> str:
     """Return why the job has to end: what is left of the budget is what its end takes."""
     budget = rules.limits.budget
     if budget is None or not ledger.left:

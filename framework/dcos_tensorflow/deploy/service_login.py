@@ -31,22 +31,31 @@ def service_account(
     """Return whom to log in as; None where there is no login. Raises UsageError."""
     if local:
         return None
+    text, origin = account_text(settings, environ)
+    if text:
+        return _parsed(text, origin)
+    if not options.service.service_account_secret:
+        return None
+    raise UsageError(
+        "service.service_account_secret: DC/OS hands its content to the scheduler in"
+        f" {CREDENTIAL_VARIABLE}, which is not set; elsewhere name a file with it in"
+        " --service-account-file."
+    )
+
+
+def account_text(settings: Settings, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return the service account as it was handed over, and where; empty for none.
+
+    Raises UsageError.
+    """
     file, given = settings["service_account_file"], environ.get(CREDENTIAL_VARIABLE, "").strip()
     if file:
-        return _parsed(_read(Path(file), settings.origin("service_account_file")), file)
-    if not given:
-        if not options.service.service_account_secret:
-            return None
-        raise UsageError(
-            "service.service_account_secret: DC/OS hands its content to the scheduler in"
-            f" {CREDENTIAL_VARIABLE}, which is not set; elsewhere name a file with it in"
-            " --service-account-file."
-        )
+        return _read(Path(file), settings.origin("service_account_file")), file
     origin = f"the variable {CREDENTIAL_VARIABLE}"
-    if given.startswith("{"):
-        return _parsed(given, origin)
+    if not given or given.startswith("{"):
+        return given, origin
     path = Path(unquote(urlsplit(given).path) if given.startswith("file:") else given)
-    return _parsed(_read(path, origin), origin)
+    return _read(path, origin), origin
 
 
 def with_clusters_authority(

@@ -414,14 +414,22 @@ def with_cosmos_wish(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Ma
     return {**flags, "uninstall": True}
 
 
-def collect(file: Path | None, environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
+def collect(
+    file: Path | None,
+    environ: Mapping[str, str],
+    flags: Mapping[str, Any],
+    *,
+    beneath: Mapping[str, Any] | None = None,
+) -> Settings:
     """Return the settings. Raises UsageError naming every wrong value and where it stands.
 
-    ``flags`` are those that were given; None stands for one that was not.
+    ``flags`` are those that were given; None stands for one that was not. ``beneath`` are weaker
+    than all others, as another process has them.
     """
     given: dict[str, tuple[Any, str]] = {}
     problems = []
     for name, value, origin in (
+        *((n, v, f"{n} of the queue") for n, v in (beneath or {}).items()),
         *_from_file(file),
         *_from_environment(environ),
         *((n, v, f"the flag {_BY_NAME[n].flag}") for n, v in flags.items() if v is not None),

@@ -147,7 +147,7 @@ class _Play:
             self._starts.setdefault(admitted.job, now - self._began)
             self._expect(self._queue.entries[admitted.job], now)
         for asked in decision.give_way:
-            if asked.to is None:
+            if self._queue.entries[asked.job].state is not JobState.GIVING_WAY:
                 self._ended.setdefault(asked.job, now - self._began)
                 self._queue.ended(asked.job, JobState.FAILED, now)
             else:

@@ -3,7 +3,8 @@
 ``Queue`` is the one door of this room. The service of the queue tells it what happened (a job came,
 said how far it is, ended, gave way; hosts came and went) and asks ``decide``. In this order:
 
-1. A job whose place was promised is admitted when all that stood there have left.
+1. A job whose place was promised is admitted when all that stood there have left. Jobs leave hosts
+   that go, if they can publish a checkpoint; others stay as long as the host does.
 2. The team that is least ahead of its share is next, and before it one that is to have back what
    is its own; its jobs by urgency, priority and age. A gang is placed whole. The first job that has
    no room reserves what it needs at the time when it is likely to be free; others start before it
@@ -23,6 +24,8 @@ import heapq
 from collections.abc import Collection, Iterable
 from dataclasses import field
 from itertools import islice
+from operator import itemgetter
+from typing import TypeAlias
 
 import numpy as np
 
@@ -30,6 +33,7 @@ from dcos_tensorflow.queue.books import Books, Entry, text_of
 from dcos_tensorflow.queue.giving_way import Candidate, choose
 from dcos_tensorflow.queue.model import (
     Admission,
+    Constraint,
     GangNeed,
     GiveWay,
     JobState,
@@ -65,13 +69,18 @@ class _Reservation:
 _HELPED_BY_MACHINES = frozenset(("room", "reserved", "machines"))
 
 
+#: A team's machines, and what is to stand there.
+_Wanted: TypeAlias = tuple[tuple[Constraint, ...], GangNeed]
+
+
 @dataclass
 class _Found:
-    """The gangs that one decision has found no room for: room only shrinks while it admits."""
+    """The gangs that have no room, since room has grown last: admissions only make it less."""
 
-    nowhere: set[tuple[object, GangNeed]] = field(default_factory=set)
-    #: Nor beside what is reserved, for jobs that run on.
-    reserved: set[tuple[object, GangNeed]] = field(default_factory=set)
+    grown: int = -1
+    nowhere: set[_Wanted] = field(default_factory=set)
+    #: Nor beside what one decision reserves, for jobs that run on.
+    reserved: set[_Wanted] = field(default_factory=set)
 
 
 class Queue(Books):
@@ -82,13 +91,14 @@ class Queue(Books):
         self._reservation: _Reservation | None = None
         #: Of each bucket that the last decision left waiting: why, by a kind of ``Waiting``.
         self._waits: dict[tuple[str, BucketKey], str] = {}
+        self._found = _Found()
 
     def decide(self, now: float) -> QueueDecision:
         """Return what is to be done now. The queue counts on it that it will be done."""
         for account in self.accounts.values():
             account.decay(now, self.rules.half_life)
         self._make_urgent(now)
-        give_way = self._over_their_limit(now)
+        give_way = self._over_their_limit(now) + self._leaving_hosts()
         admit = self._keep_promises(now)
         blocked: list[str] = []
         admit += self._admit(now, blocked)
@@ -146,7 +156,9 @@ class Queue(Books):
         }
         order = [(*self._turn(name, now), name) for name in heads]
         heapq.heapify(order)
-        found = _Found()
+        grown = self.places.grown
+        nowhere = self._found.nowhere if self._found.grown == grown else set()
+        self._found = found = _Found(grown, nowhere)
         while order:
             *_, name = heapq.heappop(order)
             team_heads, line = heads[name], self._lines[name]
@@ -487,6 +499,27 @@ class Queue(Books):
                 entry.why = f"its time limit of {_span(limit)} is over"
                 over.append(GiveWay(job, None, entry.why))
         return over
+
+    def _leaving_hosts(self) -> list[GiveWay]:
+        """Have trainings leave hosts that go, the least lost first; none that begins anew then."""
+        going = self.places.going
+        if not going:
+            return []
+        found = [
+            (entry.progress.unsaved_seconds or 0.0, entry.number, entry)
+            for entry in self.running()
+            if entry.state is JobState.RUNNING
+            and entry.job.slots == 1
+            and entry.progress is not None
+            and entry.progress.can_save
+            and any(name in going for held in entry.holdings for name, _, _ in held.placement)
+        ]
+        leaving = [entry for *_, entry in sorted(found, key=itemgetter(0, 1))]
+        why = "its machine goes, and it has a checkpoint to go on from"
+        for entry in leaving:
+            self._changed.add(entry.job.id)
+            entry.state, entry.why = JobState.GIVING_WAY, why
+        return [GiveWay(entry.job.id, None, why) for entry in leaving]
 
     # ── sweeps and batches ────────────────────────────────────────────────────────────────────────
 

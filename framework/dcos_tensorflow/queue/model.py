@@ -47,6 +47,8 @@ class Host:
     attributes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     #: The share of an amount of GPU that is charged for one of this host: 1 is a whole one.
     gpu_weight: float = 1.0
+    #: It will be gone soon: what it has is given to no job, and jobs leave it that lose nothing.
+    goes: bool = False
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ class GiveWay:
     """Ask the job to publish a checkpoint and to end; it goes on from there when it has a place."""
 
     job: str
-    #: For which job.
+    #: For which job; None where its time is over, or its host goes.
     to: str | None
     why: str
 

@@ -8,6 +8,7 @@ says who should have the room.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -23,18 +24,27 @@ Mask: TypeAlias = NDArray[np.bool_]
 _GPU_FIRST = 1_000_000_000
 
 
+# So many kinds of needs are remembered: jobs want the same again and again.
+_KINDS = 4_096
+
+
+@lru_cache(_KINDS)
 def amount_of(need: TaskNeed, count: int = 1) -> NDArray[np.int64]:
-    """Return what ``count`` tasks take: (cpu_milli, mem_mib, gpu_milli)."""
-    return np.array(
+    """Return what ``count`` tasks take: (cpu_milli, mem_mib, gpu_milli). It cannot be changed."""
+    amount = np.array(
         (need.cpu_milli * count, need.mem_mib * count, need.gpu_milli * count), dtype=np.int64
     )
+    amount.flags.writeable = False
+    return amount
 
 
+@lru_cache(_KINDS)
 def amount_of_gang(gang: GangNeed) -> NDArray[np.int64]:
-    """Return what all tasks of a gang take together."""
+    """Return what all tasks of a gang take together. It cannot be changed."""
     total = np.zeros(3, dtype=np.int64)
     for need, count in gang:
         total += amount_of(need, count)
+    total.flags.writeable = False
     return total
 
 
@@ -49,6 +59,10 @@ class Places:
         self.used: Amounts = np.zeros((3, 0), dtype=np.int64)
         self.weight: NDArray[np.float64] = np.zeros(0)
         self._masks: dict[tuple[Constraint, ...], Mask] = {}
+        #: The hosts that will be gone soon.
+        self.going: frozenset[str] = frozenset()
+        #: How often there was more room than before: what had none may have some now.
+        self.grown = 0
 
     def hosts_are(self, hosts: Iterable[Host]) -> frozenset[str]:
         """Take the hosts that there are now; return the names of those that are gone.
@@ -69,9 +83,12 @@ class Places:
             index = self._index[name]
             if self._hosts[index] != host:
                 self._hosts[index] = host
-                self.total[:, index] = (host.cpu_milli, host.mem_mib, host.gpu_milli)
+                has = (host.cpu_milli, host.mem_mib, host.gpu_milli)
+                self.total[:, index] = (0, 0, 0) if host.goes else has
                 self.weight[index] = host.gpu_weight
         self._masks.clear()
+        self.grown += 1
+        self.going = frozenset(host.name for host in given.values() if host.goes)
         return frozenset(gone)
 
     def hosts(self) -> tuple[Host, ...]:
@@ -160,6 +177,7 @@ class Places:
 
     def give_back(self, placement: Placement) -> None:
         """Give a placement back to the hosts."""
+        self.grown += 1
         self.change(placement, self.used, -1)
 
     def change(self, placement: Placement, amounts: Amounts, sign: int) -> None:
@@ -179,13 +197,14 @@ def _spread(
 
     If not ``whole``, as many of them as there is room for.
     """
-    fits = mask & (free[0] >= need.cpu_milli) & (free[1] >= need.mem_mib)
+    cpus, mem, gpus = free
+    fits = mask & (cpus >= need.cpu_milli) & (mem >= need.mem_mib)
     if need.gpu_milli:
-        fits &= free[2] >= need.gpu_milli
-    candidates = np.flatnonzero(fits)
+        fits &= gpus >= need.gpu_milli
+    candidates = fits.nonzero()[0]
     if not candidates.size:
         return None
-    left = free[2, candidates] * _GPU_FIRST + free[0, candidates]
+    left = gpus[candidates] * _GPU_FIRST + cpus[candidates]
     if count == 1:
         return ((int(candidates[left.argmin()]), 1),)
     room = np.full(candidates.size, count, dtype=np.int64)

@@ -55,10 +55,11 @@ class TeamAccount:
 
 def share_of(charge: Charge, capacity: Charge) -> float:
     """Return the largest part that ``charge`` is of any resource."""
-    parts = np.divide(charge, capacity, out=np.zeros(3), where=capacity > 0)
     # What is charged of a resource that the cluster has lost altogether is all of it.
-    parts[(capacity <= 0) & (charge > 0)] = 1.0
-    return float(parts.max())
+    return max(
+        has / there if there > 0 else float(has > 0)
+        for has, there in zip(charge.tolist(), capacity.tolist(), strict=True)
+    )
 
 
 def due_shares(

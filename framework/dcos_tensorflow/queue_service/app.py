@@ -7,11 +7,9 @@ they are carried out. Nothing is kept between requests.
 
 from __future__ import annotations
 
-import hmac
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import closing
-from dataclasses import field
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -32,6 +30,7 @@ from dcos_tensorflow.api.callers.access import (
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.queue_service.code_store import CodeRefused, CodeStore
 from dcos_tensorflow.queue_service.members import Members
+from dcos_tensorflow.queue_service.rights import Rights
 from dcos_tensorflow.queue_service.scheduler_tasks import Installed
 from dcos_tensorflow.queue_service.service import Asker, QueueService, Refused, Request
 from dcos_tensorflow.records import dataclass
@@ -68,8 +67,7 @@ class _Refusal(BaseModel):
 class Schedulers:
     """What the API has to know of the jobs' schedulers."""
 
-    #: What they say.
-    token: str = field(repr=False)
+    rights: Rights
     installed: Installed
 
 
@@ -152,13 +150,14 @@ class QueueApi:
         return endpoint
 
     def _of_scheduler(self, handler: Callable[[HttpRequest], Awaitable[Response]]) -> Any:
-        """Return an endpoint for the schedulers of jobs alone: they have a token of their own."""
+        """Return an endpoint for the schedulers of a job's team alone, by their token."""
 
         async def endpoint(request: HttpRequest) -> Response:
-            said = request.headers.get("authorization", "")
-            known = f"Bearer {self._schedulers.token}"
-            if not hmac.compare_digest(said.encode(), known.encode()):
-                return self._answer(request, "", 401, "this is for the schedulers of jobs")
+            said = request.headers.get("authorization", "").removeprefix("Bearer ")
+            team = await run_in_threadpool(self._service.team_of, request.path_params["job"])
+            teams = self._service.team_names() if team is None else (team,)
+            if not self._schedulers.rights.are_said(said, teams):
+                return self._answer(request, "", 401, "this is for the schedulers of its team")
             try:
                 return await handler(request)
             except Exception as error:

@@ -31,13 +31,14 @@ from dcos_tensorflow.deploy.job.deployment import RunRequest
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.run import prepared_alone
 from dcos_tensorflow.deploy.scheduler_settings import state_of
+from dcos_tensorflow.deploy.service_login import CREDENTIAL_VARIABLE
 from dcos_tensorflow.deploy.settings import Settings, collect
 from dcos_tensorflow.options import OptionsError
+from dcos_tensorflow.queue_service.rights import api_token
 from dcos_tensorflow.queue_service.scheduler_tasks import (
     JOB_VARIABLE,
     QUEUE_VARIABLE,
     SETTINGS_FILE,
-    api_token,
 )
 from dcos_tensorflow.records import dataclass
 from untrusted_input.json_text import read_json
@@ -63,6 +64,8 @@ class Task:
     #: What is said to the queue, and what the job's own API asks for.
     token: str = field(repr=False)
     settings: Mapping[str, Any] = field(repr=False)
+    #: The service account to log in to DC/OS with; empty for none.
+    account: str = field(repr=False)
     #: ``host:port`` that is the task's own.
     address: str
     sandbox: Path
@@ -75,7 +78,8 @@ def task_of(environ: Mapping[str, str]) -> Task:
         told = read_json((sandbox / SETTINGS_FILE).read_text(encoding="utf-8"))
         job, queue = environ[JOB_VARIABLE], environ[QUEUE_VARIABLE]
         address = environ[contract.WORKER_HOSTS]
-        return Task(job, queue, str(told["token"]), told["settings"], address, sandbox)
+        account = str(told.get("account", ""))
+        return Task(job, queue, str(told["token"]), told["settings"], account, address, sandbox)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"This is no task of a queue: {error!r}.") from error
 
@@ -83,6 +87,9 @@ def task_of(environ: Mapping[str, str]) -> Task:
 def attend(environ: Mapping[str, str]) -> int:
     """Serve the job until it is over; return the exit code. Raises CliError."""
     task = task_of(environ)
+    if task.account:
+        # Where the scheduler of a package has it.
+        os.environ[CREDENTIAL_VARIABLE] = task.account
     wanted = _asked(task, "GET", "")
     if wanted is None:
         return 0

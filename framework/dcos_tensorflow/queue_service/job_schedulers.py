@@ -15,16 +15,15 @@ from dcos_tensorflow.client.api_address import registered
 from dcos_tensorflow.client.api_client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.snapshot import Snapshot
-from dcos_tensorflow.client.stored import stored_state
+from dcos_tensorflow.client.stored import forget, stored_state
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.deploy.scheduler_settings import state_of
-from dcos_tensorflow.deploy.settings import Settings
 from dcos_tensorflow.queue.model import Interval, JobProgress
+from dcos_tensorflow.queue_service.rights import Rights
 from dcos_tensorflow.queue_service.scheduler_tasks import (
     SchedulerPlace,
     SchedulerTasks,
-    api_token,
 )
 from dcos_tensorflow.records import dataclass
 
@@ -50,19 +49,16 @@ class JobLook:
 
 
 class JobSchedulers:
-    """All of them. ``work`` is the queue's own work directory, ``token`` what their tasks have."""
+    """All of them, by job and team. ``work`` is the queue's own work directory."""
 
-    def __init__(
-        self, tasks: SchedulerTasks, token: str, work: WorkDirectory, settings: Settings
-    ) -> None:
+    def __init__(self, tasks: SchedulerTasks, rights: Rights, work: WorkDirectory) -> None:
         self._tasks = tasks
-        self._token = token
+        self._rights = rights
         self._work = work
-        self._settings = settings
         #: Failures that were told, by job.
         self._told: dict[str, str] = {}
 
-    def start(self, job: str, hostname: str) -> None:
+    def start(self, job: str, team: str, hostname: str) -> None:
         """Have the scheduler of a job started, or of the job that its service has begun.
 
         ``hostname`` is the machine where the queue has a place for it; empty for any. Raises
@@ -73,7 +69,7 @@ class JobSchedulers:
             self._told[job] = failed
             raise CliError(failed)
         self._told.pop(job, None)
-        self._tasks.want(job, hostname)
+        self._tasks.want(job, self._rights.file(team), hostname)
 
     def agent_of(self, job: str) -> str:
         """Return the agent that the scheduler of a job runs on; empty where it has none."""
@@ -83,9 +79,14 @@ class JobSchedulers:
         """Return why no machine is bought for a job that waits; empty where nothing is known."""
         return self._tasks.why_no_machine(job)
 
-    def _stored_end(self, service: str) -> Mapping[str, Any] | None:
+    def machines_that_go(self, now: float) -> frozenset[str]:
+        """Return the names of bought machines that are to be given back: the budget is spent."""
+        return self._tasks.machines_that_go(now)
+
+    def _stored_end(self, service: str, team: str) -> Mapping[str, Any] | None:
         """Return how a job ended, by what is stored. Raises CliError."""
-        state = stored_state(state_of(self._settings, self._work.service(service)), service)
+        url = state_of(self._rights.settings(team), self._work.service(service))
+        state = stored_state(url, service)
         if state is None or state.job.phase is not JobPhase.DONE or state.job.verdict is None:
             return None
         verdict = state.job.verdict
@@ -96,31 +97,46 @@ class JobSchedulers:
             "finished_at": state.job.finished_at,
         }
 
-    def look(self, service: str, now: float) -> JobLook:
+    def forget(self, job: str, team: str) -> None:
+        """Erase what a job that has ended has stored; one that still holds something keeps it.
+
+        In this user's own folder it stays, as ``run`` leaves it.
+        """
+        directory = self._work.service(job)
+        url = state_of(self._rights.settings(team), directory)
+        if url == directory.state_url:
+            return
+        try:
+            if forget(url, job) is not None:
+                log.warning("%s still holds something: uninstall it", job)
+        except CliError as error:
+            log.warning("what %s has stored stays: %s", job, error)
+
+    def look(self, service: str, team: str, now: float) -> JobLook:
         """Return where the job of a service stands. Raises nothing for a scheduler that is away."""
         place = self._tasks.place_of(service)
         if not place.is_wanted:
-            return JobLook(False, self._stored_end(service))
+            return JobLook(False, self._stored_end(service, team))
         try:
-            snapshot = self._client(service, place).snapshot()
+            snapshot = self._client(service, team, place).snapshot()
         except CliError:
             # It starts, or it ends.
             return JobLook(True)
         return JobLook(True, None, _progress(snapshot, now), _slots(snapshot), answers=True)
 
-    def stop(self, service: str, why: str) -> bool:
+    def stop(self, service: str, team: str, why: str) -> bool:
         """Ask a scheduler to end its job; say whether it was asked."""
         try:
-            self._client(service, self._tasks.place_of(service)).stop(why)
+            self._client(service, team, self._tasks.place_of(service)).stop(why)
         except CliError as error:
             log.info("%s could not be asked to end: %s", service, error)
             return False
         return True
 
-    def resize(self, service: str, section: str, slots: int) -> bool:
+    def resize(self, service: str, team: str, section: str, slots: int) -> bool:
         """Let a sweep or a batch have so many slots; say whether its scheduler took it."""
         try:
-            client = self._client(service, self._tasks.place_of(service))
+            client = self._client(service, team, self._tasks.place_of(service))
             change = json.dumps({section: {"parallelism": slots}})
             client.ask("POST", "/v1/job/update?merge=true", change).expected()
         except CliError as error:
@@ -128,11 +144,13 @@ class JobSchedulers:
             return False
         return True
 
-    def _client(self, service: str, place: SchedulerPlace) -> SchedulerClient:
+    def _client(self, service: str, team: str, place: SchedulerPlace) -> SchedulerClient:
         """Return a client of a job's scheduler. Raises SchedulerAway while it has no place."""
         if not place.api:
             raise SchedulerAway(f"The scheduler of {service} has no place yet.")
-        return SchedulerClient(service, registered(place.api, api_token(self._token, service)))
+        return SchedulerClient(
+            service, registered(place.api, self._rights.api_token(team, service))
+        )
 
 
 def _progress(snapshot: Snapshot, now: float) -> JobProgress | None:

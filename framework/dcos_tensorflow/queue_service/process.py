@@ -26,11 +26,12 @@ from dcos_tensorflow.api.callers.access import Access, OpenBinding, check_bindin
 from dcos_tensorflow.api.callers.trusted_addresses import TrustedAddresses
 from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
 from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError
-from dcos_tensorflow.client.output import say
+from dcos_tensorflow.client.output import complain, say
 from dcos_tensorflow.client.registry import write_private
 from dcos_tensorflow.client.served_queue import ServedQueue, registration_of
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.kept.codec import RecordError
 from dcos_tensorflow.deploy.master_access import MasterAccess, master_of
 from dcos_tensorflow.deploy.own_log import log_to_standard_error
@@ -45,7 +46,8 @@ from dcos_tensorflow.queue_service.history import QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import JobSchedulers
 from dcos_tensorflow.queue_service.members import Members
 from dcos_tensorflow.queue_service.records import KeptQueue
-from dcos_tensorflow.queue_service.scheduler_tasks import Handed, Installed, SchedulerTasks
+from dcos_tensorflow.queue_service.rights import Rights
+from dcos_tensorflow.queue_service.scheduler_tasks import Installed, SchedulerTasks
 from dcos_tensorflow.queue_service.service import QueueService
 from dcos_tensorflow.queue_service.teams_file import Teams
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
@@ -95,13 +97,11 @@ def serve(
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: ended.set())
         store, kept, token = _led(url, teams.name, code, ended, stack)
+        rights = Rights(folder / "secrets", token, settings, work, os.environ, local=local)
+        rights.are(teams)
+        _warn_of_logins(teams, local=local)
         of_schedulers = scheduler_tasks.served(
-            teams,
-            settings,
-            work,
-            Handed(folder / "secrets", token),
-            environ=os.environ,
-            local=local,
+            teams, settings, work, rights, environ=os.environ, local=local
         )
         stack.enter_context(of_schedulers)
         tasks = SchedulerTasks(of_schedulers.scheduler)
@@ -111,7 +111,7 @@ def serve(
             teams,
             kept,
             store=store,
-            schedulers=JobSchedulers(tasks, token, work, settings),
+            schedulers=JobSchedulers(tasks, rights, work),
             pool=pool,
             code=code,
             history=QueueHistory(folder / "history.jsonl"),
@@ -122,19 +122,20 @@ def serve(
         access = _access(settings, members, asks_users=bool(teams.membership.keys))
         installed = Installed(of_schedulers.scheduler, uninstall is not Uninstall.NOT)
         audit = AuditLog(folder / "audit.jsonl")
-        of_jobs = Schedulers(token, installed)
+        of_jobs = Schedulers(rights, installed)
         api = QueueApi(service, access, members, audit, code=code, schedulers=of_jobs)
         server = _served(api, access, settings)
         stack.callback(server.stop)
         tasks.url = _url_of(server.address, settings["advertise"])
         stack.enter_context(_registered(work, server.address, settings, teams.name))
         say(f"The queue {teams.name} listens on http://{server.address}.")
-        watch = _Watch(teams_path, teams, master, service, members)
+        watch = _Watch(teams_path, teams, master, service, members, rights=rights)
         while not ended.is_set():
             watch.look()
             try:
                 service.turn()
                 if installed.ends and service.is_emptied() and installed.is_removed(_TURN_SECONDS):
+                    service.erase_jobs()
                     _forget(store, folder)
                     installed.is_gone = True
                     say(f"Nothing is left of the queue {teams.name}.")
@@ -146,6 +147,17 @@ def serve(
             service.wake.wait(_TURN_SECONDS)
             service.wake.clear()
     return 0
+
+
+def _warn_of_logins(teams: Teams, *, local: bool) -> None:
+    """Say once which teams' schedulers could do what the queue can."""
+    names = [team.name for team in teams.teams if teams.uses[team.name].settings is None]
+    if names and not local:
+        shared = counted(len(names), "team")
+        complain(
+            f"The schedulers of jobs of {shared} ({', '.join(names)}) log in to Mesos and to the"
+            " state store as the queue does: give each team settings (docs/teams.md)."
+        )
 
 
 def _forget(store: StateStore, folder: Path) -> None:
@@ -239,6 +251,8 @@ class _Watch:
         master: MasterAccess,
         service: QueueService,
         members: Members,
+        *,
+        rights: Rights,
     ) -> None:
         self._path = path
         self._teams = teams
@@ -246,6 +260,7 @@ class _Watch:
         self._master = master
         self._service = service
         self._members = members
+        self._rights = rights
         self._look_at = 0.0
         self._trouble = ""
 
@@ -261,10 +276,12 @@ class _Watch:
 
     def _read_teams(self) -> None:
         try:
-            self._teams = teams_file.read(self._path)
+            teams = teams_file.read(self._path)
+            self._rights.are(teams)
         except CliError as error:
             log.error("the teams stay as they were: %s", error)
             return
+        self._teams = teams
         self._members.are(self._teams.membership)
         self._service.teams_are(self._teams)
         log.info("%s has changed and holds from now on", self._path)

@@ -3,61 +3,54 @@
 Each job that may run has a unit of that service (``UnitKind.SCHEDULER``), so the one core places
 its scheduler, starts it elsewhere when its machine is lost, and finds it again after a restart. The
 task runs ``queue attend`` (``attending``), which fetches from the queue what its job is. Tasks have
-a file with the settings of schedulers, as a secret. Decides nothing about jobs.
+a file with the rights of their team (``rights``), as a secret. Decides nothing about jobs.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
 import shlex
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import dcos_tensorflow
-from dcos_tensorflow.client.errors import CliError, UsageError
-from dcos_tensorflow.client.registry import write_private
-from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
+from dcos_tensorflow.capacity.reconcile import why_spent
+from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.contract import CONTRACT_COMMAND
 from dcos_tensorflow.core.model.events import Event, UninstallRequested, UnitsGiven
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitState
-from dcos_tensorflow.core.spec.service_spec import HOSTNAME_FIELD, TaskRole, UnitKind, UnitsSpec
+from dcos_tensorflow.core.spec.service_spec import (
+    HOSTNAME_FIELD,
+    SECRET_FIELD,
+    TaskRole,
+    UnitKind,
+    UnitsSpec,
+)
 from dcos_tensorflow.deploy.embedded.cluster import EmbeddedCluster, running
 from dcos_tensorflow.deploy.job.deployment import PreparedJob, SeenCode
 from dcos_tensorflow.deploy.job.preparation import prepare, with_principal
-from dcos_tensorflow.deploy.scheduler_settings import scheduler_config, state_of, with_guarded_api
+from dcos_tensorflow.deploy.scheduler_settings import scheduler_config, with_guarded_api
 from dcos_tensorflow.deploy.served_job import ServedJob
 from dcos_tensorflow.deploy.service_login import service_account, with_clusters_authority
-from dcos_tensorflow.deploy.settings import SETTINGS, Settings
+from dcos_tensorflow.deploy.settings import Settings
 from dcos_tensorflow.options import as_given, effective, load
+from dcos_tensorflow.queue_service.rights import NO_RIGHTS, Rights
 from dcos_tensorflow.queue_service.teams_file import Teams
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.scheduler.machines.ledger_records import ledger_of
+from dcos_tensorflow.scheduler.machines.observing import rules_of_service
 from dcos_tensorflow.scheduler.scheduler import Scheduler
-from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
 
 #: What a task of a scheduler finds: its job, where the queue answers, and the file of settings.
 JOB_VARIABLE = "QUEUED_JOB"
 QUEUE_VARIABLE = "QUEUE_URL"
 SETTINGS_FILE = "scheduler.json"
-
-#: What a job's scheduler is told by its task, or is the queue's own.
-_OWN = frozenset(
-    {
-        *("options", "work_dir", "rerun", "exit_when_done", "wait_for_leadership", "standby"),
-        *("api_host", "api_port", "advertise", "api_open", "api_from", "api_cert", "api_key"),
-        *("api_token", "api_token_file", "api_read_token", "api_read_token_file"),
-        *("api_dcos_keys", "api_dcos_operators", "api_dcos_readers"),
-        # In the addresses already.
-        *("zookeeper_login_file", "secret_file", "uninstall", "exit_when_uninstalled"),
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -94,14 +87,16 @@ class SchedulerTasks:
         #: The unit of each job, and the pages that this was read from.
         self._known: tuple[Sequence[UnitPage], Mapping[str, int]] = ((), {})
 
-    def want(self, job: str, hostname: str = "") -> None:
+    def want(self, job: str, rights: str, hostname: str = "") -> None:
         """Have a scheduler of a job started, unless one runs. Raises CliError.
 
-        While it waits it is for the machine of that name, empty for any.
+        ``rights`` is the file with those of its team. While it waits it is for the machine of that
+        name, empty for any.
         """
-        payload: dict[str, Any] = {"env": {JOB_VARIABLE: job, QUEUE_VARIABLE: self.url}}
+        shape = [[TaskRole.WORKER, SECRET_FIELD, rights]]
         if hostname:
-            payload["shape"] = [[TaskRole.WORKER, HOSTNAME_FIELD, hostname]]
+            shape.append([TaskRole.WORKER, HOSTNAME_FIELD, hostname])
+        payload = {"env": {JOB_VARIABLE: job, QUEUE_VARIABLE: self.url}, "shape": shape}
         with self._giving:
             state = self._state()
             number = self._number_of(job, state)
@@ -132,6 +127,20 @@ class SchedulerTasks:
         """Return why no machine is bought for a job that waits; empty where nothing is known."""
         state = self._scheduler.state()
         return state.told.capacity.get(job, "") if state is not None else ""
+
+    def machines_that_go(self, now: float) -> frozenset[str]:
+        """Return the names of all bought machines, once what is left pays for no more than an end.
+
+        Lower case; empty before.
+        """
+        state = self._scheduler.state()
+        spec = state.spec.capacity if state is not None else None
+        if state is None or spec is None:
+            return frozenset()
+        ledger = ledger_of(state.capacity)
+        if not why_spent(ledger, now, rules_of_service(spec, state, 0.0)):
+            return frozenset()
+        return frozenset(name for _, machine in ledger.machines() for name in machine.names)
 
     def _state(self) -> ServiceState:
         state = self._scheduler.state()
@@ -186,45 +195,25 @@ def _api_of(record: TaskRecord) -> str:
     return f"{host}:{record.ports[0]}" if host else ""
 
 
-def api_token(token: str, job: str) -> str:
-    """Return what the API of a job's scheduler asks for; ``token`` is what its task has."""
-    return hmac.new(token.encode(), job.encode(), hashlib.sha256).hexdigest()
-
-
 def service_name(queue: str) -> str:
     """Return the name of the service whose tasks are the schedulers of a queue's jobs."""
     return f"{queue}-schedulers"
-
-
-@dataclass(frozen=True)
-class Handed:
-    """What reaches the tasks as a secret."""
-
-    #: The folder of its file, for this user alone.
-    folder: Path
-    #: What a scheduler says to the queue.
-    token: str = field(repr=False)
 
 
 def served(
     teams: Teams,
     settings: Settings,
     work: WorkDirectory,
-    handed: Handed,
+    rights: Rights,
     *,
     environ: Mapping[str, str],
     local: bool,
 ) -> ServedJob:
     """Return the service of the schedulers of a queue, to be entered. Raises CliError.
 
-    ``settings`` are the queue's: those that a scheduler needs are handed to the tasks, too.
+    ``settings`` are the queue's.
     """
-    shared = _shares_this_machine(settings, work, local=local)
-    make_folder(handed.folder)
-    of_tasks = _of_tasks(settings, work if shared else None, local=local)
-    told = {"token": handed.token, "settings": of_tasks}
-    write_private(handed.folder / SETTINGS_FILE, json.dumps(told))
-    options = load(_options(teams, handed.folder, local=local))
+    options = load(_options(teams, rights.folder, local=local))
     directory = work.service(options.service.name)
     account = service_account(options, settings, environ, local=local)
     settings = with_clusters_authority(settings, account, environ)
@@ -234,7 +223,7 @@ def served(
     settings = settings.without("api_port", "api_token", "api_token_file", "api_cert", "api_key")
     settings = with_guarded_api(settings, local=local)
     config = scheduler_config(settings, directory, local=local)
-    allowed = replace(config.allowed, directory=handed.folder, everything=local)
+    allowed = replace(config.allowed, directory=rights.folder, everything=local)
     config = replace(config, service_account=account, allowed=allowed)
     if local:
         config = _cluster(work).entered_by(config)
@@ -255,30 +244,6 @@ def _cluster(work: WorkDirectory) -> EmbeddedCluster:
     return EmbeddedCluster.at(work.local, status, own=False)
 
 
-def _shares_this_machine(settings: Settings, work: WorkDirectory, *, local: bool) -> bool:
-    """Say whether schedulers find the queue's folders where they run. Raises UsageError."""
-    if local:
-        return True
-    url = state_of(settings, work.service("any"))
-    if isinstance(parse_state_url(url), SqliteUrl) and not settings["state"]:
-        raise UsageError(
-            "The schedulers of jobs run on the cluster's machines: name a state store in ZooKeeper"
-            " with --state (sqlite:///FILE where all machines are this one)."
-        )
-    return isinstance(parse_state_url(url), SqliteUrl)
-
-
-def _of_tasks(settings: Settings, work: WorkDirectory | None, *, local: bool) -> dict[str, Any]:
-    """Return the settings of the jobs' schedulers, secrets and logins included."""
-    names = [one.name for one in SETTINGS if one.name not in _OWN and settings.given(one.name)]
-    found = {name: settings[name] for name in names}
-    if settings.secret("secret"):
-        found["secret"] = settings.secret("secret")
-    if work is not None:
-        found["work_dir"] = str(work.path)
-    return {**found, "local": True} if local else found
-
-
 def _options(teams: Teams, secrets: Path, *, local: bool) -> dict[str, Any]:
     """Return the options of the service: those of a user whose one worker is a scheduler."""
     wanted = teams.scheduler
@@ -291,7 +256,7 @@ def _options(teams: Teams, secrets: Path, *, local: bool) -> dict[str, Any]:
     }
     service: dict[str, Any] = {
         "name": service_name(teams.name),
-        "secrets": [{"source": f"file:{secrets / SETTINGS_FILE}", "file": SETTINGS_FILE}],
+        "secrets": [{"source": f"file:{secrets / NO_RIGHTS}", "file": SETTINGS_FILE}],
         "stall_seconds": 0,
         "idle_seconds": 0,
         "kill_grace_seconds": 5,

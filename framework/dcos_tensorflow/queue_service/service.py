@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -30,7 +30,7 @@ from dcos_tensorflow.queue.books import Entry
 from dcos_tensorflow.queue.forecast import Calibration, Captured, Forecast, capture, forecast
 from dcos_tensorflow.queue.kept import restore
 from dcos_tensorflow.queue.line import Queue
-from dcos_tensorflow.queue.model import Interval, JobState, Placement, QueuedJob, TaskNeed
+from dcos_tensorflow.queue.model import Host, Interval, JobState, Placement, QueuedJob, TaskNeed
 from dcos_tensorflow.queue_service import records
 from dcos_tensorflow.queue_service.cluster_view import ClusterView
 from dcos_tensorflow.queue_service.code_store import CodeStore
@@ -145,6 +145,8 @@ class QueueService:
         #: Writes that the state store has not taken yet.
         self._unstored: list[Write] = []
         self._estimates = _Estimates()
+        #: Names of bought machines that go.
+        self._going: frozenset[str] = frozenset()
         #: Set where there is something for a turn to do.
         self.wake = threading.Event()
 
@@ -313,6 +315,12 @@ class QueueService:
         with self._lock:
             return self._told_to_run(self._admitted(job))
 
+    def team_of(self, job: str) -> str | None:
+        """Return the team of a job that has not ended; None of another one."""
+        with self._lock:
+            entry = self._queue.entries.get(job)
+            return None if entry is None or entry.state.ended else entry.job.team
+
     def code_of(self, job: str) -> Path:
         """Return where the code of a job lies. Raises Refused."""
         with self._lock:
@@ -350,7 +358,9 @@ class QueueService:
         """Take the machines that there are, and where tasks of the queue's jobs are."""
         with self._lock:
             now = self._clock()
-            self._cluster = cluster
+            self._going |= self._schedulers.machines_that_go(now)
+            hosts = [replace(host, goes=_is_named(host, self._going)) for host in cluster.hosts]
+            self._cluster = cluster = replace(cluster, hosts=tuple(hosts))
             self._queue.hosts_are(cluster.hosts, now)
             if self._kept is not None:
                 kept, self._kept = self._kept, None
@@ -381,9 +391,9 @@ class QueueService:
                 log.info("%s", why)
             self._sample(now)
             self._commit(self._forget(), teams_too=now - self._stored_teams_at >= _TEAMS_SECONDS)
-            running = [entry.job.id for entry in self._queue.running()]
-        for job in running:
-            self._attend(job)
+            running = [(entry.job.id, entry.job.team) for entry in self._queue.running()]
+        for job, team in running:
+            self._attend(job, team)
 
     def is_emptied(self) -> bool:
         """Cancel all jobs that there are; say whether none is left that has not ended."""
@@ -395,6 +405,13 @@ class QueueService:
                 if not self._submitted[job].cancelled_by:
                     self.cancel(Asker("the uninstall"), job)
             return not left and not self._busy
+
+    def erase_jobs(self) -> None:
+        """Erase what the jobs have stored, which have all ended."""
+        with self._lock:
+            ended = [(job, entry.job.team) for job, entry in self._queue.entries.items()]
+        for done in [self._pool.submit(self._schedulers.forget, *one) for one in ended]:
+            done.result()
 
     # ── one job ─────────────────────────────────────────────────────────────────────────────────
 
@@ -427,16 +444,16 @@ class QueueService:
         else:
             self._queue.ended(job, JobState.CANCELLED, now, why)
 
-    def _attend(self, job: str) -> None:
+    def _attend(self, job: str, team: str) -> None:
         """Have a job that has its place looked at, and brought to where it should be."""
         if job not in self._busy:
             self._busy.add(job)
-            self._pool.submit(self._bring, job)
+            self._pool.submit(self._bring, job, team)
 
-    def _bring(self, job: str) -> None:
+    def _bring(self, job: str, team: str) -> None:
         """Start the scheduler of a job, or ask it to end; note what is seen. On the pool."""
         try:
-            look = self._schedulers.look(job, self._clock())
+            look = self._schedulers.look(job, team, self._clock())
             with self._lock:
                 entry = self._queue.entries.get(job)
                 if entry is None or not entry.holdings or entry.state is JobState.PROMISED:
@@ -453,14 +470,14 @@ class QueueService:
                 self.wake.set()
             elif not look.serves:
                 # Also one that is to end: only a scheduler can end the tasks.
-                self._start(job, hostname)
+                self._start(job, team, hostname)
             elif not look.answers:
                 # It may wait for a machine that is gone.
-                self._schedulers.start(job, hostname)
+                self._schedulers.start(job, team, hostname)
             elif ending and not ended:
-                self._schedulers.stop(job, ending)
+                self._schedulers.stop(job, team, ending)
             elif not ending and self._specs_units(job) and look.slots:
-                self._resize(job, slots)
+                self._resize(job, team, slots)
         except Exception:
             log.exception("%s could not be attended to", job)
         finally:
@@ -481,12 +498,12 @@ class QueueService:
         names = {host.name: host.attributes.get(HOSTNAME, "") for host in self._cluster.hosts}
         return names.get(agent, "")
 
-    def _start(self, job: str, hostname: str) -> None:
+    def _start(self, job: str, team: str, hostname: str) -> None:
         before = self._failed_starts.get(job)
         if before is not None and self._clock() < before.again_at:
             return
         try:
-            self._schedulers.start(job, hostname)
+            self._schedulers.start(job, team, hostname)
         except CliError as error:
             # Its tasks may run: they are never left alone.
             times = before.times + 1 if before is not None else 1
@@ -497,10 +514,10 @@ class QueueService:
         log.info("the scheduler of %s is started", job)
         self.wake.set()
 
-    def _resize(self, job: str, slots: int) -> None:
+    def _resize(self, job: str, team: str, slots: int) -> None:
         if self._asked_slots.get(job) != slots:
             section = "sweep" if self._specs_units(job) is UnitKind.TRIAL else "batch"
-            if self._schedulers.resize(job, section, slots):
+            if self._schedulers.resize(job, team, section, slots):
                 self._asked_slots[job] = slots
 
     def _ending(self, entry: Entry, now: float) -> str:
@@ -648,6 +665,7 @@ class QueueService:
             job = entry.job.id
             self._queue.forget(job)
             if job not in self._queue.entries:
+                self._pool.submit(self._schedulers.forget, job, entry.job.team)
                 del self._submitted[job]
                 self._specs.pop(job, None)
                 gone.extend(records.forgotten(job))
@@ -668,8 +686,12 @@ class QueueService:
         with self._lock:
             return capture(self._queue, self._clock())
 
+    def team_names(self) -> list[str]:
+        """Return the names of all teams."""
+        return [team.name for team in self._teams.teams]
+
     def _only_team(self) -> str:
-        names = [team.name for team in self._teams.teams]
+        names = self.team_names()
         if len(names) == 1:
             return names[0]
         raise Refused(f"which team is it for? There are {', '.join(names)}")
@@ -781,6 +803,10 @@ def _reaches_here(options: Options, request: Request) -> Iterator[str]:
 def needed_code(found: Iterable[Submitted], entries: Mapping[str, Entry]) -> set[str]:
     """Return the code of the jobs that have not ended."""
     return {one.code for one in found if not entries[one.job].state.ended} - {""}
+
+
+def _is_named(host: Host, names: Collection[str]) -> bool:
+    return host.attributes.get(HOSTNAME, "").lower() in names
 
 
 def _unknown(job: str) -> Refused:

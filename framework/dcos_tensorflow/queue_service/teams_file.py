@@ -68,6 +68,7 @@ class _TeamSection(_Section):
     secrets: list[str] = []
     mesos_role: str = ""
     token_file: str = ""
+    settings: str = ""
     users: list[str] = []
     frozen: bool = False
 
@@ -116,6 +117,8 @@ class TeamUse:
     secrets: tuple[str, ...]
     #: The Mesos role of its jobs; empty for what their options say.
     mesos_role: str
+    #: The settings of its jobs' schedulers, as ``--config`` takes them; None for the queue's.
+    settings: Path | None = None
 
     def refusal(self, spec: ServiceSpec, team: str) -> str:
         """Return why a job may not run for the team; empty where it may."""
@@ -201,7 +204,12 @@ def of_document(document: Any, path: Path) -> Teams:
         name=found.name,
         teams=tuple(_team(name, section) for name, section in found.teams.items()),
         uses={
-            name: TeamUse(tuple(one.images), tuple(one.secrets), one.mesos_role)
+            name: TeamUse(
+                tuple(one.images),
+                tuple(one.secrets),
+                one.mesos_role,
+                path.parent / one.settings if one.settings else None,
+            )
             for name, one in found.teams.items()
         },
         rules=Rules(

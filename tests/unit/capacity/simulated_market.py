@@ -159,6 +159,7 @@ class Loop:
         #: Those of whom the provider has said that they go.
         self.noticed: set[str] = set()
         self.over_since = 0.0
+        self.is_spent = False
         self.fleet: Fleet | None = None
         self._dies = dies
         self._answers: tuple[PurchaseAnswer, ...] = ()
@@ -214,6 +215,7 @@ class Loop:
                 trouble=trouble,
                 not_given_back=refused,
                 over_since=self.over_since,
+                is_spent=self.is_spent,
                 fleet=self.fleet,
             ),
             self.rules,

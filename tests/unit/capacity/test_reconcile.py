@@ -72,6 +72,17 @@ def test_a_machine_leaves_one_round_before_it_goes() -> None:
     assert loop.step().give_back == ("i-0", "i-1")
 
 
+def test_a_machine_that_others_use_stays_while_the_rest_of_a_spent_budget_pays() -> None:
+    loop = training(2, ending_seconds=5.0)
+    budget = loop.stored.spent(loop.now + 200.0)
+    loop.rules = replace(loop.rules, limits=replace(loop.rules.limits, budget=budget))
+    loop.over_since, loop.is_spent = loop.now, True
+    began = loop.now
+    loop.until(lambda: not loop.market.alive)
+    assert 100.0 < loop.now - began < 200.0
+    assert loop.stored.spent(loop.now) <= budget
+
+
 def test_tasks_have_time_to_end_before_their_machine_goes() -> None:
     loop = training(ending_seconds=100.0)
     loop.over_since = loop.now

@@ -388,3 +388,29 @@ def test_a_queue_without_machines_waits_for_the_first_ones() -> None:
     assert [entry.job.id for entry in queue.short_of_room(5)] == ["one"]
     queue.hosts_are(hosts(1), 2.0)
     assert admitted(queue.decide(2.0)) == {"one"}
+
+
+def test_jobs_that_have_a_checkpoint_leave_hosts_that_go_the_newest_first() -> None:
+    queue = queue_of()
+    submit(queue, *(job(name) for name in ("old", "new", "none")))
+    queue.decide(0.0)
+    places = [queue.entries[name].holdings[0].placement[0][0] for name in ("old", "new", "none")]
+    assert len(set(places)) == 1
+    queue.told("old", JobProgress(10.0, None, 300.0))
+    queue.told("new", JobProgress(10.0, None, 5.0))
+    queue.told("none", JobProgress(10.0, None, None, can_save=False))
+    queue.hosts_are([replace(host, goes=host.name == places[0]) for host in hosts()], 10.0)
+    decision = queue.decide(10.0)
+    assert [asked.job for asked in decision.give_way] == ["new", "old"]
+    assert queue.entries["none"].state is JobState.RUNNING
+    assert not queue.decide(11.0).give_way
+    for name in ("old", "new"):
+        queue.gave_way(name, 12.0)
+    moved = {found.job: found.placement[0][0] for found in queue.decide(12.0).admit}
+    assert set(moved) == {"old", "new"}
+    assert places[0] not in moved.values()
+
+
+def test_a_host_that_goes_is_given_to_no_job() -> None:
+    queue = queue_of(machines=[replace(host, goes=True) for host in hosts()])
+    assert queue.submit(job("a"), 0.0) is not None

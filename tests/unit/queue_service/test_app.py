@@ -18,15 +18,17 @@ from dcos_tensorflow.client.api_address import registered
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
+from dcos_tensorflow.deploy.settings import collect
 from dcos_tensorflow.queue_service.app import QueueApi, Schedulers
 from dcos_tensorflow.queue_service.client import QueueClient, Wishes
 from dcos_tensorflow.queue_service.members import Members
+from dcos_tensorflow.queue_service.rights import Rights
 from dcos_tensorflow.queue_service.scheduler_tasks import Installed
 from dcos_tensorflow.queue_service.teams_file import Membership
 from played_queue import PlayedQueue
 
-OPERATOR, RED, BLUE, SCHEDULERS = (
-    f"the-token-of-{name}-is-long" for name in ("operator", "red", "blue", "schedulers")
+OPERATOR, RED, BLUE, OF_RIGHTS = (
+    f"the-token-of-{name}-is-long" for name in ("operator", "red", "blue", "rights")
 )
 
 
@@ -40,7 +42,11 @@ class Served:
         self.audit = folder / "audit.jsonl"
         members = Members(Membership({"red": RED, "blue": BLUE}))
         access = Access(OPERATOR, logins=members)
-        schedulers = Schedulers(SCHEDULERS, Installed(None, False))  # type: ignore[arg-type]
+        work = WorkDirectory(folder)
+        self.rights = Rights(
+            folder / "secrets", OF_RIGHTS, collect(None, {}, {}), work, {}, local=True
+        )
+        schedulers = Schedulers(self.rights, Installed(None, False))  # type: ignore[arg-type]
         api = QueueApi(
             queue.service,
             access,
@@ -60,9 +66,11 @@ class Served:
         return self.answer(path, RED, body, method, **headers)[0]
 
     def scheduler_asks(self, path: str, body: bytes = b"") -> bytes:
-        """Return what the scheduler of a job is answered."""
+        """Return what the scheduler of a job of the red team is answered."""
         method = "POST" if body else "GET"
-        status, answer = self.answer(f"/v1/schedulers/{path}", SCHEDULERS, body, method)
+        status, answer = self.answer(
+            f"/v1/schedulers/{path}", self.rights.token("red"), body, method
+        )
         assert status == 200
         return answer
 
@@ -102,16 +110,23 @@ def test_a_job_runs_with_the_code_that_was_submitted(served: Served) -> None:
     assert told["code"].startswith(hashlib.sha256(code).hexdigest())
 
 
-@pytest.mark.parametrize("token", [RED, OPERATOR])
+@pytest.mark.parametrize("token", [RED, OPERATOR, OF_RIGHTS])
 def test_what_a_scheduler_asks_is_told_to_none_but_schedulers(served: Served, token: str) -> None:
     served.client(RED).submit(served.job("job"), Wishes())
     served.queue.turn()
     assert served.answer("/v1/schedulers/job", token)[0] == 401
 
 
+@pytest.mark.parametrize("part", ["", "/code"])
+def test_a_scheduler_asks_for_no_job_of_another_team(served: Served, part: str) -> None:
+    served.client(RED).submit(served.job("job"), Wishes())
+    served.queue.turn()
+    assert served.answer(f"/v1/schedulers/job{part}", served.rights.token("blue"))[0] == 401
+
+
 def test_a_scheduler_is_told_that_its_job_is_not_to_run(served: Served) -> None:
     served.client(RED).submit(served.job("job"), Wishes(hold=True))
-    assert served.answer("/v1/schedulers/job", SCHEDULERS)[0] == 404
+    assert served.answer("/v1/schedulers/job", served.rights.token("red"))[0] == 404
 
 
 def test_a_job_that_its_scheduler_refuses_has_failed(served: Served) -> None:

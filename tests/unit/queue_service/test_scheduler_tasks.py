@@ -10,6 +10,8 @@ from dcos_tensorflow.queue_service.scheduler_tasks import SchedulerPlace, Schedu
 from simulated_scheduler import room_for_one_each
 from simulated_work import Work
 
+RIGHTS = "team-red.json"
+
 
 class Cluster:
     """The tasks of a queue on a simulated cluster."""
@@ -26,7 +28,7 @@ class Cluster:
 
     def start(self, *jobs: str) -> None:
         for job in jobs:
-            self.tasks.want(job)
+            self.tasks.want(job, RIGHTS)
         self.work.go(5)
 
     def end(self, job: str, *, well: bool) -> None:
@@ -86,13 +88,13 @@ def machine_of(cluster: Cluster, job: str) -> str:
 def test_each_goes_to_the_machine_that_the_queue_has_for_it(cluster: Cluster) -> None:
     hosts = sorted(f"host-{agent}" for agent in cluster.work.cluster.agents)
     for job, host in zip(("one", "two", "three"), reversed(hosts), strict=True):
-        cluster.tasks.want(job, host)
+        cluster.tasks.want(job, RIGHTS, host)
     cluster.work.go(5)
     assert [machine_of(cluster, job) for job in ("three", "two", "one")] == hosts
 
 
 def test_one_that_waits_for_a_machine_that_never_comes_may_go_elsewhere(cluster: Cluster) -> None:
-    cluster.tasks.want("one", "gone.example")
+    cluster.tasks.want("one", RIGHTS, "gone.example")
     cluster.work.go(10)
     assert not cluster.tasks.place_of("one").api
     cluster.start("one")
@@ -102,7 +104,7 @@ def test_one_that_waits_for_a_machine_that_never_comes_may_go_elsewhere(cluster:
 
 
 def test_the_machine_of_a_slot_is_known_after_a_crash(cluster: Cluster) -> None:
-    cluster.tasks.want("one", "gone.example")
+    cluster.tasks.want("one", RIGHTS, "gone.example")
     cluster.work.go(5)
     shapes = {gang.job.shape for gang in cluster.state().gangs.values()}
     assert {decode(Shape, encode(shape)) for shape in shapes} == shapes

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.client.errors import CliError
-from dcos_tensorflow.queue.model import Team
+from dcos_tensorflow.queue.model import JobProgress, Team
+from dcos_tensorflow.queue_service.cluster_view import ClusterView
 from dcos_tensorflow.queue_service.service import Refused
 from dcos_tensorflow.state.errors import StateUnavailable
-from played_queue import BLUE, OPERATOR, RED, PlayedQueue, request
+from played_queue import BLUE, HOSTS, OPERATOR, RED, PlayedQueue, request
 
 SWEEP = {
     "sweep": {
@@ -205,7 +206,7 @@ def test_a_queue_that_dies_between_its_record_and_the_start_starts_the_job(
     queue: PlayedQueue,
 ) -> None:
     queue.submit("job")
-    queue.service._attend = lambda job: None  # type: ignore[method-assign]
+    queue.service._attend = lambda job, team: None  # type: ignore[method-assign]
     queue.turn()
     queue.begin()
     queue.turn()
@@ -268,3 +269,15 @@ def test_an_uninstall_ends_what_runs_and_waits(queue: PlayedQueue) -> None:
     assert not queue.service.is_emptied()
     queue.turn(1.0, times=3)
     assert queue.service.is_emptied()
+
+
+def test_a_job_with_a_checkpoint_leaves_a_machine_whose_budget_is_spent(queue: PlayedQueue) -> None:
+    queue.submit("job")
+    queue.turn()
+    entry = queue.service._queue.entries["job"]
+    queue.service._queue.told("job", JobProgress(queue.clock.now, None, 1.0))
+    queue.schedulers.going = frozenset({"bought.example"})
+    bought = replace(HOSTS[0], attributes={"hostname": "Bought.example"})
+    queue.service.cluster_is(ClusterView((bought,), {}, 0))
+    queue.turn(times=3)
+    assert (entry.times_given_way, queue.state("job")) == (1, "waiting")

@@ -136,6 +136,8 @@ class ConstraintOperator(StrEnum):
 
 #: The field of a rule about agents' names.
 HOSTNAME_FIELD = "hostname"
+#: What a shape calls the files that secrets come from: one of that name beside the role's own.
+SECRET_FIELD = "secret"
 #: The field of a rule about agents' regions.
 REGION_FIELD = "@region"
 #: What a rule ends in, as users write it, that counts the tasks of all gangs of the service.
@@ -298,11 +300,16 @@ class RoleSpec:
         if host := mine.pop(HOSTNAME_FIELD, ""):
             is_there = PlacementConstraint(HOSTNAME_FIELD, ConstraintOperator.IS, str(host))
             rules = (*rules, is_there)
+        secrets = self.secrets
+        if file := mine.pop(SECRET_FIELD, ""):
+            places = [one.source.rpartition("/")[0] for one in secrets]
+            found = zip(secrets, places, strict=True)
+            secrets = tuple(replace(one, source=f"{place}/{file}") for one, place in found)
         said = {name: float(value) for name, value in mine.items()}
         count = int(said.pop("count", self.count))
         gpus = int(said.pop("gpus", self.resources.gpus))
         resources = replace(self.resources, gpus=gpus, **said)
-        return replace(self, count=count, resources=resources, constraints=rules)
+        return replace(self, count=count, resources=resources, constraints=rules, secrets=secrets)
 
     def task_names(self) -> tuple[str, ...]:
         """Return the names of this role's tasks, by index."""

@@ -229,6 +229,7 @@ class BuyingLoop:
                 next_look=self._look_seconds,
             ),
             over_since=self._over_since(state),
+            is_spent=not _over_since(state),
             release=release,
             **self._desk.outcome(),
         )

@@ -1,0 +1,100 @@
+"""The life of a queue whose records are in ZooKeeper: killed, moved, cut off, uninstalled."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from command_line import CommandLine
+from waiting import eventually
+from zookeeper_queue import SECONDS, ZooKeeperQueue
+from zookeeper_server import ZooKeeperServer
+
+pytestmark = [pytest.mark.zookeeper, pytest.mark.timeout(500)]
+
+
+@pytest.fixture
+def queue(own_zookeeper: ZooKeeperServer, tmp_path: Path) -> Iterator[ZooKeeperQueue]:
+    made = ZooKeeperQueue(tmp_path, own_zookeeper, "/queue")
+    try:
+        yield made
+    finally:
+        for name in ("long", "short", "late"):
+            (tmp_path / f"{name}.finish").touch()
+        made.end()
+
+
+def until(queue: ZooKeeperQueue, name: str) -> str:
+    """Return the command of a job that says that it runs, and ends when it is told."""
+    begun, finish = (queue.folder / f"{name}.{what}" for what in ("begun", "finish"))
+    return f"echo begun >> {begun}; until test -e {finish}; do sleep 0.1; done"
+
+
+def starts_of(queue: ZooKeeperQueue, name: str) -> int:
+    file = queue.folder / f"{name}.begun"
+    return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+def runs(queue: ZooKeeperQueue, name: str) -> None:
+    eventually(lambda: starts_of(queue, name), seconds=SECONDS, what=f"{name} to run")
+
+
+def test_a_queue_that_is_killed_and_a_zookeeper_that_starts_again_cost_no_job(
+    queue: ZooKeeperQueue,
+) -> None:
+    queue.submit("red", "long", until(queue, "long"))
+    queue.submit("blue", "short", until(queue, "short"))
+    runs(queue, "long")
+    runs(queue, "short")
+    queue.submit("red", "late", until(queue, "late"))
+    queue.kill()
+    # Its work is done while there is no queue, and it is found to be.
+    (queue.folder / "short.finish").touch()
+    queue.queue = queue.serve()
+    queue.until("short", "succeeded")
+    runs(queue, "late")
+    queue.zookeeper.kill()
+    # The queue and the jobs' schedulers wait for it.
+    (queue.folder / "late.finish").touch()
+    queue.zookeeper.restart()
+    queue.until("late", "succeeded")
+    assert queue.queue.poll() is None, queue.log()
+    (queue.folder / "long.finish").touch()
+    queue.until("long", "succeeded")
+    assert [starts_of(queue, name) for name in ("long", "short", "late")] == [1, 1, 1]
+
+
+def test_a_queue_goes_on_where_nothing_is_but_zookeeper(queue: ZooKeeperQueue) -> None:
+    queue.submit("red", "long", until(queue, "long"))
+    queue.submit("blue", "short", until(queue, "short"))
+    runs(queue, "long")
+    runs(queue, "short")
+    code = queue.folder / "code"
+    code.mkdir()
+    (code / "train.py").write_text('print("its code is there")\n')
+    queue.submit("red", "late", code=code)
+    queue.kill()
+    queue.home = CommandLine(queue.folder / "elsewhere")
+    queue.queue = queue.serve()
+    (queue.folder / "short.finish").touch()
+    queue.until("short", "succeeded")
+    assert queue.until("late", "succeeded")["why"]
+    (queue.folder / "long.finish").touch()
+    queue.until("long", "succeeded")
+
+
+def test_a_queue_that_is_uninstalled_leaves_no_node(queue: ZooKeeperQueue) -> None:
+    queue.submit("red", "long", until(queue, "long"))
+    runs(queue, "long")
+    queue.kill()
+    assert queue.serve("--uninstall").wait(SECONDS) == 0
+    client = KazooClient(hosts=queue.zookeeper.address)
+    client.start()
+    try:
+        left = client.get_children(queue.chroot)
+    finally:
+        client.stop()
+        client.close()
+    assert left == []
+    assert not queue.of_master("/state")["frameworks"]
