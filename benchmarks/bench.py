@@ -32,6 +32,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "step": (),
     "commits": (),
     "api": (),
+    "offers": ("--rounds", "3"),
     "restart": (),
     "idle": (),
     "held_up": ("--seconds", "15"),

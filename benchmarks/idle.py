@@ -1,11 +1,13 @@
-"""What a scheduler costs while nothing happens: its memory, and the CPU of asking task runners.
+"""What schedulers cost while nothing happens: memory, CPU, and the CPU of asking task runners.
 
 Read it so: ``memory`` is the resident size of a scheduler process whose job of two tasks runs, with
-its API, on the embedded cluster. ``CPU`` is what asking so many idle runners takes of one core, as
-``requests/s`` go out; ``per request`` is the one over the other. The runners are one server in a
-process of its own which answers as a task runner does (docs/task-runner.md).
+its API, on the embedded cluster; of its own it has ``private`` alone, for what is mapped from files
+is there once. ``CPU`` is what it takes of one core. Of several services it is the mean, and that of
+the one that takes most. In the table ``CPU`` is what asking so many idle runners takes of one core,
+as ``requests/s`` go out; ``per request`` is the one over the other. These runners are one server in
+a process of its own which answers as a task runner does (docs/task-runner.md).
 
-    python benchmarks/idle.py [--runners 100 1000] [--seconds 20] [--json FILE]
+    python benchmarks/idle.py [--runners 100 1000] [--services 1 50] [--seconds 20] [--json FILE]
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ import argparse
 import contextlib
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +40,8 @@ from scheduler_process import SchedulerProcess
 from waiting import eventually
 
 PATIENCE_SECONDS = 120.0
+#: What begins with a job is over by then.
+SETTLE_SECONDS = 30.0
 
 #: Answers a status at once, or after ``wait`` seconds to a client that knows the newest one.
 RUNNERS = """
@@ -75,7 +80,8 @@ asyncio.run(main())
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure an idle scheduler.")
-    parser.add_argument("--runners", type=int, nargs="+", default=[100, 1_000])
+    parser.add_argument("--runners", type=int, nargs="*", default=[100, 1_000])
+    parser.add_argument("--services", type=int, nargs="*", default=[1])
     parser.add_argument("--seconds", type=float, default=20.0)
     figures.add_option(parser)
     arguments = parser.parse_args()
@@ -88,8 +94,12 @@ def main() -> None:
         )
         found[f"idle_runners_{runners}_cpu_percent"] = 100 * share
         found[f"idle_runners_{runners}_requests_per_second"] = rate
-    found["idle_scheduler_memory_mb"] = memory()
-    print(f"a scheduler has {found['idle_scheduler_memory_mb']:.0f} MB in memory")
+    for services in arguments.services:
+        suffix = "" if services == 1 else f"_of_{services}"
+        for name, values in schedulers(services, arguments.seconds).items():
+            mean, most = statistics.mean(values), max(values)
+            print(f"{services} services, {name}: {mean:.2f} each, {most:.2f} at most", flush=True)
+            found[f"idle_scheduler_{name}{suffix}"] = mean
     figures.write(arguments.json, found)
 
 
@@ -149,25 +159,50 @@ def asked_at(port: int) -> int:
         return int(json.load(answer)["asked"])
 
 
-def memory() -> float:
-    """Return the resident megabytes of a scheduler whose job runs."""
-    with tempfile.TemporaryDirectory(prefix="idle-") as name:
+def schedulers(count: int, seconds: float) -> Mapping[str, Sequence[float]]:
+    """Return what each scheduler of so many services takes whose jobs run, for so long."""
+    with tempfile.TemporaryDirectory(prefix="idle-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
-        service = {"name": "idle", "job_cmd": "exec sleep 600"}
-        options = write_options(folder, service=service, worker={"count": 2})
-        agent = AgentConfig(address="127.0.0.1", cpus=2, mem=2048, ports=(17000, 17099))
-        state = f"sqlite:///{folder}/state.db"
-        with EmbeddedCluster([agent], folder / "mesos") as cluster:
-            scheduler = SchedulerProcess(
-                "idle", folder, options, cluster.master, state, "--api-port", "0", environment={}
-            )
-            try:
-                scheduler.wait_for("running")
-                time.sleep(10.0)
-                pages = Path(f"/proc/{scheduler.process.pid}/statm").read_text().split()[1]
-                return int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
-            finally:
-                scheduler.close()
+        agent = AgentConfig(
+            address="127.0.0.1", cpus=2 * count, mem=2048 * count, ports=(17000, 17099 + 10 * count)
+        )
+        cluster = stack.enter_context(EmbeddedCluster([agent], folder / "mesos"))
+        begun = []
+        for number in range(count):
+            own = folder / f"idle-{number}"
+            own.mkdir()
+            service = {"name": own.name, "job_cmd": "exec sleep 6000"}
+            options = write_options(own, service=service, worker={"count": 2})
+            where = own, options, cluster.master, f"sqlite:///{own}/state.db"
+            scheduler = SchedulerProcess("idle", *where, "--api-port", "0", environment={})
+            stack.callback(scheduler.close)
+            begun.append(scheduler)
+        for scheduler in begun:
+            scheduler.wait_for("running")
+        time.sleep(SETTLE_SECONDS)
+        pids = [scheduler.process.pid for scheduler in begun]
+        before, began = [cpu_seconds(pid) for pid in pids], time.monotonic()
+        time.sleep(seconds)
+        took = time.monotonic() - began
+        return {
+            "memory_mb": [memory_mb(pid, "Rss") for pid in pids],
+            "private_mb": [memory_mb(pid, "Private_Clean", "Private_Dirty") for pid in pids],
+            "cpu_percent": [
+                100 * (cpu_seconds(pid) - used) / took
+                for pid, used in zip(pids, before, strict=True)
+            ],
+        }
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_mb(pid: int, *kinds: str) -> float:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    told = dict(line.split(":", 1) for line in lines)
+    return sum(int(told[kind].split()[0]) for kind in kinds) * 1024 / 1e6
 
 
 if __name__ == "__main__":

@@ -27,6 +27,16 @@ Points = Sequence[tuple[float, float]]
 GOALS: dict[str, tuple[str, str, str]] = {
     "step_10000_ms": ("a step with 10,000 tasks, CPU", "ms", "at most 10"),
     "event_10000_ms": ("an event in a batch of 200, 10,000 tasks, CPU", "ms", "at most 0.5"),
+    "offers_10000_idle_cpu_seconds": (
+        "offers of 10,000 agents to the DECLINE, CPU",
+        "s",
+        "at most 1",
+    ),
+    "offers_10000_100_tasks_cpu_seconds": (
+        "the same, with 100 of them launched on",
+        "s",
+        "at most 1",
+    ),
     "placement_10000_tasks_per_second": ("tasks placed, 10,000 agents", "/s", "at least 10,000"),
     "placement_10000_fill": ("cpus in use at the end of it", "", "at least 0.99"),
     "placement_packed_2000_fill": (

@@ -17,6 +17,7 @@ from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.model.events import InverseOffer, TaskUpdate
 from dcos_tensorflow.core.model.offer import AttributeValue, Offer
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import Container, Containerizer, ServiceSpec, Uri
 from dcos_tensorflow.mesos.wire.addressing import discovery, joined
 from dcos_tensorflow.mesos.wire.container_info import secret_variables, with_wishes
@@ -63,6 +64,7 @@ _TASK_STATES = {
     "TASK_UNKNOWN": TaskState.LOST,
 }
 _NANOSECONDS = 1e9
+_NOTHING, _NO_PORTS = Resources(), PortRanges()
 
 
 def offer_from_json(offer: Json, received_at: float) -> Offer:
@@ -90,8 +92,8 @@ def offer_from_json(offer: Json, received_at: float) -> Offer:
             region=(location.get("region") or {}).get("name"),
             unavailable_from=int(start["nanoseconds"]) / _NANOSECONDS if start else None,
             received_at=received_at,
-            fixed=fixed.total(),
-            fixed_ports=fixed.ports(),
+            fixed=fixed.total() if fixed.entries else _NOTHING,
+            fixed_ports=fixed.ports() if fixed.entries else _NO_PORTS,
             reserved=offered_reservations(offer),
             mounts=mount_sizes(offer),
         )

@@ -23,6 +23,8 @@ Json = Mapping[str, Any]
 SCALARS = ("cpus", "mem", "disk", "gpus")
 
 
+#: What a resource has that is more than an amount for all.
+_SAID_MORE = frozenset({"disk", "reservations", "revocable", "role", "shared"})
 #: The largest amount of a resource (MB of an exabyte); sums of some are exact to a thousandth.
 MOST_AMOUNT = 1e12
 
@@ -43,10 +45,12 @@ class OfferedResources:
         usable = []
         for offer in offers:
             role = allocation_role(offer)
+            allocated = {"role": role}
             for resource in offer.get("resources", ()):
                 if _usable(resource, role):
-                    usable.append({**resource, "allocation_info": {"role": role}})
-        return OfferedResources(tuple(sorted(usable, key=lambda r: reservation_role(r) is None)))
+                    told = resource.get("allocation_info") == allocated
+                    usable.append(resource if told else {**resource, "allocation_info": allocated})
+        return OfferedResources(tuple(sorted(usable, key=is_unreserved)))
 
     def fixed(self) -> OfferedResources:
         """Return what is reserved to the very role it is offered to: it cannot be reserved more."""
@@ -58,9 +62,13 @@ class OfferedResources:
 
     def total(self) -> Resources:
         """Return the sum of the scalars."""
-        sums = {name: round(sum(self._amounts(name)), 3) for name in SCALARS}
+        sums = dict.fromkeys(SCALARS, 0.0)
+        for entry in self.entries:
+            if (name := entry.get("name")) in sums:
+                sums[name] += scalar(entry)
+        cpus, mem, disk, gpus = (round(amount, 3) for amount in sums.values())
         # A fraction of a GPU cannot be asked for, so it is not there.
-        return Resources(sums["cpus"], sums["mem"], sums["disk"], int(sums["gpus"] + EPSILON))
+        return Resources(cpus, mem, disk, int(gpus + EPSILON))
 
     def ports(self) -> PortRanges:
         """Return all ports."""
@@ -102,7 +110,7 @@ class OfferedResources:
             if rest > 0:
                 kept.append({**entry, "scalar": {"value": rest}})
         if missing > 0:
-            have = round(sum(self._amounts(name)), 3)
+            have = round(sum(scalar(e) for e in self.entries if e.get("name") == name), 3)
             raise ConversionError(f"needs {wanted:g} {name}, the offers have {have:g} left")
         return taken, OfferedResources(tuple(kept))
 
@@ -128,9 +136,6 @@ class OfferedResources:
             raise ConversionError(f"needs ports {sorted(missing)}, which are not in the offers")
         return taken, OfferedResources(tuple(kept))
 
-    def _amounts(self, name: str) -> list[float]:
-        return [scalar(entry) for entry in self.entries if entry.get("name") == name]
-
 
 def allocation_role(offer: Json) -> str:
     """Return the Mesos role that an offer is made to; ``*`` when it names none."""
@@ -142,6 +147,16 @@ def allocation_role(offer: Json) -> str:
         if role:
             return str(role)
     return "*"
+
+
+def is_plain(resource: Json) -> bool:
+    """Say whether a resource is an amount for all, and no more: nearly all of thousands are."""
+    return _SAID_MORE.isdisjoint(resource)
+
+
+def is_unreserved(resource: Json) -> bool:
+    """Say whether no role has reserved a resource."""
+    return is_plain(resource) or reservation_role(resource) is None
 
 
 def reservation_role(resource: Json) -> str | None:
@@ -176,10 +191,12 @@ def is_ours_to_use(resource: Json, role: str) -> bool:
     reserved = reservation_role(resource)
     if reserved is not None and reserved != role and not role.startswith(reserved + "/"):
         return False
-    return not any(name in resource for name in ("revocable", "shared"))
+    return "revocable" not in resource and "shared" not in resource
 
 
 def _usable(resource: Json, role: str) -> bool:
+    if is_plain(resource):
+        return True
     disk = resource.get("disk") or {}
     if "persistence" in disk or "source" in disk or owner(resource) is not None:
         return False
@@ -187,7 +204,8 @@ def _usable(resource: Json, role: str) -> bool:
 
 
 def _is_fixed(resource: Json) -> bool:
-    return bool(reservation_role(resource) == resource["allocation_info"]["role"])
+    reserved = None if is_plain(resource) else reservation_role(resource)
+    return bool(reserved == resource["allocation_info"]["role"])
 
 
 def scalar(resource: Json) -> float:

@@ -22,6 +22,7 @@ from dcos_tensorflow.mesos.wire.offered_resources import (
     OfferedResources,
     allocation_role,
     is_ours_to_use,
+    is_plain,
     owner,
     reservation_role,
     scalar,
@@ -69,7 +70,7 @@ def offered_reservations(offer: Json) -> tuple[OfferedReservation, ...]:
     """Return what an offer holds of labelled reservations, by any framework."""
     found: dict[tuple[str, str], list[Json]] = {}
     for resource in offer.get("resources", ()):
-        key = owner(resource)
+        key = None if is_plain(resource) else owner(resource)
         if key is not None:
             found.setdefault(key, []).append(resource)
     return tuple(_summed(*key, resources) for key, resources in found.items())
@@ -153,8 +154,8 @@ def _resources(raw_offers: Iterable[Json]) -> list[Resource]:
 
 
 def _mounts(raw_offers: Sequence[Json]) -> list[Resource]:
-    found = [r for r in _resources(raw_offers) if _is_free_mount(r)]
-    return sorted(found, key=scalar)
+    said_more = [o for o in raw_offers if not all(map(is_plain, o.get("resources", ())))]
+    return sorted(filter(_is_free_mount, _resources(said_more)), key=scalar)
 
 
 def _is_free_mount(resource: Json) -> bool:
