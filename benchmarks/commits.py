@@ -33,7 +33,7 @@ from dcos_tensorflow.core.model.actions import Acknowledge, Action
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.units import UnitState
 from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
-from dcos_tensorflow.scheduler.event_loop import EventLoop
+from dcos_tensorflow.scheduler.loop.event_loop import EventLoop
 from dcos_tensorflow.state.store import StateStore, open_store
 from sample_states import NOW, a_spec
 from zookeeper_server import ZooKeeperServer, available

@@ -17,7 +17,7 @@ from typing import Any
 
 from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.core.model.events import Event
-from dcos_tensorflow.scheduler.event_loop import EventLoop
+from dcos_tensorflow.scheduler.loop.event_loop import EventLoop
 from untrusted_input import asgi_server
 
 #: Seconds between two wake-ups that are timed.

@@ -9,7 +9,7 @@ from dcos_tensorflow.core.model.events import Event, Tick
 from dcos_tensorflow.core.model.job import Incident, JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.step import Decision, step
-from dcos_tensorflow.scheduler.turn import Turn
+from dcos_tensorflow.scheduler.loop.turn import Turn
 from sample_states import NOW, a_state, gang
 
 

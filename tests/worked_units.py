@@ -59,7 +59,7 @@ class Work:
     def document(self) -> dict[str, Any]:
         """Return what became of each unit, as ``sweep --json`` shows it."""
         from dcos_tensorflow.api.views import unit_views as units
-        from dcos_tensorflow.client.stored import stored_state
+        from dcos_tensorflow.client.kept.stored import stored_state
 
         state = stored_state(self.state, self.name)
         assert state is not None

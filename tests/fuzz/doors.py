@@ -28,7 +28,7 @@ from dcos_tensorflow.api.views import curves as run_views
 from dcos_tensorflow.api.views import job as job_views
 from dcos_tensorflow.cli.commands import runs as run_command
 from dcos_tensorflow.client.api_address import AddressUnusable, told
-from dcos_tensorflow.client.kept_runs import KeptRun
+from dcos_tensorflow.client.kept.runs import KeptRun
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore
 from dcos_tensorflow.core.model.events import Event, RunnerReported
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState

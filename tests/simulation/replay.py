@@ -21,7 +21,7 @@ from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.kept import recording
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.step import step
-from dcos_tensorflow.scheduler.turn import named_events
+from dcos_tensorflow.scheduler.loop.turn import named_events
 from untrusted_input.json_text import read_json
 
 #: A larger file was not written by a scheduler.

@@ -15,7 +15,7 @@ from dcos_tensorflow.core.kept.recording import RecordedTurn, Recording
 from dcos_tensorflow.core.model.events import ConfigurationChanged, Event
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.step import Decision
-from dcos_tensorflow.scheduler.recorder import Recorder
+from dcos_tensorflow.scheduler.loop.recorder import Recorder
 from sample_states import TOKEN_KEY
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, fail, recover, small_job

@@ -67,9 +67,7 @@ class Machines(Cluster):
                 self.moving.discard(task_id)
                 del self.tasks[task_id]
 
-    def report(
-        self, task_id: str, state: TaskState, message: str = "", reason: str = ""
-    ) -> None:
+    def report(self, task_id: str, state: TaskState, message: str = "", reason: str = "") -> None:
         self.moving.add(task_id)
         super().report(task_id, state, message, reason)
 

@@ -36,8 +36,8 @@ from dcos_tensorflow.api.errors import BadRequest, ElementNotFound
 from dcos_tensorflow.api.live import TooManyViewers
 from dcos_tensorflow.api.redaction import redact_text, secret_values
 from dcos_tensorflow.api.source import StateSource
-from dcos_tensorflow.api.task_commands import NotRunning
-from dcos_tensorflow.api.task_files import FileRefused, NothingThere
+from dcos_tensorflow.api.tasks.commands import NotRunning
+from dcos_tensorflow.api.tasks.files import FileRefused, NothingThere
 from dcos_tensorflow.api.verbs import Reply
 from dcos_tensorflow.core.model.events import ConfigurationChanged, Event
 from dcos_tensorflow.core.model.service_state import ServiceState

@@ -24,9 +24,6 @@ from dcos_tensorflow.api import (
     pages,
     recorded,
     schemas,
-    task_archive,
-    task_commands,
-    task_files,
     verbs,
 )
 from dcos_tensorflow.api.answering import Answering, Handler, OrderHandler, ShownView
@@ -39,6 +36,7 @@ from dcos_tensorflow.api.metrics import Metrics, dropwizard_body, prometheus_tex
 from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.api.redaction import redact, redact_text
 from dcos_tensorflow.api.source import StateSource
+from dcos_tensorflow.api.tasks import archive, commands, files
 from dcos_tensorflow.api.verbs import PLAN_VERBS, POD_VERBS, Reply
 from dcos_tensorflow.api.views import (
     cluster,
@@ -216,15 +214,13 @@ class _Api:
             "uninstall": ordering(lambda s, r, b: verbs.uninstall(s, self._why(s, b))),
             "refresh": ordering(_refresh),
             "pod_exec": ordering(
-                lambda s, r, b: task_commands.begin(s, _part(r, "name"), b, source.ask_runner)
+                lambda s, r, b: commands.begin(s, _part(r, "name"), b, source.ask_runner)
             ),
             "pod_exec_stop": ordering(
-                lambda s, r, b: task_commands.end(
-                    s, _part(r, "name"), _part(r, "id"), source.ask_runner
-                )
+                lambda s, r, b: commands.end(s, _part(r, "name"), _part(r, "id"), source.ask_runner)
             ),
             "pod_copy": ordering(
-                lambda s, r, b: task_archive.copy(
+                lambda s, r, b: archive.copy(
                     s, _part(r, "name"), b, source, self._answering.secrets(s)
                 )
             ),
@@ -279,7 +275,7 @@ class _Api:
         return Response(openapi.text(), media_type="application/json")
 
     def _read(self, state: ServiceState, request: Request) -> Response:
-        asked = task_files.wanted(
+        asked = files.wanted(
             state,
             self._source.configurations().values(),
             _part(request, "name"),
@@ -294,11 +290,11 @@ class _Api:
             asked.length + asked.offset - asked.begin,
         )
         secrets = self._answering.secrets(state)
-        return json_answer(task_files.body(asked, part.data, part.size, secrets), secrets=secrets)
+        return json_answer(files.body(asked, part.data, part.size, secrets), secrets=secrets)
 
     def _command_output(self, state: ServiceState, request: Request) -> Response:
         name, identifier = _part(request, "name"), _part(request, "id")
-        news = task_commands.output(
+        news = commands.output(
             state, name, identifier, request.query_params, self._source.ask_runner
         )
         return json_answer(news, secrets=self._answering.secrets(state))

@@ -29,8 +29,8 @@ from dcos_tensorflow.core.model.report import checkpoint_step_of
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.scheduler.loop.turn import Turn
 from dcos_tensorflow.scheduler.recoveries import PLANNED, Recoveries
-from dcos_tensorflow.scheduler.turn import Turn
 
 #: The Mesos state that stands for each of ours (mesos.proto, TaskState).
 MESOS_STATES = {

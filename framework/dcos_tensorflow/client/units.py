@@ -95,7 +95,7 @@ def _stored(service: KnownService, state: str, none: str, away: NoScheduler) -> 
     from dcos_tensorflow.api.errors import ElementNotFound
     from dcos_tensorflow.api.redaction import redact, secret_values
     from dcos_tensorflow.api.views import unit_views as units
-    from dcos_tensorflow.client.stored import state_url, stored_state
+    from dcos_tensorflow.client.kept.stored import state_url, stored_state
 
     directory = service.directory
     kept = stored_state(state_url(directory), service.name) if directory is not None else None

@@ -22,7 +22,7 @@ from types import FrameType
 
 from dcos_tensorflow.client import ending
 from dcos_tensorflow.client.errors import EXIT_UNINSTALLED, CliError, UsageError
-from dcos_tensorflow.client.stored import stored_state
+from dcos_tensorflow.client.kept.stored import stored_state
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory, work_directory
 from dcos_tensorflow.deploy.embedded import cluster as embedded
 from dcos_tensorflow.deploy.embedded.cluster import PRINCIPAL, EmbeddedCluster

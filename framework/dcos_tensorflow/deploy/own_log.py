@@ -19,7 +19,7 @@ from typing import Any
 
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.plugin.plain_text import escaped
-from dcos_tensorflow.scheduler.turn import TURN_ID, Turn
+from dcos_tensorflow.scheduler.loop.turn import TURN_ID, Turn
 from untrusted_input.seldom import SeldomFilter
 
 #: ``service.log_level`` in the words of Python's logging.

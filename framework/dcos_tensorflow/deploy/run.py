@@ -18,8 +18,9 @@ from pathlib import Path
 
 import click
 
-from dcos_tensorflow.client import registry, stored
+from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError, UsageError, explaining_refusals
+from dcos_tensorflow.client.kept import stored
 from dcos_tensorflow.client.output import say, say_lines
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place

@@ -25,8 +25,8 @@ from dcos_tensorflow.api.counters import Metrics
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.client import ending, registry
 from dcos_tensorflow.client.errors import CliError
-from dcos_tensorflow.client.kept_output import keep_output
-from dcos_tensorflow.client.last_page import keep_page, page_of
+from dcos_tensorflow.client.kept.last_page import keep_page, page_of
+from dcos_tensorflow.client.kept.output import keep_output
 from dcos_tensorflow.client.registry import Registration
 from dcos_tensorflow.client.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.client.units import units_outcome
@@ -46,6 +46,7 @@ from dcos_tensorflow.history.keeper import Keeper, Sources
 from dcos_tensorflow.options.errors import OptionsError, one_sentence
 from dcos_tensorflow.scheduler.beginning import NothingInForce
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
+from dcos_tensorflow.scheduler.loop.tracing import traces_of
 from dcos_tensorflow.scheduler.runners.runner_calls import RunnerCalls
 from dcos_tensorflow.scheduler.runners.sandbox_files import TaskFiles
 from dcos_tensorflow.scheduler.scheduler import (
@@ -54,7 +55,6 @@ from dcos_tensorflow.scheduler.scheduler import (
     Scheduler,
     SchedulerError,
 )
-from dcos_tensorflow.scheduler.tracing import traces_of
 from dcos_tensorflow.state.urls import from_anywhere
 from untrusted_input.listening import ServerNotStarted
 from untrusted_input.process_table import start_time

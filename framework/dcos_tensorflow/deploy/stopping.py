@@ -109,7 +109,7 @@ def _stop_without_scheduler(
 ) -> dict[str, Any]:
     """End a job without a scheduler. Raises CliError when there is none, or it is not on here."""
     # Of a job that is served nothing is read here, and no scheduler made.
-    from dcos_tensorflow.client.stored import stored_state
+    from dcos_tensorflow.client.kept.stored import stored_state
     from dcos_tensorflow.deploy.orphaned_job import end_orphaned_job
 
     last = service.last_end()

@@ -25,10 +25,10 @@ from dcos_tensorflow.client.following.task_output import (
     refuse_nonsense,
     whole_file,
 )
+from dcos_tensorflow.client.kept.stored import state_url, stored_state
 from dcos_tensorflow.client.output import say, say_formatted
 from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.snapshot import Snapshot
-from dcos_tensorflow.client.stored import state_url, stored_state
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.contract import NOT_FINITE

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from dcos_tensorflow.client.api_address import named
 from dcos_tensorflow.client.api_client import connection_to
 from dcos_tensorflow.client.errors import CliError, UsageError
-from dcos_tensorflow.client.stored import stored_state
+from dcos_tensorflow.client.kept.stored import stored_state
 from dcos_tensorflow.client.work_directory import ServiceDirectory, work_directory
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.job import JobPhase

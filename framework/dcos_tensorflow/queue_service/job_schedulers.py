@@ -14,8 +14,8 @@ from typing import Any
 from dcos_tensorflow.client.api_address import registered
 from dcos_tensorflow.client.api_client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.client.kept.stored import forget, stored_state
 from dcos_tensorflow.client.snapshot import Snapshot
-from dcos_tensorflow.client.stored import forget, stored_state
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.deploy.scheduler_settings import state_of

@@ -29,7 +29,7 @@ from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceStat
 from dcos_tensorflow.core.operator import renewal, requests
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.scheduler.clock import steady_time
+from dcos_tensorflow.scheduler.loop.clock import steady_time
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
 from dcos_tensorflow.state.store import StateStore
 

@@ -39,11 +39,11 @@ from dcos_tensorflow.mesos.wire.convert import framework_info
 from dcos_tensorflow.scheduler import batch_inputs, former_life
 from dcos_tensorflow.scheduler.artifacts import Runners
 from dcos_tensorflow.scheduler.beginning import Beginning
-from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
-from dcos_tensorflow.scheduler.event_loop import EventLoop
 from dcos_tensorflow.scheduler.gate import Gate
 from dcos_tensorflow.scheduler.lease import Lease
+from dcos_tensorflow.scheduler.loop.clock import steady_time
+from dcos_tensorflow.scheduler.loop.event_loop import EventLoop
 from dcos_tensorflow.scheduler.master_watch import AGENTS, QUOTA, MasterWatch, agents_in
 from dcos_tensorflow.scheduler.runners.evidence_reading import EvidenceReader
 from dcos_tensorflow.scheduler.runners.runner_client import RunnerClient

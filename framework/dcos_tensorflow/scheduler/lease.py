@@ -13,7 +13,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from dcos_tensorflow.scheduler.clock import steady_time
+from dcos_tensorflow.scheduler.loop.clock import steady_time
 from dcos_tensorflow.state.errors import StateError, StateUnavailable
 
 log = logging.getLogger(__name__)

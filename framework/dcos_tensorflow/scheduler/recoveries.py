@@ -16,7 +16,7 @@ from dcos_tensorflow.core.model.report import Report, step_of
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.restarts.outcome import deciding_tasks
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.scheduler.turn import Turn
+from dcos_tensorflow.scheduler.loop.turn import Turn
 
 #: The cause of a restart that no failure has caused: an update, an order, maintenance.
 PLANNED = "planned"

@@ -34,13 +34,13 @@ from dcos_tensorflow.scheduler import artifacts
 from dcos_tensorflow.scheduler.artifacts import Runners
 from dcos_tensorflow.scheduler.beginning import Beginning, UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
-from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
 from dcos_tensorflow.scheduler.gate import Gate
 from dcos_tensorflow.scheduler.leading import CARRIED_OUT_SECONDS, EXIT_LOCKED, Leading
+from dcos_tensorflow.scheduler.loop.event_loop import EXIT_STATE, EventLoop
+from dcos_tensorflow.scheduler.loop.turn import Turn
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
 from dcos_tensorflow.scheduler.secrets.launch_secrets import LaunchSecrets
 from dcos_tensorflow.scheduler.told_address import ToldAddress
-from dcos_tensorflow.scheduler.turn import Turn
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.store import StateStore, open_store

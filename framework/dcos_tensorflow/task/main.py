@@ -156,11 +156,11 @@ def _run(
     peer_address = ""
     try:
         if spec.peer_network:
-            from dcos_tensorflow.task.supervise import peer_network
+            from dcos_tensorflow.task.network import own_address
 
             try:
-                peer_address = peer_network.own_address(spec.peer_network)
-            except peer_network.NotInNetwork as error:
+                peer_address = own_address.of_network(spec.peer_network)
+            except own_address.NotInNetwork as error:
                 return runner_failed(f"cluster_spec.peer_network: {error}", _OTHER_AGENTS)
         if spec.fetched:
             from dcos_tensorflow.task.supervise import fetched_job

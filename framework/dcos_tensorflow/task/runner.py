@@ -21,6 +21,7 @@ from dcos_tensorflow.job_code.modules import Found
 from dcos_tensorflow.job_code.names import PARAMETER_SERVER
 from dcos_tensorflow.task.exits import exit_file
 from dcos_tensorflow.task.exits.exit_analysis import ExitReport, ExitVerdict, human_line
+from dcos_tensorflow.task.network.peers import PeerWatch, ReachCheck
 from dcos_tensorflow.task.output.logs import BoundedOutput
 from dcos_tensorflow.task.python.contracts import tasks_of
 from dcos_tensorflow.task.report.operator_commands import OperatorCommands
@@ -32,7 +33,6 @@ from dcos_tensorflow.task.supervise import environment, lifecycle
 from dcos_tensorflow.task.supervise import lifecycle_events as events
 from dcos_tensorflow.task.supervise.guard import Guard
 from dcos_tensorflow.task.supervise.lifecycle_events import Lifecycle, TaskPhase
-from dcos_tensorflow.task.supervise.peers import PeerWatch, ReachCheck
 from dcos_tensorflow.task.supervise.starts import DoneReported, End, Installed, Starts
 from dcos_tensorflow.task.supervise.unit_work import own_part
 

@@ -18,7 +18,7 @@ from dcos_tensorflow.client.following.task_output import (
     NotThere,
     Unreadable,
 )
-from dcos_tensorflow.client.last_page import last_page
+from dcos_tensorflow.client.kept.last_page import last_page
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.contract import UNIT_FILE
 from dcos_tensorflow.history import folder

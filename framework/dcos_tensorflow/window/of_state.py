@@ -15,9 +15,9 @@ from typing import Any
 
 from dcos_tensorflow.api.redaction import redact
 from dcos_tensorflow.api.views import curves
-from dcos_tensorflow.client import stored
 from dcos_tensorflow.client.api_address import ApiAddress
-from dcos_tensorflow.client.last_page import LastPage, page_of
+from dcos_tensorflow.client.kept import stored
+from dcos_tensorflow.client.kept.last_page import LastPage, page_of
 from dcos_tensorflow.client.served_queue import ServedQueue
 from dcos_tensorflow.client.state_services import StateService, services_of
 from dcos_tensorflow.core.model.job import JobPhase

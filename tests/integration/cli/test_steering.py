@@ -12,8 +12,8 @@ import pytest
 from answering_service import OPTIONS, SPEC, Service
 from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.client import registry
+from dcos_tensorflow.client.kept.stored import stored_state
 from dcos_tensorflow.client.registry import Registration
-from dcos_tensorflow.client.stored import stored_state
 from dcos_tensorflow.client.work_directory import ServiceDirectory, work_directory
 from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between

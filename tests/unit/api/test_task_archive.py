@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcos_tensorflow.api.task_archive import masked
+from dcos_tensorflow.api.tasks.archive import masked
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.container_spec import TaskSecret
 from dcos_tensorflow.mesos.agent_files import AgentUnreachable

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.api.task_files import MAX_BYTES
+from dcos_tensorflow.api.tasks.files import MAX_BYTES
 from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.container_spec import TaskSecret

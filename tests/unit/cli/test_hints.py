@@ -13,7 +13,7 @@ import pytest
 import dcos_tensorflow
 from dcos_tensorflow.cli.main import cli
 from dcos_tensorflow.client.errors import UsageError
-from dcos_tensorflow.client.stored import check_same
+from dcos_tensorflow.client.kept.stored import check_same
 from dcos_tensorflow.core.model.job import JobPhase
 from sample_states import a_spec, a_state
 

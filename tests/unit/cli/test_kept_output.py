@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dcos_tensorflow.client.following.task_output import FolderOutput
-from dcos_tensorflow.client.kept_output import keep_output
+from dcos_tensorflow.client.kept.output import keep_output
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 
 

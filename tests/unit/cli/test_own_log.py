@@ -10,7 +10,7 @@ import pytest
 
 from dcos_tensorflow.core.model.actions import Revive
 from dcos_tensorflow.deploy.own_log import JSON, log_to_file
-from dcos_tensorflow.scheduler.turn import TURN_ID, Turn
+from dcos_tensorflow.scheduler.loop.turn import TURN_ID, Turn
 from sample_states import a_state
 from sample_turns import a_turn
 

@@ -44,7 +44,7 @@ from dcos_tensorflow.core.spec.service_spec import RetrySpec, ServiceSpec, UnitK
 from dcos_tensorflow.core.spec.volume_spec import Reservation, VolumeSpec
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler.beginning import NothingInForce, UninstallGoesOn, begin
-from dcos_tensorflow.scheduler.clock import steady_time
+from dcos_tensorflow.scheduler.loop.clock import steady_time
 from dcos_tensorflow.scheduler.machines.ledger_records import ACCOUNT, ledger_of
 from dcos_tensorflow.state.layout import erase_order
 from sample_states import a_record, with_job, with_records

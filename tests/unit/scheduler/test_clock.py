@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from dcos_tensorflow.scheduler.clock import steady, steady_time
+from dcos_tensorflow.scheduler.loop.clock import steady, steady_time
 
 DAY = 86_400.0
 

@@ -14,10 +14,10 @@ from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceStat
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.offers.waiting import waiting
 from dcos_tensorflow.core.step import step
-from dcos_tensorflow.scheduler import event_loop
-from dcos_tensorflow.scheduler.clock import steady
-from dcos_tensorflow.scheduler.event_loop import EXIT_SOFTWARE, EXIT_STATE, EventLoop
-from dcos_tensorflow.scheduler.turn import TURN_ID
+from dcos_tensorflow.scheduler.loop import event_loop
+from dcos_tensorflow.scheduler.loop.clock import steady
+from dcos_tensorflow.scheduler.loop.event_loop import EXIT_SOFTWARE, EXIT_STATE, EventLoop
+from dcos_tensorflow.scheduler.loop.turn import TURN_ID
 from dcos_tensorflow.state.errors import (
     FencedOut,
     StateAccessDenied,

@@ -296,7 +296,7 @@ ROOT = Path(dcos_tensorflow.__file__).parent
 _OWN_THINGS = {
     "scheduler/gate.py": "the gate",
     "scheduler/artifacts.py": "what this process has packed",
-    "scheduler/tracing.py": "where its operator has traces sent",
+    "scheduler/loop/tracing.py": "where its operator has traces sent",
     "scheduler/machines/standing_machines.py": "a command whose options are the operator's",
     "api/audit.py": "the log of orders",
     "api/callers/dcos_tokens.py": "the keys that the operator names",

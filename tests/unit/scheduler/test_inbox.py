@@ -6,8 +6,8 @@ import pytest
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.scheduler import inbox as inbox_module
-from dcos_tensorflow.scheduler.inbox import MOST_TAKEN, Inbox
+from dcos_tensorflow.scheduler.loop import inbox as inbox_module
+from dcos_tensorflow.scheduler.loop.inbox import MOST_TAKEN, Inbox
 from sample_states import an_offer
 
 

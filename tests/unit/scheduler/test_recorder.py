@@ -6,7 +6,7 @@ from dcos_tensorflow.core.kept.recording import RecordedTurn
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.events import Event, RunnerReported, Tick
 from dcos_tensorflow.core.step import step
-from dcos_tensorflow.scheduler.recorder import PART_BYTES, PART_TURNS, TURN_BYTES, Recorder
+from dcos_tensorflow.scheduler.loop.recorder import PART_BYTES, PART_TURNS, TURN_BYTES, Recorder
 from sample_states import NOW, a_state
 
 TICK = (Tick(),)

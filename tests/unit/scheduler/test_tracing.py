@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.core.model.own_error import OwnError
+from dcos_tensorflow.scheduler.loop.tracing import Span, Traces, is_asked_for, spans, traces_of
 from dcos_tensorflow.scheduler.recoveries import Recoveries
-from dcos_tensorflow.scheduler.tracing import Span, Traces, is_asked_for, spans, traces_of
 from sample_states import NOW, an_incident
 from sample_turns import restarted, turns_of
 from trace_collector import Collector, collector, said
@@ -142,7 +142,7 @@ def test_a_trace_carries_the_id_of_the_log(collected: Collector) -> None:
 def test_a_collector_that_does_not_answer_holds_up_no_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dcos_tensorflow.scheduler.tracing._LAST_SECONDS", 0.1)
+    monkeypatch.setattr("dcos_tensorflow.scheduler.loop.tracing._LAST_SECONDS", 0.1)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     before = set(threading.enumerate())

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.task.network.peers import ReachCheck, unreachable
 from dcos_tensorflow.task.report import listening
-from dcos_tensorflow.task.supervise.peers import ReachCheck, unreachable
 from free_ports import free_port
 from waiting import eventually
 
@@ -53,10 +53,8 @@ def test_two_hundred_that_give_no_answer_are_dialled_at_once(silent: str) -> Non
 
 def test_what_was_not_reached_is_told_and_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [{"a:1": "no answer"}, {"a:1": "no answer"}, {}]
-    monkeypatch.setattr(
-        "dcos_tensorflow.task.supervise.peers.unreachable", lambda _: answers.pop(0)
-    )
-    monkeypatch.setattr("dcos_tensorflow.task.supervise.peers.REACH_SELDOM_SECONDS", 0.0)
+    monkeypatch.setattr("dcos_tensorflow.task.network.peers.unreachable", lambda _: answers.pop(0))
+    monkeypatch.setattr("dcos_tensorflow.task.network.peers.REACH_SELDOM_SECONDS", 0.0)
     looks_left: list[int] = []
     check = ReachCheck(["a:1"], lambda: looks_left.append(len(answers)), patience=0.0, pause=0.0)
     eventually(lambda: len(looks_left) == 2, what="both")
@@ -73,7 +71,7 @@ def test_a_peer_that_is_reached_in_time_is_not_told(monkeypatch: pytest.MonkeyPa
             done.set()
         return found
 
-    monkeypatch.setattr("dcos_tensorflow.task.supervise.peers.unreachable", look)
+    monkeypatch.setattr("dcos_tensorflow.task.network.peers.unreachable", look)
     check = ReachCheck(["a:1"], lambda: pytest.fail("it was told"), patience=60.0, pause=0.0)
     assert done.wait(30)
     assert check.found == ()

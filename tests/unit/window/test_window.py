@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from dcos_tensorflow.client.last_page import LastPage, keep_page
+from dcos_tensorflow.client.kept.last_page import LastPage, keep_page
 from dcos_tensorflow.client.registry import Registration, register
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.history.folder import RunFolder

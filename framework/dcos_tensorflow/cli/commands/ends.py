@@ -100,7 +100,7 @@ def _without_scheduler(choice: ServiceChoice, service: KnownService, away: NoSch
 
 def _forget(service: KnownService, away: NoScheduler) -> None:
     """Erase what is kept of a service that nothing runs of. Raises CliError where something may."""
-    from dcos_tensorflow.client.stored import forget, state_url
+    from dcos_tensorflow.client.kept.stored import forget, state_url
     from dcos_tensorflow.core.model.job import JobPhase
 
     directory = service.directory
@@ -206,7 +206,7 @@ def _await_the_end(choice: ServiceChoice, service: KnownService, seconds: float)
 
 def _nothing_is_stored(service: KnownService) -> bool:
     """Say whether a scheduler of this machine has gone because its work is done."""
-    from dcos_tensorflow.client.stored import stored_state
+    from dcos_tensorflow.client.kept.stored import stored_state
 
     known = registry.read(service.directory) if service.directory is not None else None
     return known is not None and stored_state(known.state, service.name) is None

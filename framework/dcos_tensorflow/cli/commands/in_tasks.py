@@ -122,7 +122,7 @@ class _Execution:
 @takes_service_flags
 def copy(choice: ServiceChoice, words: tuple[str, ...]) -> int:
     """Copy a file or folder of a task's sandbox: cp TASK:PATH LOCAL."""
-    from dcos_tensorflow.client import sandbox_copy
+    from dcos_tensorflow.client.kept import sandbox_copy
 
     at = next((number for number, word in enumerate(words) if ":" in word), None)
     if at is None or at > 1 or len(words) > at + 2:

@@ -162,7 +162,7 @@ def _unserved(
 
 
 def _by_its_state(url: str, name: str, why: str, scheduler: str = "") -> _Listed | None:
-    from dcos_tensorflow.client.stored import stored_state
+    from dcos_tensorflow.client.kept.stored import stored_state
 
     try:
         state = stored_state(url, name)
@@ -178,8 +178,8 @@ def _by_its_state(url: str, name: str, why: str, scheduler: str = "") -> _Listed
 
 
 def _stored_in(url: str) -> Sequence[_Listed]:
+    from dcos_tensorflow.client.kept.stored import is_missing
     from dcos_tensorflow.client.state_services import services_of
-    from dcos_tensorflow.client.stored import is_missing
 
     if is_missing(url):
         raise UsageError(f"--state: there is no file {url.partition('///')[2]}.")

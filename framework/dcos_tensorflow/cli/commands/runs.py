@@ -13,7 +13,7 @@ from dcos_tensorflow.cli.drawing import check_picture_file, draw
 from dcos_tensorflow.cli.flags import GroupWithDefault, takes_service, takes_service_flags
 from dcos_tensorflow.cli.names import service_names
 from dcos_tensorflow.client.errors import CliError, UsageError
-from dcos_tensorflow.client.kept_runs import KeptRun, kept_runs, run_called
+from dcos_tensorflow.client.kept.runs import KeptRun, kept_runs, run_called
 from dcos_tensorflow.client.output import say, say_lines, show_json
 from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.client.wording import (

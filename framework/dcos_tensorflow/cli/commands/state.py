@@ -138,7 +138,7 @@ def import_(
     **zookeeper: str | None,
 ) -> int:
     """Restore an export into an empty state store, while no scheduler serves the service."""
-    from dcos_tensorflow.client.stored import led
+    from dcos_tensorflow.client.kept.stored import led
     from dcos_tensorflow.core.kept.paths import CONFIG_TARGET
     from dcos_tensorflow.core.model.actions import Write
     from dcos_tensorflow.state.exported import NotExported, from_text
@@ -193,7 +193,7 @@ def _place(
     work: WorkDirectory, name: str | None, url: str | None, zookeeper: Mapping[str, str | None]
 ) -> tuple[str, str]:
     """Return the service's name, and where its state is, with login and TLS. Raises UsageError."""
-    from dcos_tensorflow.client.stored import state_url
+    from dcos_tensorflow.client.kept.stored import state_url
 
     if url is None:
         name, directory = registry.choose(work, name)
@@ -208,7 +208,7 @@ def _kept(
     work: WorkDirectory, name: str | None, url: str | None, zookeeper: Mapping[str, str | None]
 ) -> tuple[str, Mapping[str, bytes]]:
     """Return the service's name and all that is kept of it. Raises CliError for nothing."""
-    from dcos_tensorflow.client.stored import is_missing, opened
+    from dcos_tensorflow.client.kept.stored import is_missing, opened
 
     service, place = _place(work, name, url, zookeeper)
     values: Mapping[str, bytes] = {}

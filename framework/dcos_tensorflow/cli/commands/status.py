@@ -95,7 +95,7 @@ def _last_end(service: KnownService, away: SchedulerAway) -> dict[str, Any]:
 
 def _stored(directory: ServiceDirectory, service: str) -> str:
     """Say what the state in the service's own folder tells."""
-    from dcos_tensorflow.client.stored import stored_state
+    from dcos_tensorflow.client.kept.stored import stored_state
 
     if not directory.database.exists():
         return "Nothing is known of an ended job of it either."

@@ -1,8 +1,9 @@
 """The last turns of a service as one document, and back: what was decided can be played again.
 
-Made of what ``scheduler.recorder`` keeps, by ``api.recorded``, which takes the secrets out; read by
-``tests/simulation/replay.py``. It begins with a whole state: what the store holds of it, and what
-memory alone holds (offers in hand, reports, reconciliation). Pure; it plays nothing itself.
+Made of what ``scheduler.loop.recorder`` keeps, by ``api.recorded``, which takes the secrets out;
+read by ``tests/simulation/replay.py``. It begins with a whole state: what the store holds of it,
+and what memory alone holds (offers in hand, reports, reconciliation). Pure; it plays nothing
+itself.
 """
 
 from __future__ import annotations

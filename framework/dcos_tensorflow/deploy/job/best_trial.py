@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.client import stored
 from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.kept import stored
 from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.job_parameters import option_of_role, variables

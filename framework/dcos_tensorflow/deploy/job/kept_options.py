@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.client import registry, stored
+from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.kept import stored
 from dcos_tensorflow.client.service_choice import KnownService
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.model.job import JobPhase

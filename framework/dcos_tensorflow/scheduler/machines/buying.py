@@ -29,7 +29,7 @@ from dcos_tensorflow.core.offers.waiting import waiting
 from dcos_tensorflow.core.restarts.gang_queries import stays
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound
-from dcos_tensorflow.scheduler.clock import steady_time
+from dcos_tensorflow.scheduler.loop.clock import steady_time
 from dcos_tensorflow.scheduler.machines import observing as capacity_sight
 from dcos_tensorflow.scheduler.machines.deadline_fleet import DeadlineWatch
 from dcos_tensorflow.scheduler.machines.ledger_records import changes_between, ledger_of

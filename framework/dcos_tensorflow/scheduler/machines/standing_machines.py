@@ -32,7 +32,7 @@ from dcos_tensorflow.core.placement.place import TaskRequest
 from dcos_tensorflow.core.spec.capacity_spec import Billing, CapacitySpec
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 from dcos_tensorflow.mesos.agent_files import AgentFilesError
-from dcos_tensorflow.scheduler.clock import steady_time
+from dcos_tensorflow.scheduler.loop.clock import steady_time
 from dcos_tensorflow.scheduler.machines.ledger_records import changes_between, ledger_of
 from dcos_tensorflow.scheduler.machines.machine_provider import Desk, provider_for
 from dcos_tensorflow.scheduler.machines.observing import names_in, owner_prefix, rules_of

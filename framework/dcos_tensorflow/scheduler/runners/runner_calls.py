@@ -1,6 +1,6 @@
 """Single questions to a task runner, for clients of the API: an operator's command in a task.
 
-Used by ``api.task_commands`` on threads that may wait. Statuses and orders are
+Used by ``api.tasks.commands`` on threads that may wait. Statuses and orders are
 ``runner_client``'s: nothing here is repeated, and nothing of it reaches the state.
 """
 

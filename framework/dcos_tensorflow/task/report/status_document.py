@@ -14,13 +14,13 @@ from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.checkpoints import Checkpoint
 from dcos_tensorflow.task.exits.exit_analysis import ExitReport
 from dcos_tensorflow.task.exits.exit_file import failure_as_json
+from dcos_tensorflow.task.network.peers import PeerWatch
 from dcos_tensorflow.task.output.progress_log import ProgressLog
 from dcos_tensorflow.task.report.usage import UsageMeter
 from dcos_tensorflow.task.spec import RunnerSpec
 from dcos_tensorflow.task.storage_work import StorageWork
 from dcos_tensorflow.task.supervise.lifecycle_events import Lifecycle, TaskPhase
 from dcos_tensorflow.task.supervise.observer import Observer
-from dcos_tensorflow.task.supervise.peers import PeerWatch
 from dcos_tensorflow.task.supervise.process import UserProcess
 from dcos_tensorflow.task.supervise.start_preparation import Preparation
 from dcos_tensorflow.task.supervise.unit_work import UnitWork

@@ -21,10 +21,10 @@ from dcos_tensorflow.core.model.actions import Action, EraseState, Exit
 from dcos_tensorflow.core.model.events import Event, Tick
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.step import Decision, step
-from dcos_tensorflow.scheduler.clock import steady_time
-from dcos_tensorflow.scheduler.inbox import Inbox
-from dcos_tensorflow.scheduler.recorder import Recorder
-from dcos_tensorflow.scheduler.turn import TURN_ID, Turn
+from dcos_tensorflow.scheduler.loop.clock import steady_time
+from dcos_tensorflow.scheduler.loop.inbox import Inbox
+from dcos_tensorflow.scheduler.loop.recorder import Recorder
+from dcos_tensorflow.scheduler.loop.turn import TURN_ID, Turn
 from dcos_tensorflow.state.errors import (
     StateAccessDenied,
     StateError,

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.scheduler.loop.turn import Turn
 from dcos_tensorflow.scheduler.recoveries import Recoveries, Recovery
-from dcos_tensorflow.scheduler.turn import Turn
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 
 from dcos_tensorflow.api.errors import BadRequest
 from dcos_tensorflow.api.source import StateSource
-from dcos_tensorflow.api.task_files import NothingThere, check_path, is_secret_file
+from dcos_tensorflow.api.tasks.files import NothingThere, check_path, is_secret_file
 from dcos_tensorflow.api.verbs import Reply, parsed, received
 from dcos_tensorflow.api.views.pods import record_of
 from dcos_tensorflow.core.counted import counted

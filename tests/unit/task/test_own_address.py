@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dcos_tensorflow.task.supervise.peer_network import NotInNetwork, own_address
+from dcos_tensorflow.task.network.own_address import NotInNetwork, of_network
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def fabric() -> Iterator[str]:
 
 @pytest.mark.parametrize("network", ["127.0.0.0/8", "127.0.0.1/32", "lo"])
 def test_the_loopback_of_each_machine_has_one(network: str) -> None:
-    assert own_address(network) == "127.0.0.1"
+    assert of_network(network) == "127.0.0.1"
 
 
 @pytest.mark.parametrize(
@@ -38,16 +38,16 @@ def test_the_loopback_of_each_machine_has_one(network: str) -> None:
 def test_of_several_addresses_that_in_the_network_is_taken(
     fabric: str, network: str, found: str
 ) -> None:
-    assert own_address(network) == found
+    assert of_network(network) == found
 
 
 def test_an_interface_has_its_ipv4_address(fabric: str) -> None:
-    assert own_address(fabric) == "10.254.9.7"
+    assert of_network(fabric) == "10.254.9.7"
 
 
 def test_an_interface_without_ipv4_has_its_ipv6_address(fabric: str) -> None:
     subprocess.run(["ip", "addr", "del", "10.254.9.7/24", "dev", fabric], check=True)
-    assert own_address(fabric) == "fd00:9::7"
+    assert of_network(fabric) == "fd00:9::7"
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_an_interface_without_ipv4_has_its_ipv6_address(fabric: str) -> None:
 )
 def test_a_machine_that_is_not_in_it_says_so(network: str, why: str) -> None:
     with pytest.raises(NotInNetwork, match=why):
-        own_address(network)
+        of_network(network)

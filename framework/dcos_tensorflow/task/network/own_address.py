@@ -23,7 +23,7 @@ class NotInNetwork(Exception):
     """This machine has no address there; the text says what it has instead."""
 
 
-def own_address(network: str) -> str:
+def of_network(network: str) -> str:
     """Return this machine's address in a network (``10.1.0.0/16``) or at an interface (``ib0``).
 
     Raises NotInNetwork. At an interface IPv4 goes before IPv6.

@@ -1,0 +1,1 @@
+"""The machine's network, as the task runner sees it: its own address there, and its peers'."""
