@@ -60,6 +60,8 @@ class Runner:
     #: Its process takes other workers while it runs; ``refuses`` is one that finds that it cannot.
     takes_workers: bool = False
     refuses: bool = False
+    #: Where its way to the job's tf.data service leads.
+    data_service: str = ""
 
     @staticmethod
     def of(launch: LaunchTask) -> Runner:
@@ -67,7 +69,8 @@ class Runner:
         spec = json.loads(launch.env[contract.RUNNER_SPEC_VARIABLE])
         assert spec["hold_on_failure"] is True
         held, epoch = bool(spec["held"]), spec["cluster"]["epoch"]
-        runner = Runner(1, not held, contract.RUNNER_HELD, epoch)
+        data = spec.get("data_service", {}).get("dispatcher", "")
+        runner = Runner(1, not held, contract.RUNNER_HELD, epoch, data_service=data)
         if not held:
             runner._go()
         return runner
@@ -94,6 +97,7 @@ class Runner:
             "contract": self.contract,
             "idle_since": self.idle_since,
             "notice": self.notice,
+            "data_service": self.data_service,
             **({"unit": {**self.unit, "result": self.result}} if self.unit is not None else {}),
         }
 
@@ -106,6 +110,7 @@ class Runner:
         if not newer and self.run and not run:
             # It was made before the order that has let this start go.
             return
+        self.data_service = order.get("data_service") or self.data_service
         if not newer and self.state == contract.RUNNER_FAILED:
             return
         if not newer and self.trains and self.takes_workers and order["epoch"] > self.epoch:

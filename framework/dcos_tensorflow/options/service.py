@@ -78,8 +78,8 @@ OLDEST_TENSORFLOW = (2, 12)
 def service_spec(options: Options) -> ServiceSpec:
     """Return the service that ``options`` describe, with roles as large as those of any trial.
 
-    Roles come in the order ps, chief, worker, gpu-worker, evaluator, tensorboard; those of which
-    no task is wanted are left out. Relative URIs stay as they are given.
+    Roles come in the order of ``GROUP_OF_ROLE``; those of which no task is wanted are left out.
+    Relative URIs stay as they are given.
     """
     options = with_largest_shape(options)
     service, gang, retry = options.service, options.gang, options.retry
@@ -306,6 +306,7 @@ def _role_spec(options: Options, role: TaskRole, group: str) -> RoleSpec:
         shm_size=shared_memory_of(options, group),
         sandbox_env=data_access.sandbox_environment(options),
         packages=_packages(options, given),
+        data_service=options.data_worker.count > 0 and role.uses_data,
     )
 
 
