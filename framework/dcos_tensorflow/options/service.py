@@ -55,6 +55,7 @@ from dcos_tensorflow.options.sections.role_models import (
 from dcos_tensorflow.options.sections.section import GROUP_OF_ROLE
 from dcos_tensorflow.options.sections.service_models import network_labels
 from dcos_tensorflow.options.sections.storage import (
+    is_s3,
     linked_data,
     shared_directories,
     shared_directory,
@@ -219,6 +220,13 @@ def notes(options: Options, *, shares_directory: bool = False) -> tuple[str, ...
         found.append(
             "service.use_tensorboard: without service.shared_filesystem or checkpoints.uri "
             "TensorBoard sees only its own sandbox."
+        )
+    places = (service.shared_filesystem, options.checkpoints.uri)
+    if options.data_worker.count and not shares_directory and all(map(is_s3, filter(None, places))):
+        found.append(
+            "data_worker.count: where no directory is shared by all machines (checkpoints.uri, "
+            "service.shared_filesystem) the dispatcher keeps its journal in its sandbox: with its "
+            "machine it is lost, and the training starts again from its checkpoint."
         )
     environments = {"service": service.env} | {
         group: role_options(options, group).env for group in GROUP_OF_ROLE.values()

@@ -34,7 +34,7 @@ class Forwarder:
     @property
     def address(self) -> str:
         """Return where it listens, as ``host:port``."""
-        return "127.0.0.1:%d" % self._listener.getsockname()[1]
+        return f"127.0.0.1:{self._listener.getsockname()[1]}"
 
     def lead_to(self, target: str) -> None:
         """Lead to this dispatcher from now on; what is connected to another one connects anew."""

@@ -13,15 +13,11 @@ from typing import Any
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task.data_service import lost_workers
 
 #: A data worker tells the dispatcher of itself so often. TensorFlow's own default is 30 s: for so
 #: long a new worker would not get to know of an epoch that begins.
 HEARTBEAT_MS = 1_000
-#: A worker that has not for so long is gone: its clients ask it no more, and get what it had not
-#: read from the others.
-WORKER_TIMEOUT_MS = 10_000
-#: So often it is looked for such workers. TensorFlow's own default is 10 minutes.
-CHECK_MS = 1_000
 
 
 @dataclass(frozen=True)
@@ -48,6 +44,8 @@ def serve(wanted: DataServer) -> int:
         else _worker(service, wanted)
     )
     print(f"task-runner: a {wanted.role} of tf.data is serving at port {wanted.port}", flush=True)
+    if wanted.role == contract.DATA_DISPATCHER_ROLE:
+        lost_workers.look_after(wanted.port)
     server.join()
     return contract.EXIT_RUNNER_FAILED
 
@@ -58,8 +56,6 @@ def _dispatcher(tensorflow: Any, service: Any, wanted: DataServer) -> Any:
         port=wanted.port,
         work_dir=wanted.journal,
         fault_tolerant_mode=True,
-        worker_timeout_ms=WORKER_TIMEOUT_MS,
-        job_gc_check_interval_ms=CHECK_MS,
     )
     return service.DispatchServer(config)
 
