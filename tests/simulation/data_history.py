@@ -15,13 +15,14 @@ if __name__ == "__main__":
 
 from history import History, tell
 from history_faults import Faults
-from history_jobs import PATIENT, Job
+from history_jobs import PATIENT, Job, room_for
 from history_rules import RuleBroken
 
 from dcos_tensorflow.core.cluster.addresses import reached_at
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
+from simulated_mesos import Cluster
 from simulated_scheduler import with_data_workers
 
 DISPATCHER = "data-dispatcher-0"
@@ -76,6 +77,11 @@ class DataHistory(History):
         spec = with_data_workers(job.spec, self.dice.randint(1, MOST_DATA_WORKERS))
         return replace(job, spec=replace(spec, retry=PATIENT))
 
+    def make_cluster(self) -> Cluster:
+        """Return machines on which the largest service of the history fits, too."""
+        largest = with_data_workers(self.job.spec, MOST_DATA_WORKERS)
+        return room_for(self.dice, replace(self.job, spec=largest))
+
     def come_to_the_end(self) -> None:
         """Make no more faults; all that reads must find the dispatcher, and the job end well."""
         self._calm()
@@ -92,7 +98,7 @@ class DataHistory(History):
         """Return what reads, or is to, and is not led to the dispatcher that runs."""
         state = self.scheduler.state
         dispatcher, wanted = state.tasks.get(DISPATCHER), state.spec.fingerprints
-        uses = {role.role for role in state.spec.roles if role.data_service}
+        uses = {role.role for role in state.spec.roles if role.data_service and role.count}
         if not uses:
             return []
         names = {n for n in state.spec.task_names() if n.rpartition("-")[0] in uses}
@@ -108,7 +114,10 @@ class DataHistory(History):
                 or (
                     task is not None
                     and record.fingerprint == wanted[record.role]
-                    and task.runner.data_service == reached_at(dispatcher)
+                    # Beside the gang none is replaced for what its runner does not do.
+                    and (
+                        task.runner.data_service == reached_at(dispatcher) or not task.runner.obeys
+                    )
                 )
             ):
                 led.add(name)
