@@ -29,7 +29,11 @@ _NUMBER, _BYTES = 0, 2
 
 def look_after(port: int) -> None:
     """Look after the workers of the dispatcher at a port of this machine, for ever."""
-    grpc = importlib.import_module("grpc")
+    try:
+        grpc = importlib.import_module("grpc")
+    except ImportError as error:
+        print(f"task-runner: data workers that are lost are waited for: {error}", flush=True)
+        return
     dispatcher = _Speaker(grpc, f"127.0.0.1:{port}")
     workers: Dict[str, _Speaker] = {}
     heard: Dict[str, float] = {}
