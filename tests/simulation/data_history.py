@@ -22,6 +22,7 @@ from dcos_tensorflow.core.cluster.addresses import reached_at
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.spec.service_spec import TaskRole
 from simulated_mesos import Cluster
 from simulated_scheduler import with_data_workers
 
@@ -95,33 +96,26 @@ class DataHistory(History):
         super().come_to_the_end()
 
     def _astray(self) -> list[str]:
-        """Return what reads, or is to, and is not led to the dispatcher that runs."""
+        """Return what reads and is not led to the dispatcher that runs.
+
+        What an operator keeps from an update has other options, and beside the gang no task is
+        replaced for what its runner does not do.
+        """
         state = self.scheduler.state
-        dispatcher, wanted = state.tasks.get(DISPATCHER), state.spec.fingerprints
-        uses = {role.role for role in state.spec.roles if role.data_service and role.count}
-        if not uses:
-            return []
-        names = {n for n in state.spec.task_names() if n.rpartition("-")[0] in uses}
-        names -= set(state.job.membership.absent)
+        dispatcher = state.tasks.get(DISPATCHER)
         if dispatcher is None or dispatcher.state is not TaskState.RUNNING:
-            return [DISPATCHER]
-        led = set()
-        for name in names:
-            record = state.tasks.get(name)
-            task = self.cluster.tasks.get(record.task_id) if record is not None else None
-            if record is not None and (
-                record.state is TaskState.FINISHED
-                or (
-                    task is not None
-                    and record.fingerprint == wanted[record.role]
-                    # Beside the gang none is replaced for what its runner does not do.
-                    and (
-                        task.runner.data_service == reached_at(dispatcher) or not task.runner.obeys
-                    )
-                )
-            ):
-                led.add(name)
-        return sorted(names - led)
+            asked = state.spec.role(TaskRole.DATA_DISPATCHER) is not None
+            held = state.controls.paused or state.controls.completed
+            return [DISPATCHER] if asked and not held else []
+        found = []
+        for record in state.live_tasks:
+            role, task = state.spec.role(record.role), self.cluster.tasks.get(record.task_id)
+            if role is None or not role.data_service or task is None or not task.runner.obeys:
+                continue
+            is_new = record.fingerprint == state.spec.fingerprints[record.role]
+            if is_new and task.runner.data_service != reached_at(dispatcher):
+                found.append(record.name)
+        return found
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Called by ``core.advance``, and by ``core.offers.launching`` for what is launched. Its tasks are
 sidecars like others (``core.restarts.sidecars``): one that ends is replaced alone. No process has
 the dispatcher's address: each runner leads to it from an address that stays
-(``task.supervise.data_service``), so that a dispatcher that moves restarts nothing.
+(``task.data_service.forwarder``), so that a dispatcher that moves restarts nothing.
 """
 
 from __future__ import annotations
