@@ -45,6 +45,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
         *("--pairs", "2", "--strategy", "parameter_server", "--tensorflow", "2.21.0"),
         *("--whole-pairs", "0"),
     ),
+    "data_service": ("--seconds", "8"),
     "training_speed": ("--rounds", "3", "--seconds", "20", "--save-seconds", "6"),
 }
 

@@ -62,6 +62,8 @@ class Runner:
     refuses: bool = False
     #: What it has found in the network of the peers.
     peer_address: str = ""
+    #: Where its way to the job's tf.data service leads.
+    data_service: str = ""
 
     @staticmethod
     def of(launch: LaunchTask) -> Runner:
@@ -69,7 +71,8 @@ class Runner:
         spec = json.loads(launch.env[contract.RUNNER_SPEC_VARIABLE])
         assert spec["hold_on_failure"] is True
         held, epoch = bool(spec["held"]), spec["cluster"]["epoch"]
-        runner = Runner(1, not held, contract.RUNNER_HELD, epoch)
+        data = spec.get("data_service", {}).get("dispatcher", "")
+        runner = Runner(1, not held, contract.RUNNER_HELD, epoch, data_service=data)
         if spec.get("peer_network"):
             number = int("".join(filter(str.isdigit, launch.agent_id)) or 0)
             runner.peer_address = f"10.1.0.{number}"
@@ -100,6 +103,7 @@ class Runner:
             "idle_since": self.idle_since,
             "notice": self.notice,
             "peer_address": self.peer_address,
+            "data_service": self.data_service,
             **({"unit": {**self.unit, "result": self.result}} if self.unit is not None else {}),
         }
 
@@ -112,6 +116,7 @@ class Runner:
         if not newer and self.run and not run:
             # It was made before the order that has let this start go.
             return
+        self.data_service = order.get("data_service") or self.data_service
         if not newer and self.state == contract.RUNNER_FAILED:
             return
         if not newer and self.trains and self.takes_workers and order["epoch"] > self.epoch:

@@ -170,6 +170,21 @@ def training(
     return small_job(roles=roles, strategy=strategy, **changes)
 
 
+def with_data_workers(spec: ServiceSpec, count: int) -> ServiceSpec:
+    """Return the same service with a tf.data service of so many workers."""
+    small = Resources(cpus=1, mem=1024, disk=100)
+    others = (
+        replace(role, data_service=count > 0 and role.role.uses_data)
+        for role in spec.roles
+        if not role.role.serves_data
+    )
+    served = (
+        RoleSpec(TaskRole.DATA_DISPATCHER, int(count > 0), small),
+        RoleSpec(TaskRole.DATA_WORKER, count, small, data_service=True),
+    )
+    return replace(spec, roles=(*others, *served))
+
+
 def room_for_one_each(agents: int) -> Cluster:
     """Return a cluster whose agents have room for one task each."""
     return Cluster(agents, Resources(cpus=1.5, mem=1500, disk=1000))

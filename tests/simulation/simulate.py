@@ -2,8 +2,8 @@
 
 Every seed is a history, and by turns one more: a single incident, one with persistent volumes, one
 of runs that follow each other, one with an evaluator that is lost often, one in which a task
-waits, one in which members end with 0, one with slots that take units of work, and one with slots
-of different sizes.
+waits, one in which members end with 0, one with slots that take units of work, one with slots of
+different sizes, and one with a tf.data service.
 Those that break a rule are named; ``history.py SEED``, or ``single_incident.py SEED`` and so on,
 tells their story.
 """
@@ -18,6 +18,7 @@ if __name__ == "__main__":
     _root = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(_root / "framework"), str(_root / "tests")]
 
+from data_history import DataHistory
 from ending_history import EndingHistory
 from evaluator_history import EvaluatorHistory
 from history import History
@@ -38,6 +39,7 @@ KINDS: dict[str, type[History]] = {
     "early ends": EndingHistory,
     "slots": SlotHistory,
     "shapes": ShapedHistory,
+    "data": DataHistory,
 }
 
 

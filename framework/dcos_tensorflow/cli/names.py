@@ -15,7 +15,10 @@ from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.work_directory import WorkDirectory, work_directory
 
 #: Roles that listen.
-ENDPOINTS = ("ps", "chief", "worker", "gpu-worker", "tensorboard")
+ENDPOINTS = (
+    *("ps", "chief", "worker", "gpu-worker", "tensorboard"),
+    *("data-dispatcher", "data-worker"),
+)
 PLANS = ("deploy", "recovery", "update", "decommission")
 
 

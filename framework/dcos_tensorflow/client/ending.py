@@ -33,7 +33,7 @@ from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.contract import (
     CONTRACT_FUNCTION,
     CONTRACT_SCRIPT,
-    CONTRACT_TENSORBOARD,
+    CONTRACTS_BESIDE,
 )
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.job import Outcome
@@ -208,7 +208,7 @@ def _is_idle(snapshot: Snapshot, places: Mapping[str, str], contract: str) -> bo
         return False
     reports = [task.get("report") or {} for task in job["tasks"].values()]
     # Of what ends at once the runner may not have been asked.
-    called = {report.get("contract") or contract for report in reports} - {CONTRACT_TENSORBOARD}
+    called = {report.get("contract") or contract for report in reports}.difference(CONTRACTS_BESIDE)
     if not called or called - {CONTRACT_SCRIPT, CONTRACT_FUNCTION}:
         return False
     checkpoints = Path(places.get("checkpoints", ""))

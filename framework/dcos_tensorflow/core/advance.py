@@ -29,6 +29,7 @@ from dcos_tensorflow.core.model.job import (
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.restarts import (
+    data_service,
     evaluations,
     outcome,
     planned_changes,
@@ -146,6 +147,7 @@ def _advance(gang: GangDraft) -> None:
             break
     if gang.job.phase in WATCHED_PHASES:
         sidecars.look_after(gang)
+        data_service.look_after(gang)
         gang.drop(tuple(gang.tasks.having(Fact.LEFT)))
     elif gang.job.phase is JobPhase.DONE and gang.roster.is_of_slot:
         slots.forget(gang)
@@ -304,14 +306,14 @@ def _kill_unwanted(gang: GangDraft) -> None:
 
 
 def _servers_that_end_later(gang: GangDraft, suspects: Collection[str]) -> frozenset[str]:
-    """Return the servers of a stopped job, as long as others save through them."""
+    """Return the servers of a stopped job, as long as others save or read through them."""
     verdict = gang.job.verdict
     if verdict is None or verdict.outcome is not Outcome.STOPPED:
         return frozenset()
     spec, seen = gang.spec, gang.job.strategy_seen
-    members = [name for name in suspects if split_task_name(name)[0].is_in_gang]
-    serving = frozenset(name for name in members if serves(spec, seen, name))
-    return serving if len(serving) < len(members) else frozenset()
+    serving = frozenset(name for name in suspects if serves(spec, seen, name))
+    members = (name for name in suspects if split_task_name(name)[0].is_in_gang)
+    return serving if not serving.issuperset(members) else frozenset()
 
 
 def _why_not(gang: GangDraft, record: TaskRecord) -> str:

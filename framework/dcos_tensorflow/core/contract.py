@@ -26,6 +26,7 @@ VARIABLE_BYTES = 131_072
 
 # What the user's process finds in its environment (docs/job-contract.md).
 TF_CONFIG = "TF_CONFIG"
+TF_DATA_SERVICE = "TF_DATA_SERVICE"
 TF_EPOCH = "TF_EPOCH"
 LOG_DIR = "LOG_DIR"
 CHECKPOINT_DIR = "CHECKPOINT_DIR"
@@ -83,6 +84,9 @@ CONTRACT_SHARDS = "shards"
 CONTRACT_SCRIPT = "script"
 CONTRACT_COMMAND = "command"
 CONTRACT_TENSORBOARD = "tensorboard"
+CONTRACT_DATA_SERVICE = "data_service"
+#: Those of tasks that run a program of ours beside the job's code.
+CONTRACTS_BESIDE = (CONTRACT_TENSORBOARD, CONTRACT_DATA_SERVICE)
 
 # Exit codes with a meaning. Everything else is the user's process speaking.
 EXIT_SUCCESS = 0
@@ -148,6 +152,9 @@ NOTICE_SECONDS = 120.0
 #: A unit's result is kept with thousands of others: it has no more bytes as JSON.
 UNIT_RESULT_BYTES = 1024
 
+#: The roles of a tf.data service.
+DATA_DISPATCHER_ROLE = "data-dispatcher"
+DATA_WORKER_ROLE = "data-worker"
 #: Roles that only serve where the code uses a ParameterServerStrategy.
 WORKER_ROLES = ("worker", "gpu-worker")
 #: The role whose process coordinates the others under a ParameterServerStrategy.

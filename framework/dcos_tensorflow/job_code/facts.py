@@ -123,7 +123,7 @@ class Facts:
 
 def read_facts(found: Found, sandbox: str) -> Facts:
     """Return what the code of a job says that is started as ``found``, from ``sandbox``."""
-    if found.contract == contract.CONTRACT_TENSORBOARD:
+    if found.contract in contract.CONTRACTS_BESIDE:
         return Facts()
     gathered = _Gathered(sandbox)
     code = "service.job_cmd"

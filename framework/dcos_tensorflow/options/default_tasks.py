@@ -14,7 +14,6 @@ from typing import Any
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.options.errors import OptionProblem
 from dcos_tensorflow.options.models import Options
-from dcos_tensorflow.options.sections.role_models import TensorBoard
 from dcos_tensorflow.options.sections.section import GROUP_OF_ROLE, Section
 
 _SECTIONS: Mapping[str, type[Section]] = {
@@ -22,7 +21,7 @@ _SECTIONS: Mapping[str, type[Section]] = {
     for group in GROUP_OF_ROLE.values()
     if isinstance(annotation := Options.model_fields[group].annotation, type)
     and issubclass(annotation, Section)
-    and not issubclass(annotation, TensorBoard)
+    and "count" in annotation.model_fields
 }
 #: How many tasks of a kind the published package runs unasked; none of all others.
 PUBLISHED_COUNTS: Mapping[str, int] = {

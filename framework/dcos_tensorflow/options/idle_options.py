@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from dcos_tensorflow.core.contract import TF_DATA_SERVICE
 from dcos_tensorflow.options.cross_checks import image_of
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.sections.capacity import idle_capacity
@@ -23,6 +24,11 @@ from dcos_tensorflow.options.sections.storage import storage_spec
 
 _KERBEROS = "service.security.kerberos"
 _PROXY = "gRPC between the tasks would go through the proxy, so it is unset"
+#: Why none of a kind of task that has no count of its own.
+_NOT_WANTED = {
+    "tensorboard": "service.use_tensorboard is false",
+    "data_dispatcher": "data_worker.count is 0",
+}
 #: Variables of any task that are not what the options say.
 _REPLACED = {
     "http_proxy": _PROXY,
@@ -85,8 +91,7 @@ def _of_roles(options: Options) -> Iterator[str]:
         role = role_options(options, group)
         if not count_of(options, group):
             if differing(role) - {"count"}:
-                none = isinstance(role, TensorBoard)
-                why = "service.use_tensorboard is false" if none else f"{group}.count is 0"
+                why = _NOT_WANTED.get(group, f"{group}.count is 0")
                 yield f"{group}: has no effect: {why}."
         elif not isinstance(role, TensorBoard) and not role.persistent_volume:
             volume = f"without {group}.persistent_volume"
@@ -104,6 +109,8 @@ def _of_environments(options: Options) -> Iterator[str]:
         why = dict(_REPLACED)
         if not any(gpus_of(options, role) for role in concerned):
             why["CUDA_VISIBLE_DEVICES"] = "tasks without GPUs see none"
+        if options.data_worker.count:
+            why[TF_DATA_SERVICE] = "data_worker.count gives the job a service of its own"
         for name in getattr(options, group).env:
             known = why.get(name) or why.get(name.lower())
             if known:

@@ -17,6 +17,8 @@ from dcos_tensorflow.options.sections.capacity import Capacity
 from dcos_tensorflow.options.sections.queue import Queue
 from dcos_tensorflow.options.sections.role_models import (
     Chief,
+    DataDispatcher,
+    DataWorker,
     Evaluator,
     GpuWorker,
     ParameterServer,
@@ -207,6 +209,10 @@ class Options(Section):
     gpu_worker: GpuWorker = group(GpuWorker, "Workers with GPUs; members of the job worker.")
     evaluator: Evaluator = group(Evaluator, "The evaluator, beside the training.")
     tensorboard: TensorBoard = group(TensorBoard, "TensorBoard.")
+    data_dispatcher: DataDispatcher = group(
+        DataDispatcher, "The dispatcher of the job's tf.data service: there with data workers."
+    )
+    data_worker: DataWorker = group(DataWorker, "The workers of the job's tf.data service.")
     gang: Gang = group(Gang, "How all tasks of a job are placed and started together.")
     placement: PlacementOptions = group(
         PlacementOptions, "Which agents are preferred, of those that can hold a task."

@@ -55,6 +55,7 @@ from dcos_tensorflow.options.sections.role_models import (
 from dcos_tensorflow.options.sections.section import GROUP_OF_ROLE
 from dcos_tensorflow.options.sections.service_models import network_labels
 from dcos_tensorflow.options.sections.storage import (
+    is_s3,
     linked_data,
     shared_directories,
     shared_directory,
@@ -78,8 +79,8 @@ OLDEST_TENSORFLOW = (2, 12)
 def service_spec(options: Options) -> ServiceSpec:
     """Return the service that ``options`` describe, with roles as large as those of any trial.
 
-    Roles come in the order ps, chief, worker, gpu-worker, evaluator, tensorboard; those of which
-    no task is wanted are left out. Relative URIs stay as they are given.
+    Roles come in the order of ``GROUP_OF_ROLE``; those of which no task is wanted are left out.
+    Relative URIs stay as they are given.
     """
     options = with_largest_shape(options)
     service, gang, retry = options.service, options.gang, options.retry
@@ -221,6 +222,13 @@ def notes(options: Options, *, shares_directory: bool = False) -> tuple[str, ...
             "service.use_tensorboard: without service.shared_filesystem or checkpoints.uri "
             "TensorBoard sees only its own sandbox."
         )
+    places = (service.shared_filesystem, options.checkpoints.uri)
+    if options.data_worker.count and not shares_directory and all(map(is_s3, filter(None, places))):
+        found.append(
+            "data_worker.count: where no directory is shared by all machines (checkpoints.uri, "
+            "service.shared_filesystem) the dispatcher keeps its journal in its sandbox: with its "
+            "machine it is lost, and the training starts again from its checkpoint."
+        )
     environments = {"service": service.env} | {
         group: role_options(options, group).env for group in GROUP_OF_ROLE.values()
     }
@@ -307,6 +315,7 @@ def _role_spec(options: Options, role: TaskRole, group: str) -> RoleSpec:
         shm_size=shared_memory_of(options, group),
         sandbox_env=data_access.sandbox_environment(options),
         packages=_packages(options, given),
+        data_service=options.data_worker.count > 0 and role.uses_data,
     )
 
 

@@ -37,6 +37,7 @@ from dcos_tensorflow.task.supervise.starts import DoneReported, End, Installed, 
 from dcos_tensorflow.task.supervise.unit_work import own_part
 
 if TYPE_CHECKING:
+    from dcos_tensorflow.task.data_service.forwarder import Forwarder
     from dcos_tensorflow.task.gpu_work import GpuWork
     from dcos_tensorflow.task.output.shipping.shipper import Shipper
     from dcos_tensorflow.task.package_work import PackageWork
@@ -97,7 +98,7 @@ class Runner:
         self._sandbox = sandbox
         self._inherited = inherited
         self._stderr = stderr
-        self._shows = found.contract == contract.CONTRACT_TENSORBOARD
+        self._is_beside = found.contract in contract.CONTRACTS_BESIDE
         where = environment.directories(spec, sandbox)
         # SimpleQueue.put may be called from a signal handler.
         self._queue: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
@@ -115,6 +116,7 @@ class Runner:
             log=self.log,
             on_end=self._queue.put,
         )
+        self._data_service = self._way_to_data()
         self._gpus = self._gpus_to_take(guard)
         settings = events.LifecycleSettings(
             grace_seconds=spec.grace_seconds,
@@ -280,11 +282,17 @@ class Runner:
     def _feed_request(self, request: RunnerRequest) -> None:
         before = self._state
         try:
+            self._lead_to_data(request.event)
             self._feed(request.event)
         except (lifecycle.StaleOrder, lifecycle.TaskEnding) as error:
             request.error = error
         request.changed = self._state != before
         request.done.set()
+
+    def _lead_to_data(self, event: events.Event) -> None:
+        told = event.order.data_service if isinstance(event, events.OrderReceived) else ""
+        if told and self._data_service:
+            self._data_service.lead_to(told)
 
     def _take_end(self, end: End) -> None:
         reason = self._state.stop_reason or "the scheduler asked for it"
@@ -345,6 +353,7 @@ class Runner:
             self._shutdown or (self._notices.notice if self._notices else None),
             self._gpus.names if self._gpus else (),
             self._reach.found if self._reach else (),
+            self._data_service.target if self._data_service else "",
         )
 
     def _doing(self) -> str:
@@ -394,6 +403,19 @@ class Runner:
             self._storage.fetch(action.order, action.fetch, self._starts.started_at is not None)
         else:
             self._queue.put(events.Fetched(action.fetch, time.time()))
+
+    def _way_to_data(self) -> "Optional[Forwarder]":
+        """Return what leads to the dispatcher of the job's tf.data service, where it is used."""
+        told = self._spec.data_service
+        if told is None or self._spec.role == contract.DATA_DISPATCHER_ROLE:
+            return None
+        from dcos_tensorflow.task.data_service.forwarder import Forwarder
+
+        found = Forwarder(self.log)
+        found.lead_to(told.dispatcher)
+        address = {contract.TF_DATA_SERVICE: f"grpc://{found.address}"}
+        self._starts.run_with(self._starts.preparation.base, address)
+        return found
 
     def _gpus_to_take(self, guard: Guard) -> "Optional[GpuWork]":
         """Return what takes the task's GPUs, where no isolator has."""
@@ -489,7 +511,7 @@ class Runner:
         self._peers.start()
 
     def _addresses(self, cluster: TaskCluster) -> Tuple[str, ...]:
-        if self._shows:
+        if self._is_beside:
             return ()
         if self._found.contract == contract.CONTRACT_FUNCTION and cluster.server:
             return cluster.server.wait_for
@@ -559,3 +581,5 @@ class Runner:
             self._packages.close()
         if self._storage:
             self._storage.close()
+        if self._data_service:
+            self._data_service.close()

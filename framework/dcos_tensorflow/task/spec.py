@@ -33,7 +33,7 @@ CONTRACTS = (
     contract.CONTRACT_FUNCTION,
     contract.CONTRACT_SCRIPT,
     contract.CONTRACT_COMMAND,
-    contract.CONTRACT_TENSORBOARD,
+    *contract.CONTRACTS_BESIDE,
 )
 
 
@@ -83,7 +83,8 @@ class StartOrder:
     a process that must be stopped for this; None means the spec's. With ``expects_restore_step``
     the process is started only where it would restore the checkpoint of ``restore_step`` (None: no
     checkpoint at all). ``unit`` is the unit of work that the start is for, None where the task is
-    in no slot or nothing is to run.
+    in no slot or nothing is to run. ``data_service`` is where the dispatcher of the job's tf.data
+    service is now; empty where there is none, or it is known as before.
     """
 
     start: int
@@ -93,6 +94,7 @@ class StartOrder:
     expects_restore_step: bool = False
     restore_step: Optional[int] = None
     unit: Optional[UnitOrder] = None
+    data_service: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,18 @@ class Link:
 
 
 @dataclass(frozen=True)
+class DataService:
+    """What a task is told of the job's tf.data service; addresses are ``host:port`` or empty."""
+
+    #: Where the dispatcher is.
+    dispatcher: str = ""
+    #: Where others reach what this task serves.
+    address: str = ""
+    #: The dispatcher's folder, below the checkpoints.
+    journal: str = ""
+
+
+@dataclass(frozen=True)
 class RunnerSpec:
     """All that the scheduler says about one attempt of one task. Times are seconds.
 
@@ -146,6 +160,7 @@ class RunnerSpec:
     the task is in a slot, where each start is for a unit of work that an order names, and what is
     kept in S3 is the unit's. ``is_spot``: the machine may be taken back, and says so before.
     ``peer_network``: a network or an interface, in which peers are to reach this machine.
+    ``data_service`` is for tasks that serve or use the job's tf.data service.
     """
 
     service: str
@@ -177,6 +192,7 @@ class RunnerSpec:
     takes_units: bool = False
     is_spot: bool = False
     peer_network: str = ""
+    data_service: Optional[DataService] = None
 
     @property
     def first_order(self) -> StartOrder:

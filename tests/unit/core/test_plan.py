@@ -72,6 +72,8 @@ class TestShape:
             "gpu-worker",
             "evaluator",
             "tensorboard",
+            "data-dispatcher",
+            "data-worker",
         ]
 
     def test_a_role_with_no_tasks_has_no_phase(self) -> None:

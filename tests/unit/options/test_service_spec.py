@@ -48,6 +48,7 @@ EVERY_ROLE = {
     "chief": {"count": 1},
     "gpu_worker": {"count": 1},
     "evaluator": {"count": 1},
+    "data_worker": {"count": 1},
 }
 
 Build = Callable[[Mapping[str, Any]], ServiceSpec]
@@ -72,6 +73,14 @@ def test_the_defaults_are_those_of_the_core(build: Build) -> None:
     assert differing == {"roles", "job", "user"}
 
 
+def test_what_reads_knows_of_the_data_service_if_there_is_one(build: Build) -> None:
+    for count, readers in ((0, set()), (2, {"chief", "gpu-worker", "evaluator", "data-worker"})):
+        given = {"chief": {"count": 1}, "gpu_worker": {"count": 1}, "evaluator": {"count": 1}}
+        servers = {"parameter_server": {"count": 1}, "data_worker": {"count": count}}
+        roles = build(given | servers).roles
+        assert {str(role.role) for role in roles if role.data_service} == readers
+
+
 PUBLISHED = ("ps-0", "ps-1", "worker-0", "worker-1", "worker-2")
 
 
@@ -90,6 +99,8 @@ def test_the_published_defaults_are_two_ps_and_three_workers(build: Build) -> No
         ({"chief": {"count": 1}}, ("chief-0",)),
         ({"parameter_server": {"count": 1}}, ("ps-0", "worker-0")),
         ({"parameter_server": {}, "worker": {"count": 1}}, ("ps-0", "ps-1", "worker-0")),
+        ({"data_worker": {"count": 1}}, ("worker-0", "data-dispatcher-0", "data-worker-0")),
+        ({"data_dispatcher": {"mem": 900}}, ("worker-0",)),
     ],
 )
 def test_only_named_roles_run(
@@ -130,6 +141,8 @@ def test_roles_come_in_a_fixed_order(build: Build) -> None:
         TaskRole.GPU_WORKER,
         TaskRole.EVALUATOR,
         TaskRole.TENSORBOARD,
+        TaskRole.DATA_DISPATCHER,
+        TaskRole.DATA_WORKER,
     ]
 
 
@@ -485,6 +498,11 @@ def test_kerberos_settings_are_in_the_environment_of_every_task(build: Build) ->
         (
             {"tensorboard": {"keep_running": True}},
             "tensorboard: has no effect: service.use_tensorboard is false.",
+        ),
+        ({"data_dispatcher": {"cpus": 2}}, "data_dispatcher: has no effect: data_worker.count is"),
+        (
+            {"data_worker": {"count": 1}, "worker": {"env": {"TF_DATA_SERVICE": "grpc://mine:1"}}},
+            "worker.env.TF_DATA_SERVICE: has no effect: data_worker.count gives the job a service",
         ),
         (
             {"service": {"python": "/opt/tf", "tf_image": "me/mine"}},

@@ -219,6 +219,10 @@ def test_parallelism_is_a_number_or_auto_also_as_text() -> None:
             "evaluator.count: an evaluator follows the checkpoints of one training, and each shard",
         ),
         (
+            sweeping() | {"worker": {"count": 1}, "data_worker": {"count": 1}},
+            "data_worker.count: a tf.data service knows the input of one training, and each trial",
+        ),
+        (
             sweeping() | {"worker": {"count": 1, "persistent_volume": True}},
             "worker.persistent_volume: each trial goes to whichever task is free, and would find "
             "the others' files (given: true; allowed: false in a sweep)",

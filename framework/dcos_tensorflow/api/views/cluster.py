@@ -13,8 +13,12 @@ from dcos_tensorflow.api.views.pods import wanted_names
 from dcos_tensorflow.core.cluster import addresses, rendering
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.task import TaskRecord
-from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, TaskRole, split_task_name
+from dcos_tensorflow.core.spec.service_spec import (
+    DATA_ROLES,
+    GANG_ROLES,
+    TaskRole,
+    split_task_name,
+)
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api import schemas
@@ -68,8 +72,8 @@ def _task(state: ServiceState, spec: ClusterSpec, name: str, full: bool) -> sche
     }
 
 
-#: Roles that listen: TensorFlow's gRPC port, or TensorBoard's HTTP port. An evaluator does not.
-LISTENING_ROLES = frozenset({*GANG_ROLES, TaskRole.TENSORBOARD})
+#: Roles that listen: at TensorFlow's gRPC port, or TensorBoard's HTTP port. An evaluator does not.
+LISTENING_ROLES = frozenset({*GANG_ROLES, TaskRole.TENSORBOARD, *DATA_ROLES})
 
 
 def endpoint_names(state: ServiceState) -> list[str]:
@@ -87,14 +91,10 @@ def endpoint(state: ServiceState, name: str) -> schemas.Endpoint:
         (r for r in state.live_tasks if r.role == name and r.ports), key=lambda r: r.index
     )
     found: schemas.Endpoint = {
-        "address": [f"{_host(r)}:{r.ports[0]}" for r in records if r.address],
+        "address": [addresses.reached_at(r) for r in records if r.address],
         "dns": [f"{addresses.dns_name(state.spec, r.name)}:{r.ports[0]}" for r in records],
     }
     virtual = addresses.vip(state.spec, TaskRole(name))
     if virtual is not None:
         found["vip"] = addresses.vip_name(state.spec, virtual)
     return found
-
-
-def _host(record: TaskRecord) -> str:
-    return f"[{record.address}]" if ":" in record.address else record.address

@@ -15,6 +15,7 @@ done.
 from __future__ import annotations
 
 from dcos_tensorflow.core.model.actions import Vip
+from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.spec.service_spec import Addressing, RoleSpec, ServiceSpec, TaskRole
 
 #: Where TensorFlow listens in a container of its own when no port is configured.
@@ -30,6 +31,12 @@ def own_ports(role: RoleSpec) -> tuple[int, int]:
     """Return where a task listens that has an address of its own: TensorFlow, task runner."""
     port = role.port or DEFAULT_PORT
     return port, RUNNER_PORT if port != RUNNER_PORT else RUNNER_PORT + 1
+
+
+def reached_at(record: TaskRecord) -> str:
+    """Return the ``host:port`` of what an attempt serves; empty until its address is known."""
+    host = f"[{record.address}]" if ":" in record.address else record.address
+    return f"{host}:{record.ports[0]}" if host else ""
 
 
 def are_learned(spec: ServiceSpec) -> bool:

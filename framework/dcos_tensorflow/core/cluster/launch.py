@@ -71,6 +71,8 @@ def _parameters_as_arguments(job: JobSpec) -> dict[str, str]:
 
 
 def _job_contract(spec: ServiceSpec, role: TaskRole) -> str:
+    if role.serves_data:
+        return contract.CONTRACT_DATA_SERVICE
     return contract.CONTRACT_TENSORBOARD if role is TaskRole.TENSORBOARD else spec.job.contract
 
 
@@ -112,6 +114,7 @@ def runner_spec(
             **storage_sections.directories(spec, record.role),
             "output_dir": output_dir(spec, role, record.name, run),
             **storage_sections.sections(spec, record, run),
+            **_data_service(spec, role, record, run),
             "cpus": role.resources.cpus,
             "gpus": role.resources.gpus,
             "grpc_port": record.ports[0],
@@ -132,6 +135,22 @@ def runner_spec(
         sort_keys=True,
         separators=(",", ":"),
     )
+
+
+def _data_service(
+    spec: ServiceSpec, role: RoleSpec, record: TaskRecord, run: Run
+) -> dict[str, Any]:
+    """Return what a task is told of the job's tf.data service, where there is one."""
+    if not role.data_service and not role.role.serves_data:
+        return {}
+    # Another service, or another run of this one, that saves in the same place has its own journal.
+    folder = f"{spec.name.strip('/').replace('/', '__')}/{run.folder}"
+    found = {
+        "dispatcher": record.data_service,
+        "address": addresses.reached_at(record),
+        "journal": folder,
+    }
+    return {"data_service": found}
 
 
 def _brought(spec: ServiceSpec, role: RoleSpec) -> dict[str, Any]:

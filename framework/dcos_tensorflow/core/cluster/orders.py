@@ -38,6 +38,8 @@ def order(view: GangView, record: TaskRecord) -> Mapping[str, Any] | None:
     elif record.role.is_in_gang and must_agree(view.spec, view.job.strategy_seen):
         body["expects_restore_step"] = True
         body["restore_step"] = view.job.restart.restore_step
+    if record.data_service:
+        body["data_service"] = record.data_service
     return body
 
 

@@ -56,7 +56,7 @@ def output_uri(spec: ServiceSpec, role: TaskRole, task: str, run: Run) -> str:
     """Return where in S3 a task's OUTPUT_DIR is copied; empty where it is not."""
     kept = _in_s3(spec, run)
     # The others run none of the user's code, or save nothing.
-    return f"{kept}/{task}" if kept and role.uses_data else ""
+    return f"{kept}/{task}" if kept and role.runs_job else ""
 
 
 def output_place(spec: ServiceSpec, run: Run) -> str:

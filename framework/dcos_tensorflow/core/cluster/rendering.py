@@ -224,7 +224,7 @@ def wait_for(
     """
     role, _ = split_task_name(task)
     strategy = rendered_strategy(spec)
-    if strategy is Strategy.INDEPENDENT or not role.uses_data:
+    if strategy is Strategy.INDEPENDENT or not role.runs_job:
         return ()
     if contract == job_contract.CONTRACT_FUNCTION:
         strategy = Strategy.BETWEEN_GRAPH

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dcos_tensorflow.core.cluster.rendering import recovery_strategy
 from dcos_tensorflow.core.contract import NOTHING_TO_SAVE_SECONDS, WORKER_ROLES
 from dcos_tensorflow.core.spec.service_spec import (
+    DATA_ROLES,
     OutcomePolicy,
     ServiceSpec,
     Strategy,
@@ -19,21 +20,22 @@ from dcos_tensorflow.core.spec.service_spec import (
     split_task_name,
 )
 
-_PS = frozenset({TaskRole.PS})
-_PS_AND_WORKERS = _PS.union(map(TaskRole, WORKER_ROLES))
+_ALWAYS = frozenset({TaskRole.PS, *DATA_ROLES})
+_AND_WORKERS = _ALWAYS.union(map(TaskRole, WORKER_ROLES))
 
 
 def serving_roles(spec: ServiceSpec, strategy_seen: str) -> frozenset[TaskRole]:
     """Return the roles whose tasks serve, but the decider.
 
-    Parameter servers always do; workers of a ParameterServerStrategy where that is no guess: it is
-    named in the options or was seen in the code. Workers that decide about the job's end do not.
+    Parameter servers and the tf.data service always do; workers of a ParameterServerStrategy where
+    that is no guess: it is named in the options or was seen in the code. Workers that decide about
+    the job's end do not.
     """
     known = spec.strategy is not Strategy.AUTO or bool(strategy_seen)
     if not known or spec.outcome is not OutcomePolicy.CHIEF:
-        return _PS
+        return _ALWAYS
     coordinated = recovery_strategy(spec, strategy_seen) is Strategy.PARAMETER_SERVER
-    return _PS_AND_WORKERS if coordinated else _PS
+    return _AND_WORKERS if coordinated else _ALWAYS
 
 
 def serves(spec: ServiceSpec, strategy_seen: str, name: str) -> bool:

@@ -116,8 +116,9 @@ def env(spec: ServiceSpec, role: TaskRole) -> dict[str, str]:
 
 def _credentials(spec: ServiceSpec, role: TaskRole) -> CredentialsReference | None:
     storage = spec.storage
-    # Parameter servers keep nothing in S3 by themselves, but for their output.
-    used = storage.is_used if role is not TaskRole.PS else bool(storage.logs.uri)
+    # What only serves keeps nothing in S3 by itself, but for its output.
+    serves = role in (TaskRole.PS, TaskRole.DATA_DISPATCHER)
+    used = bool(storage.logs.uri) if serves else storage.is_used
     return storage.s3.credentials if used else None
 
 

@@ -28,7 +28,7 @@ _CAME_LATER: Mapping[type, Collection[str]] = {
     ),
     JobSpec: ("arguments", "parameters_as_arguments", "links", "sha256", "under_strategy"),
     RetrySpec: ("same_failure_limit",),
-    RoleSpec: ("packages",),
+    RoleSpec: ("packages", "data_service"),
     PlacementConstraint: ("of_service",),
     StorageSpec: ("shards_uri",),
 }

@@ -48,7 +48,8 @@ def is_behind(record: TaskRecord, report: Report) -> bool:
 def needs_order(record: TaskRecord, report: Report) -> bool:
     """Say whether a runner is to be sent the order that ``record`` stands for."""
     is_to_tell = takes_workers(record, report) and is_behind(record, report)
-    return is_to_tell or not is_under(record, report)
+    led = not record.data_service or report.get("data_service") == record.data_service
+    return is_to_tell or not led or not is_under(record, report)
 
 
 def tells_stopped(record: TaskRecord, report: Report) -> bool:

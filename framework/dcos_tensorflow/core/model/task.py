@@ -101,7 +101,8 @@ class TaskRecord:
     ``exit_code`` and ``exit_summary`` say how, and ``error`` which exception of the user's code it
     was, if it was one. ``fingerprint`` stands for everything in the options
     that this container was launched with. ``resource_id`` is the reservation that it runs on, empty
-    for none (``core.spec.volume_spec``). Times are unix seconds.
+    for none (``core.spec.volume_spec``). ``data_service`` is where its runner is to find the
+    dispatcher of the job's tf.data service, empty while there is none. Times are unix seconds.
     """
 
     name: str
@@ -135,6 +136,7 @@ class TaskRecord:
     fingerprint: str = ""
     resource_id: str = ""
     peer_address: str = ""
+    data_service: str = ""
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     zone: str | None = None
     region: str | None = None

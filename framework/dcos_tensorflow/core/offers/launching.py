@@ -30,7 +30,7 @@ from dcos_tensorflow.core.model.task import TaskRecord, TaskState, mesos_task_id
 from dcos_tensorflow.core.offers import reservations, volume_places
 from dcos_tensorflow.core.offers.returning import note_offers
 from dcos_tensorflow.core.placement.place import Assignment, Placement
-from dcos_tensorflow.core.restarts import sidecars
+from dcos_tensorflow.core.restarts import data_service, sidecars
 from dcos_tensorflow.core.restarts.launch_options import options_of
 from dcos_tensorflow.core.restarts.membership import members_to_tell
 from dcos_tensorflow.core.restarts.restarts import renew_epoch
@@ -66,7 +66,10 @@ def launch(gang: GangDraft, result: Placement) -> None:
     epoch = gang.epoch
     if epoch is None:
         raise AssertionError("a sidecar is never placed before the first gang")
-    launched = [replace(record, epoch=epoch.epoch) for record in records]
+    launched = [
+        replace(record, epoch=epoch.epoch, data_service=data_service.told(gang.view, record.role))
+        for record in records
+    ]
     for record in launched:
         gang.put(record)
     _add_launches(gang, launched, by_task, epoch)

@@ -59,7 +59,7 @@ def still_ending(view: GangView) -> tuple[str, ...]:
     return tuple(
         record.name
         for record in view.tasks.live
-        if record.role.uses_data
+        if record.role.runs_job
         and not record.held
         and not record.process_failed
         and record.name not in serving

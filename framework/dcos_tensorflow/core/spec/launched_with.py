@@ -50,7 +50,7 @@ DECLARED: Mapping[str, Fields] = {
     ),
     "RoleSpec": Fields(
         launch="role resources port env container python disk_type",
-        launch_if_set="volume user secrets rlimits shm_size sandbox_env packages",
+        launch_if_set="volume user secrets rlimits shm_size sandbox_env packages data_service",
         # They decide about places and retries.
         never="count min_count constraints retry_limit outlives_job",
     ),

@@ -33,6 +33,8 @@ class TaskRole(StrEnum):
     PS = "ps"
     EVALUATOR = "evaluator"
     TENSORBOARD = "tensorboard"
+    DATA_DISPATCHER = "data-dispatcher"
+    DATA_WORKER = "data-worker"
 
     @property
     def is_in_gang(self) -> bool:
@@ -46,14 +48,27 @@ class TaskRole(StrEnum):
 
     @property
     def uses_data(self) -> bool:
-        """Say whether its tasks read the job's data and work with its checkpoints."""
+        """Say whether its tasks read the job's data."""
+        return self.runs_job or self is TaskRole.DATA_WORKER
+
+    @property
+    def runs_job(self) -> bool:
+        """Say whether its tasks run the job's code beyond serving, and work with checkpoints."""
         return self in TRAINING_ROLES or self is TaskRole.EVALUATOR
+
+    @property
+    def serves_data(self) -> bool:
+        """Say whether its tasks are those of the job's tf.data service."""
+        return self in DATA_ROLES
 
 
 #: Roles that train: members of the ClusterSpec, in the order of the job ``worker`` of a Server.
 TRAINING_ROLES = (TaskRole.CHIEF, TaskRole.WORKER, TaskRole.GPU_WORKER)
 #: Roles placed all or none. The others follow when the gang is placed and never hold it up.
 GANG_ROLES = (*TRAINING_ROLES, TaskRole.PS)
+
+#: Roles of the job's tf.data service: the dispatcher, and the workers that make its elements.
+DATA_ROLES = (TaskRole.DATA_DISPATCHER, TaskRole.DATA_WORKER)
 
 #: The order in which the tasks of a gang begin to train (design: start order), sidecars last.
 START_ORDER = (
@@ -63,6 +78,7 @@ START_ORDER = (
     TaskRole.GPU_WORKER,
     TaskRole.EVALUATOR,
     TaskRole.TENSORBOARD,
+    *DATA_ROLES,
 )
 
 assert set(START_ORDER) == set(TaskRole)
@@ -268,7 +284,7 @@ class RoleSpec:
     ``user`` empty means that of the service, ``shm_size`` (MB) 0 what the agent gives.
     ``sandbox_env`` are variables that name something in the sandbox, as paths below it.
     ``packages`` is what is installed for them. ``outlives_job``: they run on when the job has
-    ended, until they are stopped.
+    ended, until they are stopped. ``data_service``: they know of the job's tf.data service.
     """
 
     role: TaskRole
@@ -290,6 +306,7 @@ class RoleSpec:
     shm_size: int = 0
     sandbox_env: Mapping[str, str] = field(default_factory=dict)
     packages: PackagesSpec = PackagesSpec()
+    data_service: bool = False
 
     def shaped(self, shape: Shape) -> RoleSpec:
         """Return the role with what a shape says of it."""

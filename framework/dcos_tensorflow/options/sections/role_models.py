@@ -257,6 +257,9 @@ class Evaluator(_Contained, _BesideTheGang, _WithDisk, _Sized, _WithGpus, _Count
     )
 
 
+_BESIDE_PORT = "Port of each {one}: used when the agent has it free. 0 is any."
+
+
 class _KeepsRunning(RoleSection):
     keep_running: bool = Field(
         False,
@@ -272,7 +275,41 @@ class TensorBoard(_Contained, _KeepsRunning, _BesideTheGang, _Sized, _Placed):
     port: Port = _port(6006, "HTTP port of {one}: used when the agent has it free. 0 is any.")
 
 
-RoleOptions = ParameterServer | Chief | Worker | GpuWorker | Evaluator | TensorBoard
+class DataDispatcher(_Contained, _BesideTheGang, _WithDisk, _Sized, _Placed):
+    """Options of the dispatcher of the job's tf.data service: there with the first data worker."""
+
+    names = called("dispatcher", "dispatchers", whose="the dispatcher")
+    port: Port = _port(0, _BESIDE_PORT)
+    cpus: Cpus = Field(0.5, title="CPU count", description="CPUs of the {one}.")
+    mem: Memory = Field(1024, title="Memory size (MB)", description="Memory of the {one}, in MB.")
+    disk: Megabytes = Field(256, title="Disk size (MB)", description="Disk of the {one}, in MB.")
+
+
+class DataWorker(_Contained, _BesideTheGang, _WithDisk, _Sized, _Placed, _Counted):
+    """Options of the workers of the job's tf.data service."""
+
+    names = called("data worker", "data workers", whose="a data worker")
+    count: Count = Field(
+        0,
+        title="Node count",
+        description="Number of data workers: tasks that make the elements of tf.data for the "
+        "training, which finds them in TF_DATA_SERVICE. It may change while the job runs, "
+        "and only between none and some that restarts the training.",
+    )
+    port: Port = _port(0, _BESIDE_PORT)
+    mem: Memory = Field(2048, title="Memory size (MB)", description="Memory of each {one}, in MB.")
+
+
+RoleOptions = (
+    ParameterServer
+    | Chief
+    | Worker
+    | GpuWorker
+    | Evaluator
+    | TensorBoard
+    | DataDispatcher
+    | DataWorker
+)
 
 
 def role_options(options: Options, group: str) -> RoleOptions:
@@ -286,6 +323,8 @@ def count_of(options: Options, group: str) -> int:
     role = role_options(options, group)
     if isinstance(role, TensorBoard):
         return int(options.service.use_tensorboard)
+    if isinstance(role, DataDispatcher):
+        return int(options.data_worker.count > 0)
     return role.count
 
 

@@ -47,5 +47,7 @@ GROUP_OF_ROLE = {
     TaskRole.GPU_WORKER: "gpu_worker",
     TaskRole.EVALUATOR: "evaluator",
     TaskRole.TENSORBOARD: "tensorboard",
+    TaskRole.DATA_DISPATCHER: "data_dispatcher",
+    TaskRole.DATA_WORKER: "data_worker",
 }
 ROLE_GROUPS = tuple(GROUP_OF_ROLE.values())

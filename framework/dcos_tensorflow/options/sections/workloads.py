@@ -238,6 +238,10 @@ def _beside(options: Options, unit: str, service: str) -> Iterator[Finding]:
         path = "evaluator.count"
         told = f"an evaluator follows the checkpoints of one training, and each {unit} is another"
         yield Finding(path, told, f"0 in a {service}: let the code evaluate", (path,))
+    if options.data_worker.count:
+        path = "data_worker.count"
+        told = f"a tf.data service knows the input of one training, and each {unit} is another"
+        yield Finding(path, told, f"0 in a {service}", (path,))
     for group in _TASKS:
         path = f"{group}.persistent_volume"
         role = getattr(options, group)

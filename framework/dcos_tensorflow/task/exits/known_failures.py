@@ -273,6 +273,13 @@ RULES: Tuple[Rule, ...] = (
         permanent=True,
     ),
     Rule(
+        r"Unknown iteration client id|Iteration client id not found",
+        ExitClass.PEER_LOST,
+        "The dispatcher of the tf.data service has come back without its journal: {error}",
+        "name a directory that all machines share in checkpoints.uri or service.shared_filesystem: "
+        "the dispatcher finds its journal there on another machine, too",
+    ),
+    Rule(
         r"UnavailableError|PSUnavailable|\bUNAVAILABLE:|failed to connect to all addresses"
         r"|stopped sending heartbeats|Socket closed|Connection reset by peer"
         r"|task is already disconnected|unhealthy tasks|Collective ops is aborted by",

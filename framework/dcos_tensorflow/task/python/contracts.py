@@ -29,7 +29,7 @@ def find_contract(job: JobCode, sandbox: str, role: str = "") -> Found:
     """
     python_path = _python_path(job, sandbox)
     kind = job.contract
-    if kind == contract.CONTRACT_TENSORBOARD:
+    if kind in contract.CONTRACTS_BESIDE:
         return Found(kind, python_path)
     if kind == contract.CONTRACT_COMMAND or (kind == contract.CONTRACT_AUTO and job.command):
         if not job.command.strip():
@@ -104,7 +104,7 @@ def tasks_of(spec: RunnerSpec, variables: Iterable[str]) -> Tasks:
 
 def _python_path(job: JobCode, sandbox: str) -> Tuple[str, ...]:
     wanted = os.path.normpath(os.path.join(sandbox, job.path)) if job.path else sandbox
-    if not os.path.isdir(wanted) and job.contract != contract.CONTRACT_TENSORBOARD:
+    if not os.path.isdir(wanted) and job.contract not in contract.CONTRACTS_BESIDE:
         raise JobUnusable(
             f"service.job_path is {job.path!r}, but the sandbox has no such directory",
             offer(job.path, sorted(subdirectories(sandbox))),

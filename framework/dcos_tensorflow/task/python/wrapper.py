@@ -1,10 +1,11 @@
 """Runs inside the user's process: builds the Server, calls ``main(server, log_dir, context)``.
 
 ``runner`` starts it for the function contract, and for a script that needs ``tf1_compat``,
-``under_strategy`` or ``live_workers``. For the function contract it imports TensorFlow, which takes
-seconds, while the runner still waits for the peers; then it waits for the runner's word on standard
-input. It and ``under_strategy`` import TensorFlow by its public interface alone; it uses only names
-that every version from 1.15 on has under ``tensorflow.compat.v1``.
+``under_strategy`` or ``live_workers``, and for the servers of tf.data. For the function contract it
+imports TensorFlow, which takes seconds, while the runner still waits for the peers; then it waits
+for the runner's word on standard input. It and ``under_strategy`` import TensorFlow by its public
+interface alone; it uses only names that every version from 1.15 on has under
+``tensorflow.compat.v1``.
 
 For ``main(shard, context)`` it imports the job's module once, and calls that for each shard that
 comes on standard input, one after the other; what goes wrong in one ends the process.
@@ -28,6 +29,7 @@ from typing import Any, BinaryIO, Dict, List, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.task.data_service.servers import DataServer, serve
 from dcos_tensorflow.task.python import live_workers, tf1_compat, under_strategy
 from dcos_tensorflow.task.wrapper_protocol import GO, WORDS_VARIABLE
 
@@ -45,7 +47,8 @@ class WrapperCall:
     ``pin_checkpoints``: no file system is shared, so checkpoints are saved by the chief alone.
     ``takes_shards``: ``main`` is called with shards, as they come.
     ``takes_workers``: the version of the cluster of a process that takes other workers while it
-    runs; 0 for one that does not.
+    runs; 0 for one that does not. ``data_server`` is what a server of tf.data is told: nothing else
+    is called then.
     """
 
     module: str
@@ -63,6 +66,7 @@ class WrapperCall:
     pin_checkpoints: bool = True
     takes_shards: bool = False
     takes_workers: int = 0
+    data_server: Optional[Dict[str, Any]] = None
 
     def as_text(self) -> str:
         """Return the call as the value of an environment variable, which must not grow too long."""
@@ -78,6 +82,8 @@ def main() -> int:
     """Do what the environment says and return the exit code; exceptions of the user's code pass."""
     call = WrapperCall.of_text(os.environ.pop(VARIABLE))
     _tell_crashes()
+    if call.data_server:
+        return serve(DataServer(**call.data_server))
     _take_the_place_of_a_script(call)
     if call.as_script:
         if call.takes_workers:

@@ -45,7 +45,8 @@ class Moment:
     ``report`` is that of the task's end. ``doing`` says what is being brought, where that
     is known. ``unit`` is what is told of a unit of work that has ended, ``notice`` what the machine
     says of its own end, ``gpus`` the device files of the GPUs that the runner itself has taken,
-    ``unreachable`` the addresses of peers whose machines are not reached, with the word why.
+    ``unreachable`` the addresses of peers whose machines are not reached, with the word why,
+    ``data_service`` where the way to the job's tf.data service leads.
     """
 
     state: Lifecycle
@@ -60,6 +61,7 @@ class Moment:
     notice: "Optional[Notice]" = None
     gpus: Tuple[str, ...] = ()
     unreachable: Tuple[Tuple[str, str], ...] = ()
+    data_service: str = ""
 
 
 class Showing:
@@ -154,6 +156,7 @@ class Showing:
             "gpus": list(now.gpus),
             "unreachable": dict(now.unreachable),
             "peer_address": self._peer_address,
+            "data_service": now.data_service,
             "dropped_log_bytes": self._dropped_log_bytes(),
             "storage": self._kept_in_s3(),
             "revision": revision,

@@ -215,7 +215,7 @@ class Observer:
 
 def own_port(found: Found, cluster: TaskCluster) -> int:
     """Return the port of the task's own TensorFlow server in ``cluster``; 0 when it has none."""
-    if found.contract == contract.CONTRACT_TENSORBOARD:
+    if found.contract in contract.CONTRACTS_BESIDE:
         return 0
     if found.contract == contract.CONTRACT_FUNCTION:
         server = cluster.server

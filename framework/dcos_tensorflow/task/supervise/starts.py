@@ -293,14 +293,14 @@ class Starts:
             self.process.hand({"start": order.start, "shard": shard, "variables": variables})
 
     def _observe(self, process: UserProcess, cluster: TaskCluster) -> None:
-        shows = self._found.contract == contract.CONTRACT_TENSORBOARD
+        beside = self._found.contract in contract.CONTRACTS_BESIDE
         self.observer = Observer(
             process,
             watchdog.WatchdogLimits(self._spec.stall_seconds, self._spec.freeze_seconds),
             port=own_port(self._found, cluster),
             in_shell=self._found.contract == contract.CONTRACT_COMMAND,
-            # TensorBoard reads what others write: that is no progress of its own.
-            directories=() if shows else self.unit.where.watched(),
+            # It reads what others write: that is no progress of its own.
+            directories=() if beside else self.unit.where.watched(),
             measures=self.unit.measures,
             # A unit of work may be over by then.
             first_look=TABLE_SECONDS if self.unit.is_there else 0.0,

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.modules import Found
-from dcos_tensorflow.task.spec import RunnerSpec, TaskCluster
+from dcos_tensorflow.task.spec import DataService, RunnerSpec, TaskCluster
 from dcos_tensorflow.task.supervise.environment import Directories
+
+#: Below the checkpoints: what dispatchers know, a folder for each service and run.
+DATA_JOURNALS = ".data-service"
 
 
 def user_command(
@@ -32,16 +35,19 @@ def user_command(
     unbuffered = [python, "-u"]
     if found.contract == contract.CONTRACT_COMMAND:
         return ["sh", "-c", found.command], {}
-    if found.contract == contract.CONTRACT_TENSORBOARD or found.module is None:
+    if found.contract == contract.CONTRACT_TENSORBOARD:
         return [*unbuffered, "-m", "tensorboard.main", *_tensorboard(spec, where)], {}
+    # Only here: most of what it imports is for the process that it is part of.
+    from dcos_tensorflow.task.python import wrapper
+
+    if found.module is None:
+        serves = wrapper.WrapperCall("", "", False, "", data_server=_data_server(spec, where))
+        return wrapper_command, {wrapper.VARIABLE: serves.as_text()}
     as_script = found.contract == contract.CONTRACT_SCRIPT
     if as_script and not (spec.job.tf1_compat or spec.job.under_strategy or takes_workers):
         package = found.module.is_package
         started = ["-m", found.module.name] if package else [found.module.file]
         return [*unbuffered, *started, *arguments], {}
-    # Only here: most of what it imports is for the process that it is part of.
-    from dcos_tensorflow.task.python import wrapper
-
     server = cluster.server
     call = wrapper.WrapperCall(
         module=found.module.name,
@@ -61,6 +67,16 @@ def user_command(
         takes_workers=cluster.epoch if takes_workers else 0,
     )
     return wrapper_command, {wrapper.VARIABLE: call.as_text()}
+
+
+def _data_server(spec: RunnerSpec, where: Directories) -> Dict[str, Any]:
+    told = spec.data_service or DataService()
+    return {
+        "role": spec.role,
+        "port": spec.grpc_port,
+        "address": told.address,
+        "journal": f"{where.checkpoint_dir.rstrip('/')}/{DATA_JOURNALS}/{told.journal}",
+    }
 
 
 def _tensorboard(spec: RunnerSpec, where: Directories) -> List[str]:

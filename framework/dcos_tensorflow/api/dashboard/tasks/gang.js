@@ -13,7 +13,7 @@ const ROW = 90;
 /** Roles that serve: all others of the gang talk to them. */
 const SERVERS = new Set(["ps"]);
 /** Roles that are not of the gang. */
-const SIDECARS = new Set(["evaluator", "tensorboard"]);
+const SIDECARS = new Set(["evaluator", "tensorboard", "data-dispatcher", "data-worker"]);
 
 const roleOf = (name) => name.replace(/-\d+$/, "").replace(/^slot-\d+-/, "");
 /** The gang of a task: that of its slot, where the service has units of work. */
