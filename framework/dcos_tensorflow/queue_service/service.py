@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.capacity.planner import GangDemand
+from dcos_tensorflow.client.api_address import ApiAddress
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.actions import Write
@@ -307,6 +308,21 @@ class QueueService:
                     waited = max(now - (entry.gave_way_at or job.submitted_at), 0.0)
                     found.append(demand_of(job.id, spec, self._teams.scheduler, waited))
             return found
+
+    def api_of(self, asker: Asker, folder: str) -> ApiAddress:
+        """Return where the scheduler of a job is asked, by its folder's name. Raises Refused."""
+        with self._lock:
+            found = (
+                e for e in self._queue.entries.values() if records.folder_of(e.job.id) == folder
+            )
+            entry = next(found, None)
+            if entry is None or not asker.may_touch(entry.job.team):
+                raise _unknown(folder)
+            job, team = entry.job.id, entry.job.team
+        try:
+            return self._schedulers.api_of(job, team)
+        except CliError as error:
+            raise Refused(str(error).rstrip("."), 503) from error
 
     # ── what the schedulers of jobs ask ─────────────────────────────────────────────────────────
 
@@ -710,6 +726,8 @@ class QueueService:
             "team": job.team,
             "author": found.author,
             "state": "held" if entry.held else str(entry.state),
+            # It has a scheduler, or will at once.
+            "runs": entry.began_at is not None and not entry.state.ended,
             "place": place,
             "wants": _wanted(job),
             "slots": len(entry.holdings) if job.slots > 1 else None,
