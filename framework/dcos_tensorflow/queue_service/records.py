@@ -2,7 +2,7 @@
 
 ``Jobs/<job>/Submitted`` is what a team has submitted, written once; ``Jobs/<job>/Standing`` where
 the job stands (``queue.kept``); ``Teams/<team>`` what a team has used. All in the core's codec.
-``Starts`` is how far off forecasts were, ``SchedulerToken`` what the schedulers' tokens are made of.
+``Starts`` is how far off forecasts were, ``SchedulerToken`` what tokens of schedulers are made of.
 """
 
 from __future__ import annotations
