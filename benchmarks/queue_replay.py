@@ -14,8 +14,9 @@ three loads the mean, of ``longest_wait`` the longest, of ``fairness`` also each
   not run. ``slowdown_p95``: that time over its work, which counts as a minute at least.
 * ``utilisation``: of the GPUs, while jobs come. ``lost_work``: done again, of all GPU work.
 * ``estimates``: how many starts were foretold, now and then, of jobs that waited; ``within`` is the
-  part of them that came in the interval that was told, ``error_median`` how far the likely one was
-  off, of the time that there was to wait (five minutes at least).
+  part of them that came in the interval that was told, ``width_median`` how wide that was, in
+  seconds, ``error_median`` how far the likely one was off, of the time that there was to wait (five
+  minutes at least).
 * ``fairness``: Jain's index of what each team had while jobs came, over what it was due by what it
   could use at each moment (guarantee first, then equal parts).
 """
@@ -248,7 +249,6 @@ class Life:
     #: When it was first told when it starts, the interval from then on, and when it did.
     told_at: float = 0.0
     told: Interval | None = None
-    foretold: float = 0.0
     first_began_at: float | None = None
 
 
@@ -309,11 +309,14 @@ class Replay:
     def _foretell(self, now: float) -> None:
         """Note when jobs are said to start that have not been told yet."""
         assert isinstance(self.queue, Queue)
-        for name, found in forecast(capture(self.queue, now)).starts.items():
-            life = self.lives[name]
-            if life.told is None and life.first_began_at is None:
-                life.told_at, life.told = now, self.calibration.told(found)
-                life.foretold = found.likely
+        starts = forecast(capture(self.queue, now)).starts
+        starts = {name: at for name, at in starts.items() if self._is_new(self.lives[name])}
+        for name, found in self.calibration.told(starts, now).items():
+            self.lives[name].told_at, self.lives[name].told = now, found
+        self.calibration.foretold(starts, now)
+
+    def _is_new(self, life: Life) -> bool:
+        return life.told is None and life.first_began_at is None
 
     def _later(self, at: float, kind: str, name: str, life: int) -> None:
         self._numbers += 1
@@ -401,8 +404,7 @@ class Replay:
             life.began_at = now
             if life.first_began_at is None:
                 life.first_began_at = now
-                if life.told is not None:
-                    self.calibration.learn(life.foretold, now - life.told_at)
+                self.calibration.began(job.name, now)
             if life.life:
                 life.lost += RESTART_SECONDS
                 life.left += RESTART_SECONDS
@@ -440,6 +442,7 @@ class Replay:
             "estimates": float(len(told)),
             "within": float(np.mean(within)) if told else 0.0,
             "error_median": float(np.median(off)) if told else 0.0,
+            "width_median": float(np.median([one.high - one.low for one, _ in told] or [0.0])),
             "decisions": float(self.decisions),
             "decision_ms": 1000 * self.decide_seconds / self.decisions,
             "longest_decision_ms": 1000 * self.longest_decision,

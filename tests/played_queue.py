@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dcos_tensorflow.client.api_address import ApiAddress, registered
 from dcos_tensorflow.queue.model import Host, Rules, Team
 from dcos_tensorflow.queue_service import records
 from dcos_tensorflow.queue_service.cluster_view import ClusterView
@@ -51,6 +52,8 @@ class PlayedSchedulers:
     ends: dict[str, dict[str, Any]] = field(default_factory=dict)
     starts: list[str] = field(default_factory=list)
     resized: list[tuple[str, str, int]] = field(default_factory=list)
+    #: Where they are asked.
+    api: str = ""
     #: Why none is bought.
     no_machine: str = ""
     #: The machines whose budget is spent.
@@ -63,6 +66,9 @@ class PlayedSchedulers:
             raise self.broken
         self.starts.append(job)
         self.serving.add(job)
+
+    def api_of(self, job: str, team: str) -> ApiAddress:
+        return registered(self.api, f"{team}s-{job}")
 
     def agent_of(self, job: str) -> str:
         return HOSTS[0].name if job in self.serving else ""

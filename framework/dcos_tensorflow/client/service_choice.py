@@ -1,7 +1,7 @@
 """Which service a command is about. Made by ``cli.flags`` of what a command line names.
 
-The same for every command: a service of this machine, by its name or because it is the only one, or
-the one whose API is at an address. Commands need not know which.
+The same for every command: a service of this machine, by its name or because it is the only one, a
+job of this machine's queue, or the one whose API is at an address. Commands need not know which.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dcos_tensorflow.client import ending, registry
 from dcos_tensorflow.client.api_address import API_VARIABLE, ApiAddress
 from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.served_queue import served_queue
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.records import dataclass
 
@@ -80,6 +81,8 @@ class ServiceChoice:
         from dcos_tensorflow.client.api_client import SchedulerClient, connect
 
         if self.api is None:
+            if self.name is not None and (queued := self._queued(self.name)) is not None:
+                return KnownService(self.name, None, partial(SchedulerClient, self.name, queued))
             name, directory = registry.choose(self.work, self.name)
             return KnownService(name, directory, partial(connect, directory, name))
         served = str(SchedulerClient(self.name or "", self.api).get("/v1/job")["service"])
@@ -96,11 +99,35 @@ class ServiceChoice:
         Raises as ``service`` does.
         """
         choice = self
-        if words and self.name is None and self.api is None and registry.knows(self.work, words[0]):
+        if words and self.name is None and self.api is None and self._knows(words[0]):
             choice = replace(self, name=words[0])
         service = choice.service()
         named = bool(words) and _same(words[0], service.name)
         return service, tuple(words[1:] if named else words)
+
+    def _knows(self, word: str) -> bool:
+        if registry.knows(self.work, word):
+            return True
+        queue = served_queue(self.work)
+        return queue is not None and queue.job(word) is not None
+
+    def _queued(self, name: str) -> ApiAddress | None:
+        """Return where a job of this machine's queue is asked whose scheduler is elsewhere.
+
+        None for another service. Raises CliError of a job that has none now, of which nothing is
+        here either.
+        """
+        known = registry.read(self.work.service(name))
+        queue = served_queue(self.work)
+        if queue is None or (known is not None and known.process_lives()):
+            return None
+        job = queue.job(name)
+        if job is not None and job["runs"]:
+            return queue.api_of(name)
+        if job is not None and not registry.knows(self.work, name):
+            verb = "has" if job["ended_at"] and job["state"] != "cancelled" else "is"
+            raise CliError(f"{name} {verb} {job['state']} in the queue {queue.name}: {job['why']}.")
+        return None
 
     def client(self) -> SchedulerClient:
         """Return a client of its scheduler. Raises SchedulerAway."""

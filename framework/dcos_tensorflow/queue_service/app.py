@@ -7,6 +7,7 @@ they are carried out. Nothing is kept between requests.
 
 from __future__ import annotations
 
+import http.client
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -35,10 +36,13 @@ from dcos_tensorflow.queue_service.scheduler_tasks import Installed
 from dcos_tensorflow.queue_service.service import Asker, QueueService, Refused, Request
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import StateError
+from dcos_tensorflow.window.forwarding import passed_on
 
 log = logging.getLogger(__name__)
 
 _MOST_BODY = 1_000_000
+#: Behind so many slashes of a path stands what the scheduler of a job is asked.
+_OF_JOB = 4
 
 Handler = Callable[[HttpRequest, Asker], Awaitable[Response]]
 
@@ -111,6 +115,11 @@ class QueueApi:
                     )
                 ),
                 Route("/v1/jobs/{job:path}", self._guarded(self._job, Right.READ)),
+                Route(
+                    "/v1/services/{job}/{path:path}",
+                    self._guarded(self._of_job),
+                    methods=["GET", "POST", "PUT", "DELETE"],
+                ),
                 Route("/v1/plans/deploy", self._guarded(self._deployed, Right.READ)),
                 Route("/v1/state/frameworkId", self._guarded(self._framework, Right.READ)),
                 Route("/v1/history", self._guarded(self._history, Right.READ)),
@@ -242,13 +251,27 @@ class QueueApi:
     async def _teams(self, request: HttpRequest, asker: Asker) -> Response:
         return JSONResponse(await run_in_threadpool(self._service.teams))
 
+    async def _of_job(self, request: HttpRequest, asker: Asker) -> Response:
+        """Pass a request on to the scheduler of a job.
+
+        A team reads: what it may run was looked at when the job was submitted.
+        """
+        if asker.team and request.method != "GET":
+            raise Refused("a team may read of its job's scheduler; cancel ends a job", 403)
+        job = request.path_params["job"]
+        api = await run_in_threadpool(self._service.api_of, asker, job)
+        # As it was asked, escapes and all.
+        raw = request.scope["raw_path"].decode("ascii").split("/", _OF_JOB)[_OF_JOB]
+        asked, body = f"/{raw}?{request.url.query}".rstrip("?"), await _body_of(request)
+        try:
+            return await run_in_threadpool(
+                passed_on, api, request.method, asked, request.headers, body
+            )
+        except (OSError, http.client.HTTPException) as error:
+            raise Refused(f"the scheduler of {job} does not answer: {error}", 503) from error
+
     async def _submit(self, request: HttpRequest, asker: Asker) -> Response:
-        body = b""
-        async for piece in request.stream():
-            body += piece
-            if len(body) > _MOST_BODY:
-                raise Refused(f"the body is longer than {_MOST_BODY} bytes", 413)
-        asked = _Body.model_validate_json(body)
+        asked = _Body.model_validate_json(await _body_of(request))
         job = await run_in_threadpool(self._service.submit, asker, Request(**asked.model_dump()))
         return JSONResponse({"job": job}, 201)
 
@@ -271,3 +294,13 @@ class QueueApi:
                 await run_in_threadpool(coming.add, piece)
             await run_in_threadpool(coming.whole)
         return JSONResponse({"there": True}, 201)
+
+
+async def _body_of(request: HttpRequest) -> bytes:
+    """Return the body. Raises Refused for one that is too long."""
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _MOST_BODY:
+            raise Refused(f"the body is longer than {_MOST_BODY} bytes", 413)
+    return body

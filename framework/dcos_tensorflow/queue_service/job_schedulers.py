@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.client.api_address import registered
+from dcos_tensorflow.client.api_address import ApiAddress, registered
 from dcos_tensorflow.client.api_client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.kept.stored import forget, stored_state
@@ -144,10 +144,14 @@ class JobSchedulers:
             return False
         return True
 
+    def api_of(self, service: str, team: str) -> ApiAddress:
+        """Return where the scheduler of a job is asked. Raises CliError while it has no place."""
+        return self._client(service, team, self._tasks.place_of(service)).api
+
     def _client(self, service: str, team: str, place: SchedulerPlace) -> SchedulerClient:
         """Return a client of a job's scheduler. Raises SchedulerAway while it has no place."""
         if not place.api:
-            raise SchedulerAway(f"The scheduler of {service} has no place yet.")
+            raise SchedulerAway(f"The scheduler of {service} has no place now.")
         return SchedulerClient(
             service, registered(place.api, self._rights.api_token(team, service))
         )

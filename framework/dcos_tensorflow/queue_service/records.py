@@ -2,7 +2,7 @@
 
 ``Jobs/<job>/Submitted`` is what a team has submitted, written once; ``Jobs/<job>/Standing`` where
 the job stands (``queue.kept``); ``Teams/<team>`` what a team has used. All in the core's codec.
-``SchedulerToken`` is what the schedulers of jobs say to the queue.
+``Starts`` is how far off forecasts were, ``SchedulerToken`` what tokens of schedulers are made of.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.store import StateStore
 
 _JOBS, _TEAMS = "Jobs", "Teams"
-_TOKEN = "SchedulerToken"
+_TOKEN, _STARTS = "SchedulerToken", "Starts"
 _SUBMITTED, _STANDING = "Submitted", "Standing"
 
 
@@ -47,6 +47,8 @@ class KeptQueue:
     submitted: Mapping[str, Submitted]
     jobs: tuple[KeptJob, ...]
     teams: Mapping[str, KeptTeam]
+    #: How far off forecasts of starts were (``queue.forecast.Calibration``).
+    starts: tuple[float, ...] = ()
 
     @property
     def needed_code(self) -> frozenset[str]:
@@ -60,18 +62,26 @@ def read(values: Mapping[str, bytes]) -> KeptQueue:
     submitted: dict[str, Submitted] = {}
     jobs: dict[str, KeptJob] = {}
     teams: dict[str, KeptTeam] = {}
+    starts: tuple[float, ...] = ()
     for path, value in values.items():
         match path.split("/"):
             case [folder, job, name] if folder == _JOBS and name == _SUBMITTED:
                 submitted[job] = codec.decode(Submitted, value)
             case [folder, job, name] if folder == _JOBS and name == _STANDING:
                 jobs[job] = codec.decode(KeptJob, value)
+            case [name] if name == _STARTS:
+                starts = codec.decode(tuple[float, ...], value)
             case [folder, team] if folder == _TEAMS:
                 teams[team] = codec.decode(KeptTeam, value)
     # A crash between the parts of a commit may have left one half.
     whole = {found.job: found for job, found in submitted.items() if job in jobs}
     kept = tuple(found for job, found in jobs.items() if job in submitted)
-    return KeptQueue(whole, kept, teams)
+    return KeptQueue(whole, kept, teams, starts)
+
+
+def starts(ratios: tuple[float, ...]) -> Write:
+    """Return the write of how far off forecasts were."""
+    return Write(_STARTS, codec.encode(ratios))
 
 
 def scheduler_token(store: StateStore, values: Mapping[str, bytes]) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.capacity.planner import GangDemand
+from dcos_tensorflow.client.api_address import ApiAddress
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.actions import Write
@@ -144,7 +145,7 @@ class QueueService:
         self._stored_teams_at = 0.0
         #: Writes that the state store has not taken yet.
         self._unstored: list[Write] = []
-        self._estimates = _Estimates()
+        self._estimates = _Estimates(kept.starts)
         #: Names of bought machines that go.
         self._going: frozenset[str] = frozenset()
         #: Set where there is something for a turn to do.
@@ -307,6 +308,21 @@ class QueueService:
                     waited = max(now - (entry.gave_way_at or job.submitted_at), 0.0)
                     found.append(demand_of(job.id, spec, self._teams.scheduler, waited))
             return found
+
+    def api_of(self, asker: Asker, folder: str) -> ApiAddress:
+        """Return where the scheduler of a job is asked, by its folder's name. Raises Refused."""
+        with self._lock:
+            found = (
+                e for e in self._queue.entries.values() if records.folder_of(e.job.id) == folder
+            )
+            entry = next(found, None)
+            if entry is None or not asker.may_touch(entry.job.team):
+                raise _unknown(folder)
+            job, team = entry.job.id, entry.job.team
+        try:
+            return self._schedulers.api_of(job, team)
+        except CliError as error:
+            raise Refused(str(error).rstrip("."), 503) from error
 
     # ── what the schedulers of jobs ask ─────────────────────────────────────────────────────────
 
@@ -635,6 +651,7 @@ class QueueService:
         for job in self._queue.take_ended():
             entry = self._queue.entries[job]
             self._note(job, str(entry.state), entry.ended_at or 0.0, entry.why)
+            self._estimates.left(job)
             self._unneeded.add(self._submitted[job].code)
 
     def _commit(self, more: Iterable[Write], *, teams_too: bool = False) -> None:
@@ -642,7 +659,8 @@ class QueueService:
         # What could not be stored before goes first: nothing is done that no record tells.
         self._unstored += [*more, *records.changes(self._queue), *self._without_code()]
         if self._unstored or teams_too:
-            self._store.commit([*self._unstored, *records.teams(self._queue)])
+            often = (*records.teams(self._queue), records.starts(self._estimates.kept()))
+            self._store.commit([*self._unstored, *often])
             self._stored_teams_at = self._clock()
             self._unstored.clear()
 
@@ -710,6 +728,8 @@ class QueueService:
             "team": job.team,
             "author": found.author,
             "state": "held" if entry.held else str(entry.state),
+            # It has a scheduler, or will at once.
+            "runs": entry.began_at is not None and not entry.state.ended,
             "place": place,
             "wants": _wanted(job),
             "slots": len(entry.holdings) if job.slots > 1 else None,
@@ -750,39 +770,43 @@ class _Estimates:
     What it said of a start first is held against the start, and the next ones are told by that.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, kept: Iterable[float]) -> None:
+        #: One forecast is made at a time; a turn, which holds the queue's lock, never waits for it.
+        self._making = threading.Lock()
         self._known = Forecast({}, {})
         self._good_until = 0.0
-        self._calibration = Calibration()
-        #: Of each job that waits: when a start was first foretold, and after how many seconds.
-        self._first: dict[str, tuple[float, float]] = {}
+        self._lock = threading.Lock()
+        self._calibration = Calibration(kept)
 
     def of(self, captured: Callable[[], Captured]) -> Forecast:
         """Return one that is not too old."""
-        with self._lock:
-            if time.monotonic() < self._good_until:
-                return self._known
-        # Without the lock: a turn, which holds the queue's, tells of a start meanwhile.
-        state = captured()
-        with self._lock:
+        with self._making:
             began = time.monotonic()
             if began >= self._good_until:
+                state = captured()
                 found = forecast(state)
-                for job, start in found.starts.items():
-                    self._first.setdefault(job, (state.now, start.likely))
-                starts = {job: self._calibration.told(one) for job, one in found.starts.items()}
+                with self._lock:
+                    starts = self._calibration.told(found.starts, state.now)
+                    self._calibration.foretold(found.starts, state.now)
                 self._known = Forecast(starts, found.ends)
                 took = time.monotonic() - began
                 self._good_until = began + max(_FRESH_SECONDS, _PER_COST * took)
             return self._known
 
     def began(self, job: str, now: float) -> None:
-        """Take that a job has begun, or has left the line."""
+        """Take that a job has begun."""
         with self._lock:
-            told_at, likely = self._first.pop(job, (0.0, 0.0))
-            if told_at:
-                self._calibration.learn(likely, now - told_at)
+            self._calibration.began(job, now)
+
+    def left(self, job: str) -> None:
+        """Take that a job has ended, and may not have begun."""
+        with self._lock:
+            self._calibration.left(job)
+
+    def kept(self) -> tuple[float, ...]:
+        """Return what a restart of the queue has to know."""
+        with self._lock:
+            return self._calibration.kept()
 
 
 def _reaches_here(options: Options, request: Request) -> Iterator[str]:

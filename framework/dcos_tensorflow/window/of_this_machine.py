@@ -24,20 +24,35 @@ class OfThisMachine:
         self._boards = Boards()
 
     def has(self, name: str) -> bool:
-        """Say whether the service has a folder."""
-        return name in registry.service_names(self._work)
+        """Say whether the service has a folder, or is a job of the queue that runs elsewhere."""
+        return name in registry.service_names(self._work) or self._queued(name) is not None
 
     def found(self) -> list[dict[str, Any]]:
-        """Return what is known of each: its registration and its newest run."""
-        told = [self._told(name) for name in registry.service_names(self._work)]
-        return sorted(told, key=lambda one: (one["served"], one["started_at"] or 0.0), reverse=True)
+        """Return what is known of each: registration and newest run, or what its queue tells."""
+        told = {name: self._told(name) for name in registry.service_names(self._work)}
+        queue = self.queue()
+        for job in queue.running(self._work) if queue is not None else ():
+            name = self._work.service(job["job"]).path.name
+            told[name] = {**self._told(name), **_of_queue(job)}
+        return sorted(
+            told.values(), key=lambda one: (one["served"], one["started_at"] or 0.0), reverse=True
+        )
 
     def api(self, name: str, *, now: bool = False) -> ApiAddress | None:
-        """Return what is registered, while that process lives."""
+        """Return what is registered, while that process lives; else where its queue passes on."""
+        return self._registered(name) or self._queued(name)
+
+    def _registered(self, name: str) -> ApiAddress | None:
         registered = registry.read(self._work.service(name))
         if registered is None or not registered.process_lives():
             return None
         return client_of(registered).api
+
+    def _queued(self, name: str) -> ApiAddress | None:
+        """Return where a job of the queue is asked that runs elsewhere; None of another service."""
+        queue = self.queue()
+        job = queue.job(name.replace("__", "/")) if queue is not None else None
+        return queue.api_of(name) if queue is not None and job and job["runs"] else None
 
     def watched(self, name: str) -> dict[str, Any]:
         """Return what the folder keeps of it."""
@@ -69,7 +84,7 @@ class OfThisMachine:
         told = best(record) if record else None
         return {
             "name": name,
-            "served": self.api(name) is not None,
+            "served": self._registered(name) is not None,
             "runs": len(runs),
             "run": record.get("run"),
             "phase": record.get("phase"),
@@ -80,3 +95,15 @@ class OfThisMachine:
             "started_at": record.get("started_at"),
             "finished_at": record.get("finished_at"),
         }
+
+
+def _of_queue(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is told of a service by the queue whose job it is."""
+    return {
+        "served": True,
+        "phase": "running",
+        "outcome": None,
+        "summary": job["why"],
+        "started_at": job["began_at"],
+        "finished_at": None,
+    }

@@ -1,5 +1,6 @@
 """The life of a queue whose records are in ZooKeeper: killed, moved, cut off, uninstalled."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from command_line import CommandLine
+from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.window.of_this_machine import OfThisMachine
 from waiting import eventually
 from zookeeper_queue import SECONDS, ZooKeeperQueue
 from zookeeper_server import ZooKeeperServer
@@ -63,6 +66,36 @@ def test_a_queue_that_is_killed_and_a_zookeeper_that_starts_again_cost_no_job(
     (queue.folder / "long.finish").touch()
     queue.until("long", "succeeded")
     assert [starts_of(queue, name) for name in ("long", "short", "late")] == [1, 1, 1]
+
+
+def test_a_job_whose_scheduler_is_elsewhere_is_found_through_the_queue(
+    queue: ZooKeeperQueue,
+) -> None:
+    queue.submit("red", "long", f"echo it runs; {until(queue, 'long')}")
+    runs(queue, "long")
+    queue.submit("red", "late", "true")
+    queue.address_of("long")
+    home = queue.home
+
+    def is_seen() -> bool:
+        asked = home.ask("status", "long")
+        return asked.code == 0 and "worker-0" in asked.out
+
+    eventually(is_seen, seconds=SECONDS, what=lambda: home.ask("status", "long").out)
+    eventually(
+        lambda: "it runs" in home.ask("logs", "long").out,
+        seconds=SECONDS,
+        what=lambda: home.ask("logs", "long").out,
+    )
+    listed = {one["service"]: one for one in json.loads(home.ask("list", "--json").out)}
+    assert listed["long"]["scheduler"] == "the queue queue"
+    window = OfThisMachine(WorkDirectory(home.home))
+    assert window.has("long")
+    assert [one["name"] for one in window.found() if one["served"]][-1] == "long"
+    assert home.ask("stop", "long").code == 0
+    queue.until("long", "cancelled")
+    queue.until("late", "succeeded")
+    assert "late has succeeded in the queue" in home.ask("status", "late").out
 
 
 def test_a_queue_goes_on_where_nothing_is_but_zookeeper(queue: ZooKeeperQueue) -> None:

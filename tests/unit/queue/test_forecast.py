@@ -54,11 +54,41 @@ def test_a_job_that_is_held_is_told_no_time() -> None:
     assert "second" not in forecast(capture(queue, 10.0)).starts
 
 
+def in_all(known: Calibration, now: float = 0.0) -> Interval:
+    return known.told({"a": Interval(300.0, 600.0, 900.0)}, now)["a"]
+
+
+def learned(known: Calibration, *late: float) -> Calibration:
+    """Return what has learned of starts that came so late, in seconds, of ten minutes."""
+    for number, seconds in enumerate(late):
+        known.foretold({f"job-{number}": Interval(300.0, 600.0, 900.0)}, 0.0)
+        known.began(f"job-{number}", 600.0 + seconds)
+    return known
+
+
+def test_before_a_start_has_come_its_interval_is_wide() -> None:
+    told = in_all(Calibration())
+    assert told.low < 300.0
+    assert told.high > 900.0
+
+
 def test_a_start_is_told_by_how_late_those_before_it_came() -> None:
-    known = Calibration()
-    asked = Interval(50.0, 100.0, 150.0)
-    assert known.told(asked) == asked
-    for late in range(100):
-        known.learn(600.0, 600.0 + 6.0 * late)
-    told = known.told(Interval(300.0, 600.0, 900.0))
-    assert 600.0 < told.low < told.likely < told.high < 1_200.0
+    told = in_all(learned(Calibration(), *(6.0 * late for late in range(400))))
+    assert 600.0 < told.low < 1_000.0 < told.likely < 2_500.0 < told.high < 3_100.0
+
+
+def test_what_is_late_and_has_not_come_counts_as_well() -> None:
+    known = learned(Calibration(), *([0.0] * 100))
+    before = in_all(known)
+    known.foretold({f"late-{n}": Interval(300.0, 600.0, 900.0) for n in range(100)}, 0.0)
+    told = in_all(known, 6_000.0)
+    assert told.high > 6_000.0 > before.high
+    for number in range(100):
+        known.left(f"late-{number}")
+    assert in_all(known, 6_000.0) == before
+
+
+def test_a_restart_knows_what_was_learned() -> None:
+    known = learned(Calibration(), *(10.0 * late for late in range(1_000)))
+    assert len(known.kept()) <= 400
+    assert in_all(Calibration(known.kept())) == in_all(known)

@@ -10,6 +10,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from dcos_tensorflow.api.audit import AuditLog
 from dcos_tensorflow.api.callers.access import Access
@@ -237,3 +241,39 @@ def test_a_page_of_another_site_orders_nothing(served: Served) -> None:
     served.client(RED).submit(served.job("one"), Wishes())
     asked = served.status("POST", "/v1/jobs/one/cancel", origin="https://evil.example")
     assert asked == 403
+
+
+@pytest.fixture
+def told(served: Served) -> Iterator[list[str]]:
+    """What the scheduler of the red team's job is asked."""
+    asked: list[str] = []
+
+    async def answer(request: Request) -> JSONResponse:
+        asked.append(f"{request.method} {request.url.path} {request.headers['authorization']}")
+        return JSONResponse({"service": "job"})
+
+    methods = ["GET", "POST"]
+    scheduler = ApiServer(Starlette(routes=[Route("/{path:path}", answer, methods=methods)]))
+    scheduler.start()
+    served.queue.schedulers.api = scheduler.address
+    served.client(RED).submit(served.job("job"), Wishes())
+    served.queue.turn()
+    yield asked
+    scheduler.stop()
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_an_operator_asks_the_scheduler_of_a_job_through_the_queue(
+    served: Served, told: list[str], method: str
+) -> None:
+    status, answer = served.answer("/v1/services/job/v1/job", OPERATOR, b"", method)
+    assert (status, json.loads(answer)) == (200, {"service": "job"})
+    assert told == [f"{method} /v1/job Bearer reds-job"]
+
+
+def test_a_team_reads_of_its_own_jobs_schedulers_alone(served: Served, told: list[str]) -> None:
+    path = "/v1/services/job/v1/job"
+    assert served.answer(path, RED)[0] == 200
+    assert served.answer(path, RED, b"", "POST")[0] == 403
+    assert served.answer(path, BLUE)[0] == 404
+    assert len(told) == 1

@@ -65,3 +65,11 @@ def test_teams_have_tokens_of_their_own(tmp_path: Path) -> None:
 def test_a_mistake_in_a_teams_settings_is_told_by_its_place(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"principall in .*settings.json: .* principal"):
         told(tmp_path, "red", principall="red")
+
+
+def test_a_teams_schedulers_log_in_to_dcos_with_its_own_account(tmp_path: Path) -> None:
+    account = tmp_path / "account.json"
+    account.write_text('{"uid": "red"}')
+    found = told(tmp_path, "red", service_account_file=str(account))
+    assert found["account"] == '{"uid": "red"}'
+    assert "service_account_file" not in found["settings"]

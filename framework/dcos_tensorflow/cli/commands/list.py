@@ -17,6 +17,7 @@ from dcos_tensorflow.client import ending, registry
 from dcos_tensorflow.client.api_address import ApiAddress
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.output import say, say_lines, show_json
+from dcos_tensorflow.client.served_queue import served_queue
 from dcos_tensorflow.client.wording import columns, moment
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.deploy.settings import with_access, zookeeper_flags
@@ -118,7 +119,13 @@ def _here(work: WorkDirectory) -> Sequence[_Listed]:
     with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="list") as pool:
         names = registry.service_names(work)
         found = pool.map(lambda name: _of_this_machine(work.service(name), name), names)
-        return [listed for listed in found if listed is not None]
+        listed = {each.service: each for each in found if each is not None}
+    queue = served_queue(work)
+    for job in queue.running(work) if queue is not None else ():
+        where = f"the queue {queue.name}" if queue is not None else ""
+        name = str(job["job"])
+        listed[name] = _Listed(name, "running", "", job["why"], where, job["began_at"])
+    return [*listed.values()]
 
 
 def _of_this_machine(directory: ServiceDirectory, folder: str) -> _Listed | None:
