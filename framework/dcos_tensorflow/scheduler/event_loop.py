@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 NEW_OBJECTS = 10_000
 EXIT_SOFTWARE = 70
 EXIT_STATE = 8
+#: While all gangs are at rest, a tick takes so many times as long.
+_RESTING_TICKS = 4
 _FIRST_RETRY_SECONDS = 0.2
 _MAX_RETRY_SECONDS = 5.0
 #: So long it is told that something could not be stored, from the last time on (seconds).
@@ -165,7 +167,7 @@ class EventLoop:
     def after_step(self, callback: Callable[[ServiceState], None]) -> None:
         """Call ``callback`` in the loop's thread after every step, also when nothing happens.
 
-        At least every ``tick_seconds``; it must not block.
+        At least every four ``tick_seconds``; it must not block.
         """
         self._each_step.append(callback)
 
@@ -214,7 +216,7 @@ class EventLoop:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            events = self._inbox.take(self._tick_seconds)
+            events = self._inbox.take(self._patience())
             if self._stopping.is_set():
                 break
             self._turns += 1
@@ -234,6 +236,11 @@ class EventLoop:
                 self._answer(events)
                 self._turned_at = None
                 TURN_ID.set("")
+
+    def _patience(self) -> float:
+        """Return how long to wait for an event: when all rest, little is due by time alone."""
+        rest = len(self._state.at_rest) == len(self._state.gangs)
+        return self._tick_seconds * (_RESTING_TICKS if rest else 1)
 
     def _answer(self, events: Sequence[Event]) -> None:
         """Wake those whose events a step has taken."""
