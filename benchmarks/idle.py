@@ -1,11 +1,11 @@
 """What schedulers cost while nothing happens: memory, CPU, and the CPU of asking task runners.
 
 Read it so: ``memory`` is the resident size of a scheduler process whose job of two tasks runs, with
-its API, on the embedded cluster; of its own it has ``private`` alone, for what is mapped from files
-is there once. ``CPU`` is what it takes of one core. Of several services it is the mean, and that of
-the one that takes most. In the table ``CPU`` is what asking so many idle runners takes of one core,
-as ``requests/s`` go out; ``per request`` is the one over the other. These runners are one server in
-a process of its own which answers as a task runner does (docs/task-runner.md).
+its API, on the embedded cluster; ``share`` is what is its own of it, with its part of what several
+have mapped (PSS); ``cpu`` is what it takes of one core. Of several services at once it is the mean,
+and that of the one that takes most. In the table ``CPU`` is what asking so many idle runners takes
+of one core, as ``requests/s`` go out; ``per request`` is the one over the other. These runners are
+one server in a process of its own which answers as a task runner does (docs/task-runner.md).
 
     python benchmarks/idle.py [--runners 100 1000] [--services 1 50] [--seconds 20] [--json FILE]
 """
@@ -176,9 +176,8 @@ def schedulers(count: int, seconds: float) -> Mapping[str, Sequence[float]]:
             where = own, options, cluster.master, f"sqlite:///{own}/state.db"
             scheduler = SchedulerProcess("idle", *where, "--api-port", "0", environment={})
             stack.callback(scheduler.close)
-            begun.append(scheduler)
-        for scheduler in begun:
             scheduler.wait_for("running")
+            begun.append(scheduler)
         time.sleep(SETTLE_SECONDS)
         pids = [scheduler.process.pid for scheduler in begun]
         before, began = [cpu_seconds(pid) for pid in pids], time.monotonic()
@@ -186,7 +185,7 @@ def schedulers(count: int, seconds: float) -> Mapping[str, Sequence[float]]:
         took = time.monotonic() - began
         return {
             "memory_mb": [memory_mb(pid, "Rss") for pid in pids],
-            "private_mb": [memory_mb(pid, "Private_Clean", "Private_Dirty") for pid in pids],
+            "share_mb": [memory_mb(pid, "Pss") for pid in pids],
             "cpu_percent": [
                 100 * (cpu_seconds(pid) - used) / took
                 for pid, used in zip(pids, before, strict=True)
@@ -199,10 +198,10 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def memory_mb(pid: int, *kinds: str) -> float:
+def memory_mb(pid: int, kind: str) -> float:
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     told = dict(line.split(":", 1) for line in lines)
-    return sum(int(told[kind].split()[0]) for kind in kinds) * 1024 / 1e6
+    return int(told[kind].split()[0]) * 1024 / 1e6
 
 
 if __name__ == "__main__":

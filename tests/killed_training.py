@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from cluster_faults import FaultError, FaultyCluster
 from dcos_tensorflow.client.errors import EXIT_LOCKED
@@ -238,15 +239,15 @@ def listening(ports: set[int]) -> list[int]:
 
 @contextlib.contextmanager
 def killed_training(
-    folder: Path, zookeeper: ZooKeeperServer, seed: int
+    folder: Path, zookeeper: ZooKeeperServer, seed: int, *, kept_tasks: int = 150
 ) -> Iterator[KilledTraining]:
-    """Run one that has made its first steps."""
+    """Run one that has made its first steps; each agent keeps so many that have ended."""
     agents = [
-        AgentConfig(address=f"127.0.0.{n}", cpus=2, mem=2048, ports=ports)
+        AgentConfig(address=f"127.0.0.{n}", cpus=2, mem=2048, ports=ports, kept_tasks=kept_tasks)
         for n, ports in PORTS.items()
     ]
     # Mesos gives an agent up after 75 s; here it is two, because it happens so often.
-    timing = Timing(agent_ping=0.5, agent_ping_timeouts=4)
+    timing = Timing(agent_ping=0.5, agent_ping_timeouts=4, max_completed_tasks=2 * kept_tasks)
     with FaultyCluster(agents, folder / "mesos", timing=timing) as cluster:
         training = KilledTraining(folder, cluster, zookeeper, seed)
         try:
@@ -305,9 +306,9 @@ def nodes(zookeeper: ZooKeeperServer) -> list[str]:
     client = KazooClient(zookeeper.address)
     client.start()
     try:
-        if not client.exists("/dcos-service-target"):
-            return []
         return [n for n in client.get_children("/dcos-service-target") if n != "lock"]
+    except NoNodeError:
+        return []
     finally:
         client.stop()
         client.close()

@@ -27,6 +27,7 @@ class AgentConfig:
     """One agent. ``mem`` and ``disk`` are megabytes, ``ports`` first and last, inclusive.
 
     ``mounts`` are whole disks: their sizes (MB) by the directories where they are mounted.
+    ``kept_tasks`` is how many that have ended it remembers, with their sandboxes, as Mesos does.
     """
 
     address: str = "127.0.0.1"
@@ -40,6 +41,7 @@ class AgentConfig:
     zone: str | None = None
     region: str | None = None
     mounts: Mapping[str, float] = field(default_factory=dict)
+    kept_tasks: int = 150
 
 
 def alike(like: AgentConfig, count: int, first_port: int = FIRST_PORT) -> tuple[AgentConfig, ...]:

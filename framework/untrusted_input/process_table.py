@@ -150,21 +150,32 @@ def has_mark(pid: int, mark: str) -> bool:
     return mark.encode() in _content(f"/proc/{pid}/environ").split(b"\0")
 
 
-def own_children() -> Optional[Set[int]]:
-    """Return the children of this process, zombies too; None where this kernel does not tell.
+def children_of(pid: int) -> Optional[Set[int]]:
+    """Return the children of a process, zombies too; None where this kernel does not tell.
 
-    The caller sees to it that no child is waited for meanwhile: the kernel may leave one out
-    then. It costs as much as a look at one process, and not at all of the machine.
+    The kernel may leave one out when a child is waited for meanwhile. It costs as much as a look at
+    one process, and not at all of the machine.
     """
     found: Set[int] = set()
-    for thread in os.listdir("/proc/self/task"):
-        try:
-            with open(f"/proc/self/task/{thread}/children", "rb", 0) as file:
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", "rb", 0) as file:
                 found.update(map(int, file.read().split()))
-        except OSError:
-            # Or the thread has ended: its children are another's now, who may have been read.
-            return None
+    except OSError:
+        # Or the thread has ended: its children are another's now, who may have been read.
+        return None
     return found
+
+
+def only_children_of(pid: int) -> List[int]:
+    """Return what ``only_children`` does, with no look at all of the machine where that can be."""
+    chain = [pid]
+    while (children := children_of(chain[-1])) is not None:
+        living = [p.pid for p in map(read_process, children) if p is not None and not p.ended]
+        if len(living) != 1 or living[0] in chain:
+            return chain
+        chain += living
+    return only_children(read_processes(), pid)
 
 
 def belonging(

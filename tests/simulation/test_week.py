@@ -1,4 +1,4 @@
-"""A service of many tasks lives for a week: it heals all the time, and what it keeps stays as large.
+"""A service of many tasks lives for a week: it heals all the time, and what it keeps stays small.
 
 The core plays against the model of Mesos under a virtual clock. Processes fail, containers end,
 machines vanish and come back, the subscription breaks, the scheduler dies; meanwhile tasks tell of
@@ -17,11 +17,11 @@ from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Acknowledge, Action, Kill
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.report import needs_order
-from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import Strategy
 from dcos_tensorflow.core.step import Decision
-from simulated_mesos import Cluster
+from simulated_mesos import Cluster, RunningTask
 from simulated_scheduler import Scheduler, training
 
 DAY = 86_400.0
@@ -197,8 +197,7 @@ class Life:
             self.back[agent.agent_id] = self.machines.now + self.dice.uniform(0, AWAY)
 
     def end_a_process(self) -> None:
-        record = self.dice.choice(self.scheduler.state.live_tasks)
-        task = self.machines.tasks.get(record.task_id)
+        record, task = self.a_task()
         if task is None or not task.alive or not self.machines.agents[record.agent_id].reachable:
             return
         if self.dice.random() < 0.5:
@@ -210,10 +209,13 @@ class Life:
             task.runner.fail("interrupted", 137, "killed")
             self.scheduler.asked[record.name] = self.machines.now + 6 * TICK
 
+    def a_task(self) -> tuple[TaskRecord, RunningTask | None]:
+        record = self.scheduler.state.tasks[f"worker-{self.dice.randrange(self.tasks)}"]
+        return record, self.machines.tasks.get(record.task_id)
+
     def tell(self) -> None:
         told = []
-        for record in self.dice.choices(self.scheduler.state.live_tasks, k=TELL):
-            task = self.machines.tasks.get(record.task_id)
+        for record, task in (self.a_task() for _ in range(TELL)):
             if task is not None and task.runner.state == "running":
                 task.runner.step, task.runner.told_at = int(self.machines.now), self.machines.now
                 told.append(events.RunnerReported(record.task_id, task.runner.report()))

@@ -29,6 +29,9 @@ T = TypeVar("T")
 
 #: How long it has been worth it when the master is asked first.
 LOOK_SECONDS = 2.0
+#: It is asked again after so many times what the last answer took, at the soonest: 50,000 agents
+#: are 60 MB, of which many services may wait.
+RARELY = 100.0
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,8 @@ class MasterWatch(Generic[T]):
         self._ask_at: float | None = None
         self._known: T = question.nothing
         self._trouble = ""
+        #: How long the last answer took, and to read it (seconds).
+        self._took = 0.0
 
     def follow(self, state: ServiceState) -> None:
         """Ask when it is worth it and it is time; forget the answer when it is not."""
@@ -183,10 +188,11 @@ class MasterWatch(Generic[T]):
             self._ask_at = now + LOOK_SECONDS
         master = self._master()
         if master is not None and now >= self._ask_at:
-            self._ask_at = now + self._question.every_seconds
+            self._ask_at = now + max(self._question.every_seconds, RARELY * self._took)
             self._pool.submit(self._ask, master, state)
 
     def _ask(self, master: Address, state: ServiceState) -> None:
+        began = time.monotonic()
         try:
             found = self._question.read(self._access.get(master, self._question.path), state)
         except (AgentFilesError, KeyError, TypeError, ValueError, AttributeError) as error:
@@ -195,6 +201,7 @@ class MasterWatch(Generic[T]):
             self._trouble = str(error)
         else:
             self._tell(found)
+        self._took = time.monotonic() - began
 
     def _tell(self, found: T) -> None:
         if found != self._known:

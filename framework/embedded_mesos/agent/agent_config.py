@@ -5,7 +5,6 @@ Asked by ``cluster``; pure.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ def for_apps(first: AgentConfig) -> AgentConfig:
         ports=(1, 30999),
         zone=first.zone,
         region=first.region,
+        kept_tasks=_KEPT_APPS,
     )
 
 
@@ -76,8 +76,9 @@ def identity(
                 "zone": {"name": config.zone or "local"},
             }
         }
-    found = AgentIdentity(link, config.address, port, hostname, str(work_dir), info)
-    return replace(found, kept_tasks=_KEPT_APPS) if role else found
+    return AgentIdentity(
+        link, config.address, port, hostname, str(work_dir), info, config.kept_tasks
+    )
 
 
 def _mount(root: str, size: float) -> Json:

@@ -30,8 +30,7 @@ class AgentIdentity:
     work_dir: str
     #: As AgentInfo; ``offered_resources`` is the total in the order in which offers list it.
     info: Json
-    #: How many ended tasks ``/state`` remembers, with their sandboxes; Mesos has 150 of each.
-    kept_tasks: int = 150
+    kept_tasks: int
 
     @property
     def pid(self) -> str:

@@ -220,3 +220,14 @@ def test_a_list_that_cannot_be_read_is_no_error(answer: Any) -> None:
     watched = Watched(Master(answer), question=AGENTS)
     watched.look()
     assert watched.told == []
+
+
+def test_an_answer_that_takes_long_is_asked_for_more_rarely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(master_watch, "RARELY", 1e12)
+    master = Master()
+    watched = Watched(master, question=replace(QUOTA, every_seconds=0.0))
+    for _ in range(4):
+        watched.look()
+    assert len(master.asked) == 2

@@ -1,6 +1,7 @@
 """Which processes are the user's."""
 
 import os
+import signal
 import subprocess
 
 from untrusted_input.process_table import (
@@ -8,8 +9,10 @@ from untrusted_input.process_table import (
     belonging,
     below,
     only_children,
+    only_children_of,
     read_process,
 )
+from waiting import eventually
 
 
 def pids(processes, first, spared=frozenset()):
@@ -68,3 +71,13 @@ def test_a_process_is_told_from_a_later_one_of_its_id_by_its_start():
     assert (mine.ended, ended.ended) == (False, True)
     assert 0 < mine.started <= ended.started
     assert read_process(child.pid) is None
+
+
+def test_the_command_of_a_shell_is_found_where_the_shell_waits_for_it() -> None:
+    with subprocess.Popen(["sh", "-c", "sleep 600; true"], start_new_session=True) as shell:
+        try:
+            chain = eventually(lambda: only_children_of(shell.pid)[1:])
+            found = [read_process(pid) for pid in chain]
+            assert [process and process.parent for process in found] == [shell.pid]
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)

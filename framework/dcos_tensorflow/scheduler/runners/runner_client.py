@@ -37,6 +37,9 @@ log = logging.getLogger(__name__)
 #: How often each runner is asked: usually, and while it is not under its order. Seconds.
 PERIOD_SECONDS = 0.5
 URGENT_SECONDS = 0.2
+#: How long a runner holds its answer back at least, as long as nothing happens. One that vanishes
+#: without a word is missed that much later.
+HELD_BACK_SECONDS = 2.0
 #: How often one is asked at least that has never answered: its container has just started. Later
 #: it is asked again after this share of the time since then, so that it is heard of soon after its
 #: first word, however long its machine takes until then.
@@ -340,7 +343,7 @@ class RunnerClient:
         """Ask for the status as soon as something has happened, or after a while."""
         turn = runner.turns
         most = len(self._runners) / _WAITED_FOR_RATE
-        seconds = min(max(PERIOD_SECONDS, most), _LONGEST_WAIT_SECONDS)
+        seconds = min(max(HELD_BACK_SECONDS, most), _LONGEST_WAIT_SECONDS)
         path = f"{contract.STATUS_PATH}?after={runner.revision}&wait={seconds:g}"
         report = await self._ask(record, "GET", path, held_back=seconds)
         # The answer to an order that was sent meanwhile is newer.

@@ -182,9 +182,7 @@ class Observer:
 
     def _look_at_tables(self) -> None:
         if self._in_shell:
-            self._chain = process_table.only_children(
-                process_table.read_processes(), self._process.pid
-            )
+            self._chain = process_table.only_children_of(self._process.pid)
         if self._port:
             self._port_open = self._is_port_open()
 

@@ -162,7 +162,7 @@ class UserProcess:
         All that it leaves is handed to us, who adopt orphans.
         """
         with reaping:
-            children = process_table.own_children() if adopts_orphans() else None
+            children = process_table.children_of(os.getpid()) if adopts_orphans() else None
         return children is not None and children <= self._spared() | {self.pid}
 
     def reap_orphans(self) -> None:
