@@ -31,7 +31,7 @@ from pathlib import Path
 import figures
 
 ROOT = Path(__file__).resolve().parents[1]
-WARM_UP_SECONDS, DEADLINE_SECONDS = 4, 240
+WARM_UP_SECONDS, DEADLINE_SECONDS = 4, 600
 SMALL = {"cpus": 0.2, "mem": 700, "disk": 50}
 
 #: Runs a training in a folder with so many data workers, by a Python.

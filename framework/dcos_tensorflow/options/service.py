@@ -222,12 +222,13 @@ def notes(options: Options, *, shares_directory: bool = False) -> tuple[str, ...
             "service.use_tensorboard: without service.shared_filesystem or checkpoints.uri "
             "TensorBoard sees only its own sandbox."
         )
-    places = (service.shared_filesystem, options.checkpoints.uri)
-    if options.data_worker.count and not shares_directory and all(map(is_s3, filter(None, places))):
+    place = options.checkpoints.uri or service.shared_filesystem
+    kept = shares_directory or options.data_dispatcher.persistent_volume
+    if options.data_worker.count and (is_s3(place) if place else not kept):
         found.append(
-            "data_worker.count: where no directory is shared by all machines (checkpoints.uri, "
-            "service.shared_filesystem) the dispatcher keeps its journal in its sandbox: with its "
-            "machine it is lost, and the training starts again from its checkpoint."
+            "data_worker.count: without checkpoints in a directory that all machines share the "
+            "dispatcher keeps its journal in its sandbox: with its machine it is lost, and the "
+            "training starts again from its checkpoint."
         )
     environments = {"service": service.env} | {
         group: role_options(options, group).env for group in GROUP_OF_ROLE.values()

@@ -129,7 +129,8 @@ class TestEndpoints:
     def test_the_roles_that_listen_are_listed(self, ask: Any) -> None:
         roles = tuple(a_role(role, 1) for role in TaskRole)
         names = ask("/v1/endpoints", a_state(spec=a_spec(roles=roles))).json()
-        assert names == ["ps", "chief", "worker", "gpu-worker", "tensorboard"]
+        served = ["data-dispatcher", "data-worker"]
+        assert names == ["ps", "chief", "worker", "gpu-worker", "tensorboard", *served]
 
     def test_one_has_addresses_and_dns_names(self, ask: Any) -> None:
         state = running()

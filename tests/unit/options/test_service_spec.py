@@ -501,7 +501,11 @@ def test_kerberos_settings_are_in_the_environment_of_every_task(build: Build) ->
         ),
         ({"data_dispatcher": {"cpus": 2}}, "data_dispatcher: has no effect: data_worker.count is"),
         (
-            {"data_worker": {"count": 1}, "worker": {"env": {"TF_DATA_SERVICE": "grpc://mine:1"}}},
+            {
+                "data_worker": {"count": 1},
+                "checkpoints": {"uri": "/mnt/shared"},
+                "worker": {"env": {"TF_DATA_SERVICE": "grpc://mine:1"}},
+            },
             "worker.env.TF_DATA_SERVICE: has no effect: data_worker.count gives the job a service",
         ),
         (
@@ -547,6 +551,27 @@ def test_what_may_not_be_meant_gets_a_note(
 ) -> None:
     (found,) = notes(load(runnable(options)))
     assert found.startswith(note)
+
+
+@pytest.mark.parametrize(
+    ("given", "shares", "is_noted"),
+    [
+        ({}, False, True),
+        ({}, True, False),
+        ({"checkpoints": {"uri": "/mnt/shared"}}, False, False),
+        ({"checkpoints": {"uri": "s3://bucket/run"}}, True, True),
+        ({"data_dispatcher": {"persistent_volume": True}}, False, False),
+    ],
+)
+def test_a_journal_that_is_lost_with_its_machine_gets_a_note(
+    runnable: Callable[[Mapping[str, Any]], dict[str, Any]],
+    given: dict[str, Any],
+    shares: bool,
+    is_noted: bool,
+) -> None:
+    options = load(runnable({"data_worker": {"count": 1}, **given}))
+    told = notes(options, shares_directory=shares)
+    assert any("journal" in note for note in told) is is_noted
 
 
 @pytest.mark.parametrize(("version", "told"), [("2.11.1", True), ("2.12.1", False), ("", False)])

@@ -103,6 +103,7 @@ def test_a_port_that_is_taken_has_its_own_exit_code():
         "tensorflow.python.framework.errors_impl.UnavailableError: Graph execution error:",
         "UnavailableError: failed to connect to all addresses; last error: UNKNOWN",
         "2026-01-01 E0000 Task /job:worker/task:1 stopped sending heartbeats",
+        "NotFoundError: {{function_node}} Failed to get tasks: Unknown iteration client id 3000.",
     ],
 )
 def test_a_lost_peer_is_not_the_jobs_fault(line):
