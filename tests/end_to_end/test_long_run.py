@@ -3,8 +3,8 @@
 ``make soak-long`` plays it for two hours with a kill every 20 seconds; ``LONG_RUN_SECONDS``,
 ``LONG_RUN_KILL_SECONDS`` and ``LONG_RUN_SEED`` change that, and ``LONG_RUN_REPORT`` names a file
 for the slopes as JSON. The scheduler dies once, in the middle, and of each of its lives the first
-third does not count: so long it takes until everything has happened to it once. Growth is judged
-from half an hour on.
+third does not count: until its recorder of the last turns is full, its memory grows, and must.
+Growth is judged from half an hour on.
 """
 
 import dataclasses

@@ -74,6 +74,9 @@ class Keeper:
         self._kept_at = 0.0
         #: What the process that serves the job has told of its end.
         self._told: Mapping[str, Any] = {}
+        #: What was looked at last, and until when nothing else is there if it is the same.
+        self._seen: tuple[object, ...] = (None, None, None)
+        self._look_again_at = 0.0
         #: The file of the points is to be made anew.
         self._anew = True
         self._bucket: RunBucket | None = None
@@ -162,6 +165,16 @@ class Keeper:
     def _keep_run(self, state: ServiceState, *, at_once: bool) -> None:
         run = self._run or self._begun(state)
         new, everything = self._curves.take(anew=self._anew)
+        seen = state.gangs, state.spec, state.uninstall
+        same = all(one is other for one, other in zip(seen, self._seen, strict=True))
+        # Secrets that became known meanwhile are looked for again, though not each second.
+        if (
+            same
+            and not (new or everything is not None or at_once)
+            and time.monotonic() < self._look_again_at
+        ):
+            return
+        self._seen, self._look_again_at = seen, time.monotonic() + _RECORD_SECONDS
         record = record_of(state, self._sources.options(), self._record)
         self._record = {**with_points(record, [point for _, point in new]), **self._told}
         self._to_copy = self._to_copy or bool(new)
