@@ -10,6 +10,15 @@ _FIRST, _COUNT = 12000, 12000
 _numbers = itertools.count(os.getpid() * 1499)
 
 
+def agent_ports(number: int) -> tuple[int, int]:
+    """Return ports for an embedded agent by its number, from 0 to 4: a place of this process' own.
+
+    Agents of several processes that offer the same ports give them to tasks that listen at once.
+    """
+    first = 15000 + os.getpid() % 8 * 500 + number * 100
+    return first, first + 99
+
+
 def free_port() -> int:
     """Return a port of 127.0.0.1 that is free now, another one at each call."""
     for number in itertools.islice(_numbers, _COUNT):

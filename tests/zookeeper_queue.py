@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,15 +13,14 @@ from typing import Any
 
 from command_line import CommandLine
 from embedded_mesos import AgentConfig, Credential, EmbeddedCluster, Timing
+from free_ports import agent_ports
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 
 SECONDS = 120.0
 #: The queue, and the teams that have logins of their own: principal and secret, user and password.
 LOGINS = {name: f"the-secret-of-{name}" for name in ("queue", "red", "blue")}
-#: Ports of a place of this process' own.
-FIRST_PORT = 15000 + os.getpid() % 8 * 500
-AGENTS, PORTS = 2, 50
+AGENTS = 2
 QUICK = {
     "reclaim_after_seconds": 1.0,
     "least_run_seconds": 1.0,
@@ -43,7 +41,7 @@ class ZooKeeperQueue:
                 address=f"127.0.0.{n + 1}",
                 cpus=1.0,
                 mem=1000,
-                ports=(FIRST_PORT + PORTS * n, FIRST_PORT + PORTS * (n + 1) - 1),
+                ports=agent_ports(n),
             )
             for n in range(AGENTS)
         ]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from embedded_mesos import AgentConfig, EmbeddedCluster
+from free_ports import agent_ports
 from scheduler_process import SchedulerProcess
 from waiting import eventually
 
@@ -63,7 +64,9 @@ def play(tmp_path: Path, state: str, seed: int) -> tuple[Path, dict, int, int]:
     dice = random.Random(seed)
     marks = tmp_path / "marks"
     marks.mkdir()
-    agents = [AgentConfig(address=f"127.0.0.{n}", cpus=2, mem=2048) for n in (1, 2)]
+    agents = [
+        AgentConfig(address=f"127.0.0.{n}", cpus=2, mem=2048, ports=agent_ports(n)) for n in (1, 2)
+    ]
     with EmbeddedCluster(agents, tmp_path / "mesos") as cluster:
         daemon = ("scheduler", tmp_path, options(tmp_path, marks), cluster.master, state)
         start = partial(SchedulerProcess, *daemon, "--exit-when-done", environment={})

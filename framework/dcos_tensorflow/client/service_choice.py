@@ -32,6 +32,8 @@ class KnownService:
     directory: ServiceDirectory | None
     #: Returns a client of the present scheduler. Raises SchedulerAway.
     connect: Callable[[], SchedulerClient]
+    #: Raises CliError where a queue has started its scheduler, and starts none any more.
+    check_queue: Callable[[], object] = lambda: None
 
     def snapshot(self) -> Snapshot:
         """Return where its job stands. Raises SchedulerAway, and CliError for another service's."""
@@ -42,10 +44,12 @@ class KnownService:
         return found
 
     def check_cluster(self) -> None:
-        """Raise CliError once the embedded cluster that its job is on has ended.
+        """Raise CliError once no scheduler comes back for its job by itself.
 
-        No scheduler comes back for such a job by itself. Of a service elsewhere nothing is known.
+        That is when the embedded cluster that it is on has ended, or the queue that it is in starts
+        none. Of another service elsewhere nothing is known.
         """
+        self.check_queue()
         served = registry.read(self.directory) if self.directory is not None else None
         if self.directory is None or served is None or not served.local:
             return
@@ -82,7 +86,9 @@ class ServiceChoice:
 
         if self.api is None:
             if self.name is not None and (queued := self._queued(self.name)) is not None:
-                return KnownService(self.name, None, partial(SchedulerClient, self.name, queued))
+                connected = partial(SchedulerClient, self.name, queued)
+                queue = partial(self._queued, self.name, is_elsewhere=True)
+                return KnownService(self.name, None, connected, queue)
             name, directory = registry.choose(self.work, self.name)
             return KnownService(name, directory, partial(connect, directory, name))
         served = str(SchedulerClient(self.name or "", self.api).get("/v1/job")["service"])
@@ -111,11 +117,11 @@ class ServiceChoice:
         queue = served_queue(self.work)
         return queue is not None and queue.job(word) is not None
 
-    def _queued(self, name: str) -> ApiAddress | None:
+    def _queued(self, name: str, *, is_elsewhere: bool = False) -> ApiAddress | None:
         """Return where a job of this machine's queue is asked whose scheduler is elsewhere.
 
         None for another service. Raises CliError of a job that has none now, of which nothing is
-        here either.
+        here either, or that was found elsewhere before.
         """
         known = registry.read(self.work.service(name))
         queue = served_queue(self.work)
@@ -124,7 +130,7 @@ class ServiceChoice:
         job = queue.job(name)
         if job is not None and job["runs"]:
             return queue.api_of(name)
-        if job is not None and not registry.knows(self.work, name):
+        if job is not None and (is_elsewhere or not registry.knows(self.work, name)):
             verb = "has" if job["ended_at"] and job["state"] != "cancelled" else "is"
             raise CliError(f"{name} {verb} {job['state']} in the queue {queue.name}: {job['why']}.")
         return None

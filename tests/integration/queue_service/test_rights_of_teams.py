@@ -4,6 +4,7 @@ import http.client
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -53,6 +54,11 @@ def rights_of(queue: ZooKeeperQueue, team: str) -> dict[str, object]:
     return found[0]
 
 
+def frameworks_of(queue: ZooKeeperQueue) -> dict[str, Any]:
+    """Return what the master knows of each framework, by its name."""
+    return {one["name"]: one for one in queue.of_master("/state")["frameworks"]}
+
+
 def asked(address: str, path: str, token: str, method: str = "GET") -> int:
     with closing(http.client.HTTPConnection(address)) as connection:
         connection.request(method, path, headers={"authorization": f"Bearer {token}"})
@@ -82,17 +88,20 @@ def test_its_login_reads_nothing_of_others_in_zookeeper(queue: ZooKeeperQueue, n
 
 
 def test_its_principal_ends_no_framework_of_others(queue: ZooKeeperQueue) -> None:
-    frameworks = {one["name"]: one for one in queue.of_master("/state")["frameworks"]}
+    others = ("of-blue", "queue-schedulers")
+    frameworks: dict[str, Any] = eventually(
+        lambda: found if {"of-red", *others} <= (found := frameworks_of(queue)).keys() else None,
+        what="the frameworks",
+    )
     red = Credential("red", LOGINS["red"])
     assert frameworks["of-red"]["principal"] == "red"
-    for name in ("of-blue", "queue-schedulers"):
+    for name in others:
         call = {"type": "TEARDOWN", "framework_id": {"value": frameworks[name]["id"]}}
         headers = {"content-type": "application/json", **red.header()}
         with closing(http.client.HTTPConnection(queue.cluster.master)) as connection:
             connection.request("POST", "/api/v1/scheduler", json.dumps(call), headers)
             assert connection.getresponse().status >= 400
-    after = {one["name"] for one in queue.of_master("/state")["frameworks"]}
-    assert after == set(frameworks)
+    assert set(frameworks_of(queue)) == set(frameworks)
 
 
 def test_its_token_stops_no_job_of_others(queue: ZooKeeperQueue) -> None:

@@ -171,18 +171,28 @@ def submit(
 def _waited(queue: QueueClient, job: str, as_json: bool) -> int:
     """Follow a job through the line and through its runs; return its exit code."""
     from dcos_tensorflow.client import ending, registry
+    from dcos_tensorflow.client.api_client import connect
     from dcos_tensorflow.client.following.job import follow_service, view_for
-    from dcos_tensorflow.client.service_choice import ServiceChoice
+    from dcos_tensorflow.client.service_choice import KnownService
+    from dcos_tensorflow.queue_service.client import QueueAway
 
     stream = sys.stderr if as_json else sys.stdout
     ended_last: dict[str, Any] = {}
 
+    def is_over() -> bool:
+        try:
+            return not queue.job(job)["runs"]
+        except QueueAway:
+            return False
+
     def watch() -> None:
         # On another machine only the queue knows of it.
-        if registry.read(queue.work.service(job)) is not None:
-            service = ServiceChoice(queue.work, job).service()
-            ended = follow_service(service, view_for(stream), left=lambda: False, tell=complain)
-            ended_last.update(ended or {})
+        directory = queue.work.service(job)
+        if registry.read(directory) is not None:
+            service = KnownService(job, directory, functools.partial(connect, directory, job))
+            ended = follow_service(service, view_for(stream), left=is_over, tell=complain)
+            # The queue may have heard of its end before it was seen here.
+            ended_last.update(ended or ending.last(directory) or {})
 
     try:
         ended = queue.follow(job, lambda line: say(line, stream), watch)
