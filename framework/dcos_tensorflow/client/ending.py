@@ -177,6 +177,23 @@ def document(
     }
 
 
+def in_queue(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the end of a job as the queue of teams keeps it: less than its scheduler knew."""
+    outcome = Outcome.STOPPED if job["state"] == "cancelled" else Outcome(job["state"])
+    return {
+        "service": job["job"],
+        "outcome": str(outcome),
+        "exit_code": 0 if outcome is Outcome.SUCCEEDED else EXIT_FAILED,
+        "summary": job["why"],
+        "started_at": job["began_at"],
+        "finished_at": job["ended_at"],
+        **{name: {} for name in ("result", "numbers", "tasks", "places", "left", "next")},
+        "incidents": [],
+        "failure": None,
+        "restarts": 0,
+    }
+
+
 def _numbers(snapshot: Snapshot) -> dict[str, str]:
     """Return what the tasks that decide, and those that evaluate, told last of their training.
 

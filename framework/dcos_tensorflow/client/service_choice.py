@@ -32,8 +32,8 @@ class KnownService:
     directory: ServiceDirectory | None
     #: Returns a client of the present scheduler. Raises SchedulerAway.
     connect: Callable[[], SchedulerClient]
-    #: Raises CliError where a queue has started its scheduler, and starts none any more.
-    check_queue: Callable[[], object] = lambda: None
+    #: Returns how its job has ended, as the queue that it was in keeps that; None for another.
+    end_in_queue: Callable[[], dict[str, Any] | None] = lambda: None
 
     def snapshot(self) -> Snapshot:
         """Return where its job stands. Raises SchedulerAway, and CliError for another service's."""
@@ -44,12 +44,10 @@ class KnownService:
         return found
 
     def check_cluster(self) -> None:
-        """Raise CliError once no scheduler comes back for its job by itself.
+        """Raise CliError once the embedded cluster that its job is on has ended.
 
-        That is when the embedded cluster that it is on has ended, or the queue that it is in starts
-        none. Of another service elsewhere nothing is known.
+        No scheduler comes back for such a job by itself. Of a service elsewhere nothing is known.
         """
-        self.check_queue()
         served = registry.read(self.directory) if self.directory is not None else None
         if self.directory is None or served is None or not served.local:
             return
@@ -65,7 +63,7 @@ class KnownService:
 
     def last_end(self) -> dict[str, Any] | None:
         """Return how its last job ended; None when nothing is known of that."""
-        return ending.last(self.directory) if self.directory is not None else None
+        return ending.last(self.directory) if self.directory is not None else self.end_in_queue()
 
 
 @dataclass(frozen=True)
@@ -87,8 +85,7 @@ class ServiceChoice:
         if self.api is None:
             if self.name is not None and (queued := self._queued(self.name)) is not None:
                 connected = partial(SchedulerClient, self.name, queued)
-                queue = partial(self._queued, self.name, is_elsewhere=True)
-                return KnownService(self.name, None, connected, queue)
+                return KnownService(self.name, None, connected, partial(_queued_end, self))
             name, directory = registry.choose(self.work, self.name)
             return KnownService(name, directory, partial(connect, directory, name))
         served = str(SchedulerClient(self.name or "", self.api).get("/v1/job")["service"])
@@ -117,11 +114,11 @@ class ServiceChoice:
         queue = served_queue(self.work)
         return queue is not None and queue.job(word) is not None
 
-    def _queued(self, name: str, *, is_elsewhere: bool = False) -> ApiAddress | None:
+    def _queued(self, name: str) -> ApiAddress | None:
         """Return where a job of this machine's queue is asked whose scheduler is elsewhere.
 
         None for another service. Raises CliError of a job that has none now, of which nothing is
-        here either, or that was found elsewhere before.
+        here either.
         """
         known = registry.read(self.work.service(name))
         queue = served_queue(self.work)
@@ -130,7 +127,7 @@ class ServiceChoice:
         job = queue.job(name)
         if job is not None and job["runs"]:
             return queue.api_of(name)
-        if job is not None and (is_elsewhere or not registry.knows(self.work, name)):
+        if job is not None and not registry.knows(self.work, name):
             verb = "has" if job["ended_at"] and job["state"] != "cancelled" else "is"
             raise CliError(f"{name} {verb} {job['state']} in the queue {queue.name}: {job['why']}.")
         return None
@@ -138,6 +135,13 @@ class ServiceChoice:
     def client(self) -> SchedulerClient:
         """Return a client of its scheduler. Raises SchedulerAway."""
         return self.service().connect()
+
+
+def _queued_end(choice: ServiceChoice) -> dict[str, Any] | None:
+    """Return how the job of this machine's queue has ended; None while it has not."""
+    queue = served_queue(choice.work)
+    job = queue.job(choice.name or "") if queue is not None else None
+    return ending.in_queue(job) if job is not None and job["ended_at"] is not None else None
 
 
 def _same(one: str, other: str) -> bool:

@@ -92,7 +92,8 @@ def test_a_job_whose_scheduler_is_elsewhere_is_found_through_the_queue(
     window = OfThisMachine(WorkDirectory(home.home))
     assert window.has("long")
     assert [one["name"] for one in window.found() if one["served"]][-1] == "long"
-    assert home.ask("stop", "long").code == 0
+    stopped = home.ask("stop", "long")
+    assert stopped.code == 0, stopped.out
     queue.until("long", "cancelled")
     queue.until("late", "succeeded")
     assert "late has succeeded in the queue" in home.ask("status", "late").out

@@ -266,3 +266,16 @@ def test_the_end_of_an_earlier_job_is_forgotten_and_the_own_one_stays(
     ending.keep(directory, {"exit_code": 0, "finished_at": 1.0})
     ending.forget(directory, but=but)
     assert (ending.last(directory) is not None) is stays
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        ("succeeded", "The job late has succeeded after 5 s: it is done"),
+        ("failed", "The job late has failed after 5 s: it is done"),
+        ("cancelled", "The job late was stopped after 5 s: it is done"),
+    ],
+)
+def test_a_job_elsewhere_ends_as_its_queue_tells(state: str, told: str) -> None:
+    job = {"job": "late", "state": state, "why": "it is done", "began_at": 5.0, "ended_at": 10.0}
+    assert ending.lines(ending.in_queue(job))[0] == told
