@@ -18,9 +18,16 @@ SMALL = {"cpus": 0.3, "mem": 1000, "disk": 50}
 ELEMENTS = 40
 
 
-@pytest.mark.parametrize("version", [NEWEST, pytest.param(OLD, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("version", "counts"),
+    [
+        (NEWEST, ()),
+        pytest.param(NEWEST, (3, 1), marks=pytest.mark.soak),
+        pytest.param(OLD, (3, 1), marks=pytest.mark.soak),
+    ],
+)
 def test_a_training_outlives_its_data_workers_and_its_dispatcher(
-    local_cluster, tensorflow, tmp_path, version
+    local_cluster, tensorflow, tmp_path, version, counts
 ):
     name, stop, told = f"served-{version.replace('.', '-')}", tmp_path / "stop", tmp_path / "told"
     options, training = tmp_path / "options.json", tensorflow(version)
@@ -74,7 +81,7 @@ def test_a_training_outlives_its_data_workers_and_its_dispatcher(
             assert replaced.code == 0, replaced.out
             is_replaced(lost, before)
             trains_on()
-        for count in (3, 1):
+        for count in counts:
             changed = local_cluster("update", "start", name, "--set", f"data_worker.count={count}")
             assert changed.code == 0, changed.out
             trains_on()

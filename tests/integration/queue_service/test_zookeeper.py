@@ -99,6 +99,7 @@ def test_a_job_whose_scheduler_is_elsewhere_is_found_through_the_queue(
     assert "late has succeeded in the queue" in home.ask("status", "late").out
 
 
+@pytest.mark.soak
 def test_a_queue_goes_on_where_nothing_is_but_zookeeper(queue: ZooKeeperQueue) -> None:
     queue.submit("red", "long", until(queue, "long"))
     queue.submit("blue", "short", until(queue, "short"))
