@@ -12,26 +12,34 @@ MIRRORED = ("mirrored", "--workers", "2")
 SERVED = ("parameter_server", "--workers", "2", "--ps", "1")
 
 
-def row(way, version, *, gate=False):
+def row(way, version, keras="tf.keras", *, gate=False):
     marks = () if gate else (pytest.mark.soak,)
-    return pytest.param(way, version, id=f"{way[0]}-{version}", marks=marks)
+    return pytest.param(way, (version, keras), id=f"{way[0]}-{version}-{keras}", marks=marks)
 
 
 @pytest.mark.parametrize(
-    ("way", "version"),
+    ("way", "code"),
     [
-        row(MIRRORED, NEWEST, gate=True),
+        row(MIRRORED, NEWEST, "keras", gate=True),
+        row(MIRRORED, NEWEST),
         row(MIRRORED, OLD),
         row(SERVED, OLD, gate=True),
         row(SERVED, NEWEST),
+        row(SERVED, NEWEST, "keras"),
     ],
 )
-def test_a_script_of_one_task_trains_on_all_of_them(local_cluster, tensorflow, way, version):
+def test_a_script_of_one_task_trains_on_all_of_them(local_cluster, tensorflow, tmp_path, way, code):
+    version, keras = code
+    script = tmp_path / "train.py"
+    text = SCRIPT.read_text().replace(
+        "import tensorflow as tf", "import keras\nimport tensorflow as tf"
+    )
+    script.write_text(text.replace("tf.keras.", f"{keras}."))
     name = f"under-{way[0].replace('_', '-')}-{version.replace('.', '-')}"
     roles = ("chief", "parameter_server", "worker") if "--ps" in way else ("worker",)
     settings = [f"service.python={tensorflow(version)}", *(f"{role}.mem=1200" for role in roles)]
     sets = [word for setting in settings for word in ("--set", setting)]
-    run = local_cluster.start("run", SCRIPT, "--name", name, *sets, "--strategy", *way, "--yes")
+    run = local_cluster.start("run", script, "--name", name, *sets, "--strategy", *way, "--yes")
     try:
         out, _ = run.communicate(timeout=DEADLINE)
     finally:

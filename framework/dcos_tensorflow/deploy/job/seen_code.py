@@ -162,6 +162,9 @@ def keras_notes(
     spec: ServiceSpec, code: SeenCode, versions: Mapping[TaskRole, str]
 ) -> tuple[str, ...]:
     """Return what to say of Keras in the TensorFlow that the training tasks run with."""
+    if spec.job.under_strategy:
+        # It is put under Keras 2, whatever it imports, or refused where there is none.
+        return ()
     legacy = (role.env.get(LEGACY_KERAS_VARIABLE, "0") for role in spec.roles)
     if spec.job.legacy_keras or any(value not in ("", "0", "False", "false") for value in legacy):
         return ()

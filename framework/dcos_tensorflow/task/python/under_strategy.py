@@ -15,6 +15,7 @@ import importlib.util
 import json
 import math
 import os
+import sys
 import tempfile
 from typing import Any, Dict, Optional, Sequence, Tuple
 
@@ -38,6 +39,9 @@ def enter() -> None:
     """
     if importlib.util.find_spec("tf_keras") is not None:
         os.environ.setdefault(_LEGACY_KERAS, "1")
+        if os.environ[_LEGACY_KERAS] == "1":
+            # What the code imports as keras would be Keras 3, which knows nothing of the strategy.
+            sys.modules["keras"] = importlib.import_module("tf_keras")
     tensorflow = importlib.import_module("tensorflow")
     cluster = json.loads(os.environ.get(contract.TF_CONFIG) or "{}")
     task = cluster.get("task", {})
