@@ -5,7 +5,8 @@ import os
 import socket
 
 #: Below what Linux gives to outgoing connections (ip_local_port_range): those come at any moment.
-_FIRST, _COUNT = 12000, 12000
+#: Clusters of one service take theirs from 12000 upwards, several of them at a time.
+_FIRST, _COUNT = 20000, 7000
 #: Test processes begin far apart, so that none finds what another one has just found.
 _numbers = itertools.count(os.getpid() * 1499)
 
@@ -15,7 +16,7 @@ def agent_ports(number: int) -> tuple[int, int]:
 
     Agents of several processes that offer the same ports give them to tasks that listen at once.
     """
-    first = 15000 + os.getpid() % 8 * 500 + number * 100
+    first = 27000 + os.getpid() % 8 * 500 + number * 100
     return first, first + 99
 
 

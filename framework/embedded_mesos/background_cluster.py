@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from embedded_mesos import own_ports
 from embedded_mesos.background_process import (
     BackgroundProcess,
     BackgroundProcessError,
@@ -62,11 +64,11 @@ def up(
 ) -> ClusterStatus:
     """Start a cluster in the background, or return the one that runs in ``state_dir`` already.
 
-    Each agent has an address and ports of its own: the machine has a port only once. Port 0 of the
-    master is a free one. Callers of the cluster name themselves ``principal``, with the secret that
-    the folder keeps. ``program`` is what ``python -m`` is given, to serve another kind of cluster.
-    Raises BackgroundProcessError when it did not answer in time or ended, with
-    the end of its log.
+    Each agent has an address and ports of its own: where another cluster of this machine has them
+    already, the next ones (``own_ports``). Port 0 of the master is a free one. Callers of the
+    cluster name themselves ``principal``, with the secret that the folder keeps. ``program`` is
+    what ``python -m`` is given, to serve another kind of cluster. Raises BackgroundProcessError
+    when it did not answer in time or ended, with the end of its log.
     """
     state_dir = Path(state_dir).resolve()
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -185,15 +187,18 @@ def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] | None = None) -
     if config is None:
         return
     stopping = stop_requested()
-    agents = [agent_of(one) for one in config["agents"]]
     given = credential_of(state_dir)
     known = {given.principal: given.secret} if given.principal else None
     work = state_dir / "work"
     page = page_of(config["page"])
-    with (kind or EmbeddedCluster)(
-        agents, work, port=config["port"], credentials=known, page=page
-    ) as cluster:
-        background.announce(master=cluster.master, agents=config["agents"])
+    with ExitStack() as claims:
+        agents = own_ports.claim([agent_of(one) for one in config["agents"]], claims)
+        cluster = claims.enter_context(
+            (kind or EmbeddedCluster)(
+                agents, work, port=config["port"], credentials=known, page=page
+            )
+        )
+        background.announce(master=cluster.master, agents=[asdict(one) for one in agents])
         background.await_end(stopping)
     if not background.is_lost():
         background.forget()

@@ -17,7 +17,7 @@ MOST_AGENTS = 250
 PORTS_PER_AGENT = 1000
 #: Mesos' own first port for tasks.
 FIRST_PORT = 31000
-_LAST_PORT = 65535
+LAST_PORT = 65535
 #: The role that everything of the agent for apps is reserved for: as on DC/OS' public agents.
 APPS_ROLE = "slave_public"
 
@@ -51,7 +51,7 @@ def alike(like: AgentConfig, count: int, first_port: int = FIRST_PORT) -> tuple[
     """
     if not 1 <= count <= MOST_AGENTS:
         raise ValueError(f"there can be 1 to {MOST_AGENTS} agents, not {count}")
-    width = min(PORTS_PER_AGENT, (_LAST_PORT - first_port) // count)
+    width = min(PORTS_PER_AGENT, (LAST_PORT - first_port) // count)
     return tuple(
         replace(
             like,

@@ -18,7 +18,7 @@ from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirector
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.deploy.embedded import cluster as embedded
 from dcos_tensorflow.deploy.embedded.cluster import EmbeddedCluster
-from dcos_tensorflow.deploy.embedded.machine import AgentWishes, agents, ports_of
+from dcos_tensorflow.deploy.embedded.machine import FIRST_OWN_PORT, AgentWishes, agents
 from dcos_tensorflow.deploy.job.deployment import PreparedJob, SeenCode
 from dcos_tensorflow.deploy.own_log import log_to_file
 from dcos_tensorflow.deploy.scheduler_settings import scheduler_config, with_guarded_api
@@ -36,7 +36,7 @@ def end_orphaned_job(
     with ExitStack() as stack:
         stack.enter_context(only_run(directory, spec.name))
         stack.enter_context(log_to_file(directory.log, "INFO"))
-        cluster = _cluster(work, directory, spec.name, stack)
+        cluster = _cluster(work, directory, stack)
         flags = {"master": cluster.master, "state": url, "wait_for_leadership": False}
         settings = with_guarded_api(collect(None, {}, flags), local=True)
         config = cluster.entered_by(scheduler_config(settings, directory, local=True))
@@ -54,14 +54,12 @@ def end_orphaned_job(
         return snapshot
 
 
-def _cluster(
-    work: WorkDirectory, directory: ServiceDirectory, service: str, stack: ExitStack
-) -> EmbeddedCluster:
+def _cluster(work: WorkDirectory, directory: ServiceDirectory, stack: ExitStack) -> EmbeddedCluster:
     left = embedded.running(directory.cluster)
     if left is None:
         lasting = embedded.running(work.local)
         if lasting is not None:
             return EmbeddedCluster.at(work.local, lasting, own=False)
-        left = embedded.up(directory.cluster, agents(_SMALL, directory.path, ports_of(service)))
+        left = embedded.up(directory.cluster, agents(_SMALL, directory.path, FIRST_OWN_PORT))
     stack.callback(embedded.down, directory.cluster)
     return EmbeddedCluster.at(directory.cluster, left, own=True)

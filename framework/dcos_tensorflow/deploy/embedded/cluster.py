@@ -22,7 +22,7 @@ from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory, make_folder
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.deploy.embedded.fitting import check_fits, fits, overcommitted
-from dcos_tensorflow.deploy.embedded.machine import AgentWishes, agents, ports_of
+from dcos_tensorflow.deploy.embedded.machine import FIRST_OWN_PORT, AgentWishes, agents
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from embedded_mesos import (
@@ -165,7 +165,7 @@ def cluster_for_run(
                 " --attributes away."
             )
         return EmbeddedCluster.at(work.local, lasting, own=False)
-    configs = agents(wishes, directory.path, ports_of(spec.name))
+    configs = agents(wishes, directory.path, FIRST_OWN_PORT)
     configs, note = _sized(spec, configs, wishes, strict=strict)
     make_folder(directory.cluster)
     if done:

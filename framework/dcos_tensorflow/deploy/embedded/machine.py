@@ -5,7 +5,6 @@ Used by ``local up`` and ``run``. Limits of a container (cgroup v2) count as the
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -16,12 +15,12 @@ from pathlib import Path
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.records import dataclass
-from embedded_mesos import FIRST_PORT, MOST_AGENTS, PORTS_PER_AGENT, AgentConfig, alike
+from embedded_mesos import FIRST_PORT, MOST_AGENTS, AgentConfig, alike
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEGABYTE = 1024 * 1024
-#: The first port of those clusters that are one service's.
-_FIRST_OWN_PORT = 12000
+#: The first port of those clusters that are one service's: far below those of ``local up``.
+FIRST_OWN_PORT = 12000
 
 
 @dataclass(frozen=True)
@@ -82,17 +81,6 @@ def _first_line(path: Path) -> str:
         return path.read_text(encoding="ascii").strip()
     except OSError:
         return ""
-
-
-def ports_of(service: str) -> int:
-    """Return the first port of a cluster that is started for one service.
-
-    A machine has each port once. Clusters of different services that run at the same time should
-    not offer the same ones, nor those of ``local up`` (31000 and above).
-    """
-    digest = hashlib.sha256(service.encode()).digest()
-    windows = (FIRST_PORT - _FIRST_OWN_PORT) // PORTS_PER_AGENT
-    return _FIRST_OWN_PORT + digest[0] % windows * PORTS_PER_AGENT
 
 
 def agents(
