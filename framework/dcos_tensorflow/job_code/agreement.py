@@ -78,7 +78,8 @@ def keras_doubt(facts: Facts, tasks: Tasks, version: str) -> str:
     return (
         f"{facts.keras_fit.place} calls Keras' fit: under {names} that fails with the Keras 3 of"
         f" TensorFlow {version}; install tf_keras=={minor}.* beside it and set service.legacy_keras"
-        " (TF_USE_LEGACY_KERAS=1), or write the training loop yourself."
+        " (TF_USE_LEGACY_KERAS=1; where the code imports keras, it must import tf_keras), or write"
+        " the training loop yourself."
     )
 
 

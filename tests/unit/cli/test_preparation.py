@@ -456,7 +456,7 @@ def test_a_fit_that_keras_3_cannot_do_is_told_with_what_helps(
     assert bool(found) is told
     if told:
         assert found.startswith("train.py:3 calls Keras' fit: under ParameterServerStrategy")
-        assert "set service.legacy_keras (TF_USE_LEGACY_KERAS=1)" in found
+        assert "set service.legacy_keras (TF_USE_LEGACY_KERAS=1;" in found
 
 
 def test_the_keras_of_the_tensorflow_that_is_found_here_counts(

@@ -75,7 +75,11 @@ class Rule:
 
 
 _IN_THE_PYTHON = "in the Python that runs the task, {python}"
-_LEGACY = f"install {{tf_keras}} {_IN_THE_PYTHON} and set service.legacy_keras"
+# The setting changes tf.keras alone.
+_LEGACY = (
+    f"install {{tf_keras}} {_IN_THE_PYTHON} and set service.legacy_keras (where the code imports "
+    "keras, it must import tf_keras)"
+)
 
 PORT_IS_TAKEN = Rule(
     r"Could not start gRPC server",
