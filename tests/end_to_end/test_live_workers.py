@@ -9,7 +9,8 @@ from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
 
-JOB = Path(__file__).with_name("counted_steps.py")
+LOOP = "counted_steps.py"
+FIT = "counted_fit.py"
 SMALL = [
     f"{role}.{need}"
     for role in ("chief", "parameter_server", "worker")
@@ -17,14 +18,35 @@ SMALL = [
 ]
 
 
-@pytest.mark.parametrize("version", [NEWEST, pytest.param(OLD, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("code", "version"),
+    [
+        (LOOP, NEWEST),
+        pytest.param(LOOP, OLD, marks=pytest.mark.soak),
+        pytest.param(FIT, NEWEST, marks=pytest.mark.soak),
+        pytest.param(FIT, OLD, marks=pytest.mark.soak),
+    ],
+)
 def test_workers_join_and_leave_and_every_step_counts_once(
-    local_cluster, tensorflow, tmp_path, version
+    local_cluster, tensorflow, tmp_path, code, version
 ):
     name, stop, told = f"live-{version.replace('.', '-')}", tmp_path / "stop", tmp_path / "told"
     settings = [f"service.python={tensorflow(version)}", *SMALL]
+    if code == FIT and version == NEWEST:
+        settings.append("service.legacy_keras=true")
     sets = [word for setting in settings for word in ("--set", setting)]
-    words = ("run", JOB, "--name", name, "--ps", "1", "--workers", "1", "--yes", *sets)
+    words = (
+        "run",
+        Path(__file__).with_name(code),
+        "--name",
+        name,
+        "--ps",
+        "1",
+        "--workers",
+        "1",
+        "--yes",
+        *sets,
+    )
     run = local_cluster.start(*words, "--", str(stop), str(told))
 
     def lines():
