@@ -427,21 +427,24 @@ class Queue(Books):
     ) -> tuple[str, int] | None:
         """Return the largest of those that would take their team below what is its own, or None.
 
-        A team that is still further ahead than the one that it gives way to may go below.
+        A team that is still further ahead than the one that it gives way to may go below. A gang
+        that is larger than all that is its team's own is borrowed as a whole: it may go, else a
+        team with a single gang would never give back.
         """
-        by_team: dict[str, list[tuple[float, tuple[str, int]]]] = {}
+        left: dict[str, float] = {}
+        own: dict[str, list[tuple[float, tuple[str, int]]]] = {}
         for candidate in going:
             other = self.entries[candidate.job]
+            account = self.accounts[other.job.team]
             size = share_of(other.holdings[candidate.slot].charge, self._capacity)
-            by_team.setdefault(other.job.team, []).append((size, candidate.key))
+            left[account.team.name] = left.get(account.team.name, account.share) - size
+            if size <= account.team.guarantee + 1e-9:
+                own.setdefault(account.team.name, []).append((size, candidate.key))
         ahead = share / max(self.accounts[team].team.guarantee, 1e-9)
-        for other_team, sizes in by_team.items():
-            if other_team == team:
-                continue
-            account = self.accounts[other_team]
-            guarantee = account.team.guarantee
-            left = account.share - sum(size for size, _ in sizes)
-            if left < guarantee - 1e-9 and left / guarantee < ahead:
+        for name, sizes in own.items():
+            guarantee = self.accounts[name].team.guarantee
+            below = left[name] < guarantee - 1e-9
+            if name != team and below and left[name] / guarantee < ahead:
                 return max(sizes)[1]
         return None
 

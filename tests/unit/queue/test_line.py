@@ -181,6 +181,16 @@ def test_a_team_keeps_what_is_its_own() -> None:
     assert not any(name.startswith("red") for name in asked(queue.decide(1.5 * HOUR)))
 
 
+def test_a_gang_larger_than_what_is_its_teams_own_is_borrowed_as_a_whole() -> None:
+    queue = queue_of((Team("red", guarantee=0.25), Team("blue", guarantee=0.5)))
+    submit(queue, job("large", gpus=8))
+    queue.decide(0.0)
+    saved(queue, "large", at=HOUR)
+    submit(queue, job("blue", "blue", submitted_at=HOUR), now=HOUR)
+    queue.decide(HOUR)
+    assert asked(queue.decide(HOUR + Rules().reclaim_after)) == {"large"}
+
+
 def test_the_first_in_line_does_not_wait_for_ever_for_a_whole_machine() -> None:
     queue = queue_of((Team("red"), Team("blue")), machines=hosts(1, gpus=4))
     submit(queue, *(job(f"red-{k}") for k in range(3)))
