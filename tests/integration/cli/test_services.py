@@ -4,11 +4,12 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from command_line import UNTIL_FINISH, CommandLine
+from command_line import ROOT, UNTIL_FINISH, CommandLine
 from waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
@@ -115,6 +116,20 @@ def test_a_detached_job_is_watched_and_stopped_from_other_terminals(command_line
     after = command_line.ask("status", name)
     assert f"The job {name} was stopped" in after.out
     assert "has ended: stopped" in command_line.ask("stop", name).out
+
+
+def test_the_last_turns_of_a_scheduler_play_again_without_a_difference(
+    command_line, job, name, tmp_path
+):
+    assert command_line("run", job("sleep 300", name), "--detach").code == 0
+    eventually(lambda: phase(command_line, name) == "running")
+    turns = tmp_path / "turns.json"
+    recorded = command_line.ask("state", "record", "--name", name, "--out", str(turns))
+    assert recorded.code == 0, recorded.out
+    played = [sys.executable, str(ROOT / "tests/simulation/replay.py"), str(turns)]
+    ended = subprocess.run(played, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert command_line.ask("stop", name).code == 0
 
 
 def test_a_detached_job_is_followed_to_its_exit_code(command_line, job, name):
