@@ -48,7 +48,8 @@ from pathlib import Path
 
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.placement.agent_table import AgentTable
-from dcos_tensorflow.core.placement.place import Assignment, TaskRequest, place
+from dcos_tensorflow.core.placement.place import place
+from dcos_tensorflow.core.placement.request import Assignment, TaskRequest
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 

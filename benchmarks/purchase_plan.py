@@ -19,7 +19,7 @@ import figures
 
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
-from dcos_tensorflow.core.placement.place import TaskRequest
+from dcos_tensorflow.core.placement.request import TaskRequest
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 

@@ -20,7 +20,8 @@ from dcos_tensorflow.capacity.market import Limits, Market, Pool, WantedMachines
 from dcos_tensorflow.capacity.trial_placement import TrialPlacement, made_up
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.placement.place import TaskRequest, place
+from dcos_tensorflow.core.placement.place import place
+from dcos_tensorflow.core.placement.request import TaskRequest
 from dcos_tensorflow.records import dataclass
 
 #: Hours that whatever is bought is reckoned to stay: the budget must have them.

@@ -15,7 +15,8 @@ from dcos_tensorflow.capacity.alternatives import Mix
 from dcos_tensorflow.capacity.market import Pool
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.placement.constraints import HOSTNAME_FIELDS
-from dcos_tensorflow.core.placement.place import TaskRequest, place
+from dcos_tensorflow.core.placement.place import place
+from dcos_tensorflow.core.placement.request import TaskRequest
 from dcos_tensorflow.core.spec.resources import EPSILON, PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint
 

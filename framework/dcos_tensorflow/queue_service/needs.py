@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from dcos_tensorflow.capacity.planner import GangDemand
-from dcos_tensorflow.core.placement.place import TaskRequest
+from dcos_tensorflow.core.placement.request import TaskRequest
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import (
     ConstraintOperator,

@@ -42,4 +42,5 @@ def services_at(
         from dcos_tensorflow.state import zookeeper_services
 
         found = zookeeper_services.services_in(place, wanted, timeout_seconds)
-    return [service for service in found if paths.CONFIG_TARGET in service.values]
+    services = (StoredService(*one) for one in found)
+    return [service for service in services if paths.CONFIG_TARGET in service.values]

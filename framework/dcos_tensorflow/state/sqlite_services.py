@@ -6,7 +6,7 @@ Used by ``state.services``: the store itself knows one service.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
@@ -14,14 +14,15 @@ from urllib.parse import quote
 from dcos_tensorflow.state.errors import StateUnavailable
 from dcos_tensorflow.state.file_lock import FileLock
 from dcos_tensorflow.state.leadership import Holder
-from dcos_tensorflow.state.services import StoredService
 from dcos_tensorflow.state.sqlite import lock_of
 
 _QUERY = "SELECT service, path, value FROM state_value WHERE path IN ({}) ORDER BY service"
 
 
-def services_in(path: Path, wanted: Sequence[str], timeout_seconds: float) -> list[StoredService]:
-    """Return the services in a file, by name, with these values. Raises StateUnavailable."""
+def services_in(
+    path: Path, wanted: Sequence[str], timeout_seconds: float
+) -> Iterator[tuple[str, Holder | None, Mapping[str, bytes]]]:
+    """Yield folder, leader and these values of each service in a file. Raises StateUnavailable."""
     found: dict[str, dict[str, bytes]] = {}
     try:
         address = f"file:{quote(str(path))}?mode=ro"
@@ -31,9 +32,8 @@ def services_in(path: Path, wanted: Sequence[str], timeout_seconds: float) -> li
                 found.setdefault(service, {})[where] = value
     except sqlite3.Error as error:
         raise StateUnavailable(f"{path} cannot be read: {error}") from error
-    return [
-        StoredService(folder, _leader(path, folder), values) for folder, values in found.items()
-    ]
+    for folder, values in found.items():
+        yield folder, _leader(path, folder), values
 
 
 def _leader(path: Path, folder: str) -> Holder | None:

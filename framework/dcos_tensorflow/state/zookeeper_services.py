@@ -5,7 +5,7 @@ Used by ``state.services``: the store itself knows one service.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 
 from kazoo.client import KazooClient
@@ -13,7 +13,6 @@ from kazoo.exceptions import NoNodeError
 
 from dcos_tensorflow.state.layout import LOCK
 from dcos_tensorflow.state.leadership import Holder
-from dcos_tensorflow.state.services import StoredService
 from dcos_tensorflow.state.zookeeper import SERVICE_PREFIX
 from dcos_tensorflow.state.zookeeper_lock import in_line
 from dcos_tensorflow.state.zookeeper_session import ZooKeeperSession
@@ -24,8 +23,8 @@ _SESSION_SECONDS = 10.0
 
 def services_in(
     place: ZooKeeperAddress, wanted: Sequence[str], timeout_seconds: float
-) -> list[StoredService]:
-    """Return the services below a chroot, by name, with these values.
+) -> Iterator[tuple[str, Holder | None, Mapping[str, bytes]]]:
+    """Yield folder, leader and these values of each service below a chroot, by name.
 
     Raises StateUnavailable, StateAccessDenied.
     """
@@ -38,10 +37,8 @@ def services_in(
         )
         roots = {name: f"{place.path}/{SERVICE_PREFIX}{name}" for name in names}
         values = _values(session, roots, wanted)
-        return [
-            StoredService(name, _leader(session, f"{root}/{LOCK}"), values[name])
-            for name, root in roots.items()
-        ]
+        for name, root in roots.items():
+            yield name, _leader(session, f"{root}/{LOCK}"), values[name]
 
 
 def _values(

@@ -26,7 +26,7 @@ from dcos_tensorflow.capacity.provider import (
 from dcos_tensorflow.capacity.reconcile import Round, reconcile
 from dcos_tensorflow.capacity.trial_placement import offer_of
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.placement.place import TaskRequest
+from dcos_tensorflow.core.placement.request import TaskRequest
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import TaskRole
 

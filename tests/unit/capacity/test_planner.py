@@ -9,7 +9,7 @@ from dcos_tensorflow.capacity.deadline import NOTHING, Fleet
 from dcos_tensorflow.capacity.market import Limits, Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, PurchasePlan, plan
 from dcos_tensorflow.capacity.trial_placement import offer_of
-from dcos_tensorflow.core.placement.place import TaskRequest
+from dcos_tensorflow.core.placement.request import TaskRequest
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 

@@ -11,7 +11,8 @@ from dcos_tensorflow.capacity.market import Limits, Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
 from dcos_tensorflow.capacity.trial_placement import TrialPlacement, made_up, offer_of
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.placement.place import TaskRequest, place
+from dcos_tensorflow.core.placement.place import place
+from dcos_tensorflow.core.placement.request import TaskRequest
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 

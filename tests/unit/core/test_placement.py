@@ -3,7 +3,8 @@
 import pytest
 
 from dcos_tensorflow.core.model.offer import AttributeValue, Offer
-from dcos_tensorflow.core.placement.place import Assignment, Placement, TaskRequest, place
+from dcos_tensorflow.core.placement.place import place
+from dcos_tensorflow.core.placement.request import Assignment, Placement, TaskRequest
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator as Op
 from dcos_tensorflow.core.spec.service_spec import (

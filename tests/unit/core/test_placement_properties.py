@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.placement.constraints import field_value
-from dcos_tensorflow.core.placement.place import Assignment, TaskRequest, place
+from dcos_tensorflow.core.placement.place import place
+from dcos_tensorflow.core.placement.request import Assignment, TaskRequest
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator as Op
 from dcos_tensorflow.core.spec.service_spec import (

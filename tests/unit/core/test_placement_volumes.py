@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.placement.place import Placement, TaskRequest, place
+from dcos_tensorflow.core.placement.place import place
+from dcos_tensorflow.core.placement.request import Placement, TaskRequest
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import TaskRole
 

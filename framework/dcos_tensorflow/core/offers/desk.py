@@ -30,7 +30,8 @@ from dcos_tensorflow.core.offers.reconciliation import doubt
 from dcos_tensorflow.core.offers.returning import decline
 from dcos_tensorflow.core.offers.wants import Wants, wants
 from dcos_tensorflow.core.placement.constraints import depends_on_counts
-from dcos_tensorflow.core.placement.place import Assignment, Placement, TaskRequest, place
+from dcos_tensorflow.core.placement.place import place
+from dcos_tensorflow.core.placement.request import Assignment, Placement, TaskRequest
 from dcos_tensorflow.core.restarts import planned_changes, sidecars
 from dcos_tensorflow.core.restarts.backoff import spread
 from dcos_tensorflow.core.spec.service_spec import gang_named

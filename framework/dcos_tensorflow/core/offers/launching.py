@@ -29,7 +29,7 @@ from dcos_tensorflow.core.model.service_state import OfferUse
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState, mesos_task_id
 from dcos_tensorflow.core.offers import reservations, volume_places
 from dcos_tensorflow.core.offers.returning import note_offers
-from dcos_tensorflow.core.placement.place import Assignment, Placement
+from dcos_tensorflow.core.placement.request import Assignment, Placement
 from dcos_tensorflow.core.restarts import data_service, sidecars
 from dcos_tensorflow.core.restarts.launch_options import options_of
 from dcos_tensorflow.core.restarts.membership import members_to_tell

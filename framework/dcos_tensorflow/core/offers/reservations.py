@@ -23,7 +23,7 @@ from dcos_tensorflow.core.model.offer import Offer, OfferedReservation
 from dcos_tensorflow.core.model.service_state import GangView, OfferUse, ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.offers.returning import note_offers
-from dcos_tensorflow.core.placement.place import Assignment
+from dcos_tensorflow.core.placement.request import Assignment
 from dcos_tensorflow.core.restarts.launch_options import options_of
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import name_in_gang, split_task_name

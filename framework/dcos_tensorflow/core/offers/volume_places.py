@@ -14,7 +14,7 @@ from dcos_tensorflow.core.model.offer import Offer, OfferedReservation
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.offers.reservations import offered
-from dcos_tensorflow.core.placement.place import TaskRequest
+from dcos_tensorflow.core.placement.request import TaskRequest
 from dcos_tensorflow.core.restarts.launch_options import options_of
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import Addressing, RoleSpec, ServiceSpec

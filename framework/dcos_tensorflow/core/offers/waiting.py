@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.offers.wants import wants
-from dcos_tensorflow.core.placement.place import TaskRequest
+from dcos_tensorflow.core.placement.request import TaskRequest
 from dcos_tensorflow.core.work import slots
 from dcos_tensorflow.records import dataclass
 

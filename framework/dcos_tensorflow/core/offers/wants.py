@@ -19,7 +19,7 @@ from dcos_tensorflow.core.model.gang import Placing
 from dcos_tensorflow.core.model.job import JobPhase, Membership
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.offers.volume_places import bound, found_taken
-from dcos_tensorflow.core.placement.place import TaskRequest
+from dcos_tensorflow.core.placement.request import TaskRequest
 from dcos_tensorflow.core.restarts import planned_changes, restarts, sidecars
 from dcos_tensorflow.core.restarts.gang_queries import (
     cluster_addresses,

@@ -15,7 +15,8 @@ from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.wording import megabytes
 from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.placement.place import TaskRequest, place
+from dcos_tensorflow.core.placement.place import place
+from dcos_tensorflow.core.placement.request import TaskRequest
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec
 from dcos_tensorflow.core.spec.volume_spec import VolumeType

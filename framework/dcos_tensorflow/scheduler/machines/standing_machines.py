@@ -28,7 +28,7 @@ from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.known_agents import KnownAgent, names_of
 from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.placement.place import TaskRequest
+from dcos_tensorflow.core.placement.request import TaskRequest
 from dcos_tensorflow.core.spec.capacity_spec import Billing, CapacitySpec
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 from dcos_tensorflow.mesos.agent_files import AgentFilesError
