@@ -22,7 +22,7 @@ from dcos_tensorflow.client.kept.last_page import last_page
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.contract import UNIT_FILE
 from dcos_tensorflow.history import folder
-from dcos_tensorflow.history.notes import notes_of
+from dcos_tensorflow.history.record import notes_of
 from dcos_tensorflow.window.services import NotKept, Refused
 from untrusted_input.json_text import read_json
 

@@ -258,9 +258,9 @@ def serve(
     Jobs run on when it ends. A change of TEAMS.json holds at once. Without it the teams are those
     of the DC/OS package, in the environment of its app.
     """
-    from dcos_tensorflow.queue_service.packaged import teams_file_of
     from dcos_tensorflow.queue_service.process import Uninstall
     from dcos_tensorflow.queue_service.process import serve as serve_queue
+    from dcos_tensorflow.queue_service.teams_file import teams_file_of
     from untrusted_input.shield import keep_memory_private
 
     keep_memory_private()

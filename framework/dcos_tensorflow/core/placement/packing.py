@@ -36,7 +36,15 @@ from numpy.typing import NDArray
 
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.placement.agent_table import MACHINE, AgentTable
-from dcos_tensorflow.core.placement.agents import CPUS, DISK, GPUS, MEM, PORTS, UNAVAILABLE
+from dcos_tensorflow.core.placement.agents import (
+    CPUS,
+    DISK,
+    GPUS,
+    MEM,
+    PORTS,
+    UNAVAILABLE,
+    choose_ports,
+)
 from dcos_tensorflow.core.placement.columns import (
     BoolArray,
     Column,
@@ -45,7 +53,6 @@ from dcos_tensorflow.core.placement.columns import (
 )
 from dcos_tensorflow.core.placement.constraints import describe, looks_at_one_value, refuse_broken
 from dcos_tensorflow.core.placement.fitness import MAINTENANCE, Preference
-from dcos_tensorflow.core.placement.ports import choose_ports
 from dcos_tensorflow.core.spec.service_spec import (
     ConstraintOperator,
     PlacementConstraint,

@@ -19,8 +19,12 @@ from dcos_tensorflow.core.model.offer import AttributeValue, Offer
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import Container, Containerizer, ServiceSpec, Uri
-from dcos_tensorflow.mesos.wire.addressing import discovery, joined
-from dcos_tensorflow.mesos.wire.container_info import secret_variables, with_wishes
+from dcos_tensorflow.mesos.wire.container_info import (
+    discovery,
+    joined,
+    secret_variables,
+    with_wishes,
+)
 from dcos_tensorflow.mesos.wire.offered_resources import (
     ConversionError,
     OfferedResources,

@@ -145,7 +145,7 @@ class Sweep(Producer):
     @functools.cached_property
     def _untried(self) -> Iterator[dict[str, ParameterValue]]:
         """Yield the combinations that no trial has: there are trials of before with other ones."""
-        from dcos_tensorflow.workloads.sweep.grid import combinations
+        from dcos_tensorflow.workloads.sweep.trial import combinations
 
         tried = {json.dumps(dict(trial.parameters), sort_keys=True) for trial in self._trials}
         return (
