@@ -232,7 +232,6 @@ class Answering:
 
 
 def _answer_to(request: Request, error: Exception) -> Response:
-    """Return the answer to what was raised on the way to one."""
     match error:
         case AccessRefused():
             return refused_answer(error.refusal)

@@ -192,7 +192,6 @@ def own_samples(
 
 
 def _usage_samples(name: str, usage: Mapping[str, Any]) -> Iterator[Sample]:
-    """Yield what a task uses now."""
     for key, shown in _USED.items():
         if (value := _number(usage, key)) is not None:
             yield Sample(shown, value, (name,))

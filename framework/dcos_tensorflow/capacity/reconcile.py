@@ -219,7 +219,6 @@ def _owned(ledger: Ledger, sight: Observation, rules: Rules) -> Owned:
 def _written(
     ledger: Ledger, wanted: Sequence[WantedMachines], sight: Observation, rules: Rules
 ) -> tuple[Ledger, tuple[Entry, ...]]:
-    """Write the purchases of a plan."""
     account, made = ledger.account, []
     for each in _in_values(wanted):
         account = replace(account, purchases=account.purchases + 1)

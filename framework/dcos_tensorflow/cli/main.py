@@ -195,10 +195,7 @@ SECTIONS = {
 
 
 class _Commands(NamedGroup):
-    """The group of all commands."""
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in their sections."""
         width = max(len(name) for names in SECTIONS.values() for name in names)
         for title, names in SECTIONS.items():
             rows = [

@@ -341,7 +341,6 @@ def _verdict_line(ended: Mapping[str, Any]) -> str:
 
 
 def _failure(snapshot: Snapshot) -> dict[str, Any] | None:
-    """Return the incident that ended the job, with what its task said last."""
     incidents = snapshot.job.get("incidents") or ()
     if not incidents or (snapshot.verdict or {}).get("outcome") != Outcome.FAILED:
         return None

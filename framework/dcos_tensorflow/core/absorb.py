@@ -187,10 +187,6 @@ def _offers(draft: Draft, event: events.OffersReceived) -> None:
         maintenance.note(draft, starts, told)
 
 
-def _rescinded(draft: Draft, event: events.OfferRescinded) -> None:
-    draft.drop_offers((event.offer_id,))
-
-
 def _inverse_offers(draft: Draft, event: events.InverseOffersReceived) -> None:
     """Note when agents are to be taken down, and agree: tasks leave in time.
 
@@ -375,10 +371,6 @@ def _recognise(gang: GangDraft, record: TaskRecord, seen: str) -> None:
     gang.say(f"strategy auto: the job's code uses {seen} ({record.name} has seen it)")
 
 
-def _quota(draft: Draft, event: events.QuotaSeen) -> None:
-    shares.note_quota(draft, event.quota)
-
-
 def _agents(draft: Draft, event: events.AgentsSeen) -> None:
     draft.state = replace(draft.state, told=replace(draft.state.told, silent=event.silent))
 
@@ -415,14 +407,14 @@ _MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
     events.FormerLifeKnown: _former_life,
     events.CallFailed: _call_failed,
     events.OffersReceived: _offers,
-    events.OfferRescinded: _rescinded,
+    events.OfferRescinded: lambda draft, event: draft.drop_offers((event.offer_id,)),
     events.InverseOffersReceived: _inverse_offers,
     events.InverseOfferRescinded: _inverse_offer_rescinded,
     events.AgentFailed: _agent_failed,
     events.TaskUpdate: _update,
     events.RunnerReported: _report,
     events.EvidenceFound: evidence.learn,
-    events.QuotaSeen: _quota,
+    events.QuotaSeen: lambda draft, event: shares.note_quota(draft, event.quota),
     events.AgentsSeen: _agents,
     events.UnitsGiven: units.given,
     events.UnitPruned: units.pruned,

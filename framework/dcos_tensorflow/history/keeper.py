@@ -256,6 +256,5 @@ class Keeper:
 
 
 def _noted(run: RunFolder) -> Record:
-    """Return the notes of a run."""
     record = run.record()
     return {name: record[name] for name in ("tags", "note") if name in record}

@@ -56,8 +56,6 @@ class _Line:
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where places and values are in the picture."""
-
     first: float
     last: float
     low: float

@@ -191,7 +191,6 @@ class _Told:
             self._keep(trials=sorted(done))
 
     def end_of(self, record: Record) -> None:
-        """End the run there, as it has ended here."""
         at = record["finished_at"] or record["started_at"] or 0.0
         result = {_name(k): v for k, v in record["result"].items()}
         numbers = {k: v for k, v in result.items() if _is_number(v)}
@@ -253,7 +252,6 @@ class _Told:
 
 
 def _new(points: Points, sent: Mapping[str, float]) -> Iterator[tuple[str, Point]]:
-    """Yield the points that were not told yet, the oldest first."""
     found = [
         (point.at, task, point)
         for task, told in points.items()

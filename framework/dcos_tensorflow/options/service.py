@@ -176,7 +176,6 @@ def effective(options: Options) -> dict[str, Any]:
 
 
 def _group_at(values: dict[str, Any], path: catalogue.Path) -> dict[str, Any]:
-    """Return the group of options that ``path`` lies in."""
     for key in path[:-1]:
         values = values[key]
     return values

@@ -279,7 +279,6 @@ def with_cluster(environ: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _core(text: str) -> Dict[str, str]:
-    """Return the plain values of the section ``core``."""
     found: Dict[str, str] = {}
     section = ""
     for line in text.splitlines():

@@ -31,8 +31,6 @@ _START_AGAIN = (2.0, 5.0, 15.0, 30.0)
 
 @dataclass(frozen=True)
 class _FailedStart:
-    """A scheduler that did not start."""
-
     #: So often in a row.
     times: int
     again_at: float

@@ -265,7 +265,6 @@ class _Watch:
         self._trouble = ""
 
     def look(self) -> None:
-        """Take what has changed."""
         stamp = _stamp(self._path)
         if stamp != self._seen:
             self._seen = stamp

@@ -8,7 +8,7 @@ should be (``bringing``). Requests come from the API's threads.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -291,10 +291,10 @@ class QueueService:
         with self._jobs.lock:
             now = self._jobs.clock()
             self._going |= self._schedulers.machines_that_go(now)
-            hosts = [replace(host, goes=_is_named(host, self._going)) for host in cluster.hosts]
-            self._bringing.hostnames = {
-                host.name: host.attributes.get(HOSTNAME, "") for host in hosts
-            }
+            hosts = [
+                replace(host, goes=_hostname(host).lower() in self._going) for host in cluster.hosts
+            ]
+            self._bringing.hostnames = {host.name: _hostname(host) for host in hosts}
             self._jobs.hosts_are(hosts, now)
             for job, tasks in cluster.tasks.items():
                 self._bringing.placed(job, tasks, now)
@@ -353,7 +353,6 @@ class QueueService:
             done.result()
 
     def _told_to_run(self, entry: Entry) -> dict[str, Any]:
-        """Return what the scheduler of a job is told to run."""
         found = self._jobs.submitted[entry.job.id]
         use = self._jobs.teams.uses.get(entry.job.team)
         overrides = []
@@ -426,8 +425,8 @@ def _reaches_here(options: Options, spec: ServiceSpec, request: Request) -> Iter
         yield f"batch.inputs: {listing} is a place of the queue's machine"
 
 
-def _is_named(host: Host, names: Collection[str]) -> bool:
-    return host.attributes.get(HOSTNAME, "").lower() in names
+def _hostname(host: Host) -> str:
+    return host.attributes.get(HOSTNAME, "")
 
 
 def _interval(found: Interval | None) -> dict[str, float] | None:

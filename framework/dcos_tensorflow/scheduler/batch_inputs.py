@@ -88,7 +88,6 @@ def list_inputs(spec: ServiceSpec, credentials: Mapping[str, str], gate: Gate) -
 def _listed(
     listing: str, store: Callable[[str], ObjectStore], gate: Gate
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """Return what is listed, and the stamp of each."""
     if listing.startswith(_S3) and listing.endswith("/"):
         # What ends in a slash stands for a folder in some tools, and holds nothing.
         found = [each for each in _below(listing, store) if not each[0].endswith("/")]

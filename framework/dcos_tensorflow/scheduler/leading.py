@@ -263,7 +263,6 @@ class Leading:
     # Machines that are bought, and what a batch finds.
 
     def _follow_capacity(self, state: ServiceState) -> None:
-        """Begin to buy machines once the options ask for it."""
         if state.spec.capacity is None or self._capacity is not None:
             return
         from dcos_tensorflow.scheduler.machines.buying import BuyingLoop

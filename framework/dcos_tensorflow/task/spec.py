@@ -256,8 +256,6 @@ class _Shard:
 
 @dataclass(frozen=True)
 class _ClusterSections:
-    """A cluster as the document has it."""
-
     epoch: int
     distribute: _Distribute = _Distribute()
     server: Optional[ServerCluster] = None

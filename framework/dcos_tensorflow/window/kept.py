@@ -88,7 +88,6 @@ def _points(directory: ServiceDirectory, run: str) -> Any:
 def _part(
     directory: ServiceDirectory, name: str, file: str, query: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return a part of what a task has printed."""
     output = FolderOutput(directory)
     attempt = output.attempt(name) if name in output.tasks() and _FILES.fullmatch(file) else None
     if attempt is None:

@@ -115,7 +115,6 @@ def read_pools(client: Any, facts: Ec2Facts, on_demand: Mapping[str, float]) -> 
 
 
 def _spot_prices(client: Any, facts: Ec2Facts) -> dict[tuple[str, str], float]:
-    """Return the newest price by type and zone."""
     named = {}
     if len(facts.resources) <= _MOST_NAMED:
         named = {"InstanceTypes": sorted(facts.resources)}

@@ -51,8 +51,6 @@ class SdkGroup(NamedGroup):
 
 
 def _command(verb: SdkVerb, *, hidden: bool = False) -> click.Command:
-    """Return the command of a verb."""
-
     def run(choice: ServiceChoice, **given: Any) -> int:
         return _carry_out(verb, choice, given)
 

@@ -331,7 +331,6 @@ def _wants(wants: Mapping[str, float]) -> str:
 
 
 def _starts(job: Mapping[str, Any]) -> str:
-    """Return when a job is likely to begin, with the error of that."""
     found = job["starts_in"]
     if found is None:
         return ""

@@ -216,7 +216,6 @@ def _items(plain: Any, name: str) -> Iterable[tuple[str, Any]]:
 
 
 def _finite(plain: Any) -> Any:
-    """Return what JSON can hold."""
     if isinstance(plain, dict):
         return {name: _finite(item) for name, item in plain.items()}
     if isinstance(plain, list):

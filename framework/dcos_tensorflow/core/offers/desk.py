@@ -193,7 +193,6 @@ def _take_out(draft: Draft, what: Wants, launched: Iterable[Assignment]) -> None
 
 
 def _decline_useless(draft: Draft, waiting: Mapping[GangDraft, _Considered]) -> None:
-    """Hand back what is of use to no waiting gang."""
     if not waiting:
         return
     looks = tuple(waiting.values())
@@ -435,7 +434,6 @@ def _placed(gang: GangDraft, what: Wants) -> tuple[TaskRecord, ...]:
 
 
 def _keep_waiting(gang: GangDraft, result: Placement) -> None:
-    """Remember why a gang is not placed."""
     first = result.misfits[0].reason if result.misfits else "no offer fits"
     others = len(result.misfits) - 1
     waiting = f"{counted(others, 'more task')} {agreeing(others, 'wait')}"

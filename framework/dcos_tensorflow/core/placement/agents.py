@@ -113,7 +113,6 @@ def choose_ports(
 
 
 def _from(offered: PortRanges, start: int) -> Iterator[int]:
-    """Yield every offered port once, beginning at number ``start`` modulo their count."""
     skip = start % max(len(offered), 1)
     head: list[tuple[int, int]] = []
     for position, (first, last) in enumerate(offered.ranges):

@@ -450,13 +450,11 @@ def _places(options: Options) -> list[Path]:
 
 
 def _python_option(options: Options, role: RoleSpec) -> str:
-    """Return the option that a role's Python comes from."""
     group = GROUP_OF_ROLE[role.role]
     return f"{group}.python" if role_options(options, group).python else "service.python"
 
 
 def _uri_option(options: Options, number: int) -> str:
-    """Return the option that one of the job's further files comes from."""
     given = len(options.service.job_uris)
     return f"service.job_uris.{number}" if number < given else "service.hdfs.config_uri"
 

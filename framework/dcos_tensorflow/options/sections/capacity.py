@@ -67,7 +67,6 @@ def deadline_of(text: str) -> tuple[float, float]:
 
 
 def _as_text(value: object) -> object:
-    """Take a number of seconds for its text."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return f"{value:g}" if is_number else value
 

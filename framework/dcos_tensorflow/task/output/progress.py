@@ -296,7 +296,6 @@ def _told_now(progress: Progress, names: Iterable[str]) -> Mapping[str, int]:
 def _with_line(
     progress: Progress, step: Optional[int], told: Mapping[str, float], now: float
 ) -> Progress:
-    """Return the progress after a line that has told these."""
     found = {"step": step, "loss": told.get("loss"), "accuracy": told.get("accuracy")}
     return _with_metrics(_with_numbers(progress, found, now), found, told, now)
 
@@ -324,7 +323,6 @@ def _numbers_in(line: str) -> Dict[str, float]:
 
 
 def _pairs(line: str) -> Dict[str, float]:
-    """Return the numbers that a line names, one by one."""
     line = line.strip()
     pairs = _PLAIN_PAIR.findall(line)
     if len(pairs) < 2 or _PLAIN_PAIR.sub("", line).strip():

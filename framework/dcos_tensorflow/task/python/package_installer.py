@@ -155,7 +155,6 @@ class Installer:
         return [python, "-m", "pip"]
 
     def _run(self, command: List[str], folder: str) -> Tuple[int, List[str]]:
-        """Run ``command`` and return its exit code and what it has printed last."""
         if self._stopped.is_set():
             raise InstallationStopped
         self._process = process = subprocess.Popen(

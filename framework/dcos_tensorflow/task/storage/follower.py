@@ -110,7 +110,6 @@ class CheckpointFollower(Rounds):
         self._brought |= frozenset(paths)
 
     def _remove_old(self) -> None:
-        """Remove the files that only checkpoints of long ago have."""
         kept: FrozenSet[str] = frozenset().union(*self._here[:KEPT])
         old: FrozenSet[str] = frozenset().union(*self._here[KEPT:])
         del self._here[KEPT:]

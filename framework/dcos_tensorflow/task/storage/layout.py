@@ -279,7 +279,6 @@ def prefix_of(path: str) -> Optional[str]:
 
 
 def _incomplete(prefix: str, paths: List[str]) -> str:
-    """Return what the checkpoint ``prefix`` lacks, or '' when it is whole."""
     shards = [found for found in map(_SHARD.match, paths) if found]
     if not shards and f"{prefix}.index" not in paths:
         # A lone .meta or a job's own file with such an ending is no checkpoint.

@@ -85,11 +85,9 @@ class _Axis:
 
     @functools.cached_property
     def words(self) -> list[str]:
-        """Return the values as words, each once."""
         return sorted({str(value) for value in self.values})
 
     def place(self, value: ParameterValue) -> float:
-        """Return where a value is."""
         numbers = self.numbers
         if not numbers:
             return self.words.index(str(value)) / max(1, len(self.words) - 1)
