@@ -168,7 +168,7 @@ def _call_failed(draft: Draft, event: events.CallFailed) -> None:
 def _offers(draft: Draft, event: events.OffersReceived) -> None:
     # An agent that tells no region is none of another one (Mesos' allocator: isRemoteSlave).
     home = draft.state.subscription.master_region or None
-    draft.add_offers(
+    draft.take_offers(
         {
             o.offer_id: replace(o, received_at=draft.now, region=o.region or home)
             for o in event.offers

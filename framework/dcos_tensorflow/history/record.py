@@ -193,10 +193,6 @@ def _is_range(told: dict[str, Any]) -> bool:
     return known and (_is_number(newest) or newest in NOT_FINITE)
 
 
-def _are_incidents(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_incident, value))
-
-
 def _is_incident(value: Any) -> bool:
     if not isinstance(value, dict) or not _is_moment(value.get("at")):
         return False
@@ -214,8 +210,8 @@ def _are_units(value: Any) -> bool:
     return _is_text(best.get("metric")) and _is_number(best.get("value"))
 
 
-def _are_tags(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
+def _each(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(map(fits, value))
 
 
 #: What must be true of each part.
@@ -226,13 +222,13 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
     "outcome": lambda value: value is None or _is_text(value),
     "run": lambda value: _is_number(value) and isinstance(value, int),
     "uninstalled": lambda value: isinstance(value, bool),
-    "incidents": _are_incidents,
+    "incidents": _each(_is_incident),
     "units": _are_units,
     "step": _is_step,
     "metrics": _are_metrics,
 }
 #: What must be so of each part that records of before have not.
-_FITS_IF_THERE: Mapping[str, Callable[[Any], bool]] = {"tags": _are_tags, "note": _is_text}
+_FITS_IF_THERE: Mapping[str, Callable[[Any], bool]] = {"tags": _each(_is_text), "note": _is_text}
 
 
 def notes_of(given: Any) -> Notes:

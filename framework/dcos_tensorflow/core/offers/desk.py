@@ -189,7 +189,7 @@ def _take_out(draft: Draft, what: Wants, launched: Iterable[Assignment]) -> None
                 ports=offer.ports.without(assignment.ports),
                 mounts=() if request.mount else offer.mounts,
             )
-    draft.change_offers(changed)
+    draft.take_offers(changed)
 
 
 def _decline_useless(draft: Draft, waiting: Mapping[GangDraft, _Considered]) -> None:
