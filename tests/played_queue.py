@@ -139,7 +139,7 @@ class PlayedQueue:
             clock=self.clock,
         )
         if knows_cluster:
-            self.service.cluster_is(ClusterView(HOSTS, {}, 0))
+            self.service.cluster_is(ClusterView(HOSTS, {}))
         return self.service
 
     def teams(self) -> Teams:

@@ -131,7 +131,6 @@ class Runner:
             hold_on_failure=spec.hold_on_failure,
             stores=self._storage is not None,
             installs=self._before.installs,
-            serves=found.contract == contract.CONTRACT_SHARDS,
         )
         self._state = Lifecycle(spec.first_order, settings)
         self._strategy = ""

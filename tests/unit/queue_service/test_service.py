@@ -278,6 +278,6 @@ def test_a_job_with_a_checkpoint_leaves_a_machine_whose_budget_is_spent(queue: P
     queue.service._jobs.queue.told("job", JobProgress(queue.clock.now, None, 1.0))
     queue.schedulers.going = frozenset({"bought.example"})
     bought = replace(HOSTS[0], attributes={"hostname": "Bought.example"})
-    queue.service.cluster_is(ClusterView((bought,), {}, 0))
+    queue.service.cluster_is(ClusterView((bought,), {}))
     queue.turn(times=3)
     assert (entry.times_given_way, queue.state("job")) == (1, "waiting")
