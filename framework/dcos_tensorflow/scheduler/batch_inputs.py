@@ -90,7 +90,7 @@ def _listed(
 ) -> tuple[Sequence[str], Sequence[str]]:
     if listing.startswith(_S3) and listing.endswith("/"):
         # What ends in a slash stands for a folder in some tools, and holds nothing.
-        found = [each for each in _below(listing, store) if not each[0].endswith("/")]
+        found = [each for each in sorted(_objects(listing, store)) if not each[0].endswith("/")]
         return [uri for uri, _ in found], [stamp for _, stamp in found]
     text = _manifest(listing, store, gate)
     lines = [line for line in map(str.strip, text.splitlines()) if line]
@@ -191,11 +191,6 @@ def _existing(work: BatchSpec, store: Callable[[str], ObjectStore], gate: Gate) 
     if work.output.startswith(_S3):
         return {uri for uri, _ in _objects(work.output.partition("{")[0], store)}
     return gate.outputs(work.output)
-
-
-def _below(uri: str, store: Callable[[str], ObjectStore]) -> list[tuple[str, str]]:
-    """Return the objects whose names begin so, sorted, and the stamp of each."""
-    return sorted(_objects(uri, store))
 
 
 def _objects(uri: str, store: Callable[[str], ObjectStore]) -> Iterator[tuple[str, str]]:

@@ -107,7 +107,7 @@ def _answered(job: Mapping[str, Any], scheduler: str) -> _Listed:
     return _Listed(
         job["service"],
         job["phase"],
-        _outcome(job.get("verdict")),
+        str((job.get("verdict") or {}).get("outcome") or ""),
         job["why"],
         scheduler,
         job.get("started_at"),
@@ -208,7 +208,3 @@ def _asked_at(service: StateService) -> str:
         return ""
     where = service.api.url if service.api is not None else f"address unknown ({service.unknown})"
     return f"{where} {service.leader}"
-
-
-def _outcome(verdict: Mapping[str, object] | None) -> str:
-    return str(verdict.get("outcome") or "") if verdict else ""

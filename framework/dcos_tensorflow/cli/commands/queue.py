@@ -219,7 +219,7 @@ def queue() -> None:
 @json_flag
 def list_jobs(*, queue: QueueClient, with_ended: bool, as_json: bool) -> int:
     """Show the jobs that run and that wait, in the order of the line."""
-    jobs = [job for job in queue.jobs() if with_ended or not _has_ended(job)]
+    jobs = [job for job in queue.jobs() if with_ended or job["ended_at"] is None]
     if as_json:
         show_json(jobs)
     elif not jobs:
@@ -311,10 +311,6 @@ def _verb(name: str, does: str, done: str) -> click.Command:
 cancel = _verb("cancel", "Take jobs out of the queue; end those that run.", "cancelled")
 hold = _verb("hold", "Let waiting jobs wait until they are released.", "held")
 release = _verb("release", "Let held jobs wait for their turn.", "released")
-
-
-def _has_ended(job: Mapping[str, Any]) -> bool:
-    return job["ended_at"] is not None
 
 
 def _row(job: Mapping[str, Any]) -> tuple[str, ...]:

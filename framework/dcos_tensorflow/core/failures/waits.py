@@ -107,7 +107,8 @@ def waits(view: GangView, now: float) -> tuple[Wait, ...]:
     """Return the tasks that wait for others for longer than a start takes; ``now`` is unix time."""
     if view.job.is_over or view.job.phase not in _RUNS:
         return ()
-    servers = [s for s in ended_servers(view) if now - s.record.changed_at >= _grace(view)]
+    grace = view.spec.outcome_grace_seconds
+    servers = [s for s in ended_servers(view) if now - s.record.changed_at >= grace]
     told = {name for server in servers for name in server.waiting}
     return (
         *(_for_a_server(view, server) for server in servers),
@@ -116,10 +117,6 @@ def waits(view: GangView, now: float) -> tuple[Wait, ...]:
         *_for_files(view, now),
         *_idle(view, decided=bool(servers)),
     )
-
-
-def _grace(view: GangView) -> float:
-    return view.spec.outcome_grace_seconds
 
 
 def _for_a_server(view: GangView, server: EndedServer) -> Wait:

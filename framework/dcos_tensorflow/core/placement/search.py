@@ -108,7 +108,9 @@ class Search:
                 return best
         latest = best
         for _ in range(_REPAIRS):
-            order = _failed_first(order, latest)
+            # Those first that had no place.
+            rows = latest.rows
+            order = sorted(order, key=lambda i: rows[i] is not None)
             latest = self._pack(order, anchors[0])
             best = _fuller(best, latest)
             if best.complete:
@@ -221,10 +223,6 @@ class Search:
 
 def _constrained_first(kind: Kind) -> tuple[object, ...]:
     return (-kind.need[GPUS], kind.required_port is None, -kind.rules, -kind.size)
-
-
-def _failed_first(order: Sequence[int], packed: Packed) -> list[int]:
-    return sorted(order, key=lambda i: packed.rows[i] is not None)
 
 
 def _fuller(one: Packed, other: Packed) -> Packed:

@@ -35,7 +35,6 @@ from dcos_tensorflow.workloads.producer import (
 )
 from dcos_tensorflow.workloads.sweep.stopping import stopped
 from dcos_tensorflow.workloads.sweep.trial import (
-    Point,
     Trial,
     spans,
 )
@@ -190,15 +189,12 @@ class Sweep(Producer):
             told = dict(sorted(trial.points.items())[: stop.turn + 1])
             return replace(trial, points=told, stopped_at=stop.step, why=stop.why)
         if outcome is UnitOutcome.PRUNED:
-            return replace(trial, stopped_at=_last_step(points), why="it was stopped")
+            last = points[-1].step if points else 0
+            return replace(trial, stopped_at=last, why="it was stopped")
         value = number_told(result, self._spec.metric)
         if value is not None:
             return replace(trial, value=value)
         return replace(trial, why=_missing(self._spec.metric, result))
-
-
-def _last_step(points: tuple[Point, ...]) -> int:
-    return points[-1].step if points else 0
 
 
 def _missing(metric: str, result: Mapping[str, Any]) -> str:
