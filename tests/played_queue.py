@@ -14,7 +14,8 @@ from dcos_tensorflow.queue_service.cluster_view import ClusterView
 from dcos_tensorflow.queue_service.code_store import CodeStore
 from dcos_tensorflow.queue_service.history import QueueHistory
 from dcos_tensorflow.queue_service.job_schedulers import JobLook
-from dcos_tensorflow.queue_service.service import Asker, QueueService, Request
+from dcos_tensorflow.queue_service.jobs import Asker, Request
+from dcos_tensorflow.queue_service.service import QueueService
 from dcos_tensorflow.queue_service.teams_file import Membership, SchedulerTask, Teams, TeamUse
 from dcos_tensorflow.state.store import StateStore, open_store
 
@@ -138,7 +139,7 @@ class PlayedQueue:
             clock=self.clock,
         )
         if knows_cluster:
-            self.service.cluster_is(ClusterView(HOSTS, {}, 0))
+            self.service.cluster_is(ClusterView(HOSTS, {}))
         return self.service
 
     def teams(self) -> Teams:

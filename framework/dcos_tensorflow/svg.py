@@ -55,6 +55,11 @@ def ticks(low: float, high: float, count: int = 5) -> list[tuple[float, str]]:
     return [(value, f"{0.0 if abs(value) < step / 2 else value:.{digits}g}") for value in found]
 
 
+def share(value: float, low: float, high: float) -> float:
+    """Return where a value is from ``low`` to ``high``, as 0 to 1; in the middle of nothing."""
+    return (value - low) / (high - low) if high > low else 0.5
+
+
 def upright(x: float, y: Iterable[tuple[float, str]], length: float = 4) -> Iterable[str]:
     """Yield the marks of an axis that stands at ``x``: their heights, and words left of them."""
     for height, text in y:

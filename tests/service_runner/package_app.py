@@ -26,8 +26,7 @@ from dcos_tensorflow.deploy.settings import (
     with_cosmos_wish,
 )
 from dcos_tensorflow.options import OptionsError
-from dcos_tensorflow.package.cosmos import marathon_app
-from dcos_tensorflow.package.definition import Package, read_folder
+from dcos_tensorflow.package.definition import Package, marathon_app, read_folder
 
 #: The folder whose files ``make package`` publishes.
 UNIVERSE = Path(__file__).resolve().parents[2] / "universe"

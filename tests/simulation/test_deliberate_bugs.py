@@ -25,14 +25,7 @@ from volume_history import VolumeHistory
 from waiting_history import WaitingHistory
 
 from dcos_tensorflow.core import absorb, advance, contract
-from dcos_tensorflow.core.failures import (
-    causes,
-    clean_ends,
-    incidents,
-    own_errors,
-    standstills,
-    waits,
-)
+from dcos_tensorflow.core.failures import causes, clean_ends, incidents, own_errors, waits
 from dcos_tensorflow.core.kept import writes
 from dcos_tensorflow.core.kept.writes import first_writes
 from dcos_tensorflow.core.model import events, task_table
@@ -217,12 +210,12 @@ def test_taking_a_peers_clean_end_for_no_cause_is_found(monkeypatch):
 
 
 def test_waiting_for_a_server_that_has_left_is_found(monkeypatch):
-    monkeypatch.setattr(standstills, "_is_waited_for", lambda gang, server: False)
+    monkeypatch.setattr(waits, "_is_waited_for", lambda gang, server: False)
     assert broken_seed(WaitingHistory) is not None
 
 
 def test_ending_a_job_that_goes_on_without_its_server_is_found(monkeypatch):
-    monkeypatch.setattr(standstills, "_is_waited_for", lambda gang, server: True)
+    monkeypatch.setattr(waits, "_is_waited_for", lambda gang, server: True)
     assert broken_seed(WaitingHistory, known=14) is not None
 
 
@@ -233,12 +226,12 @@ def test_leaving_a_server_away_that_left_after_the_chief_is_found(monkeypatch):
 
 
 def test_silence_of_a_gang_that_does_nothing_is_found(monkeypatch):
-    monkeypatch.setattr(standstills, "_look_for_a_standstill", lambda gang: None)
+    monkeypatch.setattr(waits, "_look_for_a_standstill", lambda gang: None)
     assert broken_seed(WaitingHistory) is not None
 
 
 def test_ending_a_gang_that_computes_is_found(monkeypatch):
-    original = standstills.standstill
+    original = waits.standstill
 
     def of_any(view):
         idle = view.tasks.having(task_table.Fact.IDLE)
@@ -246,7 +239,7 @@ def test_ending_a_gang_that_computes_is_found(monkeypatch):
         found = waits.Standstill(tuple(since), max(since.values())) if since else None
         return original(view) or found
 
-    monkeypatch.setattr(standstills, "standstill", of_any)
+    monkeypatch.setattr(waits, "standstill", of_any)
     assert broken_seed(WaitingHistory, known=176) is not None
 
 

@@ -43,8 +43,7 @@ from dcos_tensorflow.core.model.events import ConfigurationChanged, Event
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound, SandboxNotFound
 from dcos_tensorflow.options import OptionsError
-from dcos_tensorflow.scheduler.runners.runner_calls import RunnerSilent
-from dcos_tensorflow.scheduler.runners.runner_request import RunnerRefused
+from dcos_tensorflow.scheduler.runners.runner_request import RunnerRefused, RunnerSilent
 
 log = logging.getLogger(__name__)
 
@@ -233,7 +232,6 @@ class Answering:
 
 
 def _answer_to(request: Request, error: Exception) -> Response:
-    """Return the answer to what was raised on the way to one."""
     match error:
         case AccessRefused():
             return refused_answer(error.refusal)

@@ -19,13 +19,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from dcos_tensorflow.api import (
-    openapi,
-    pages,
-    recorded,
-    schemas,
-    verbs,
-)
+from dcos_tensorflow.api import openapi, pages, recorded, schemas, verbs
 from dcos_tensorflow.api.answering import Answering, Handler, OrderHandler, ShownView
 from dcos_tensorflow.api.answers import json_answer
 from dcos_tensorflow.api.audit import AuditLog
@@ -117,8 +111,6 @@ class _Fed:
 
 
 class _Api:
-    """The routes over one source."""
-
     def __init__(self, source: StateSource, access: Access, audit: AuditLog, fed: _Fed) -> None:
         self._source = source
         self._answering = Answering(source, access, audit)
@@ -135,7 +127,12 @@ class _Api:
         if unknown:
             raise ValueError(f"operations and endpoints differ in {', '.join(sorted(unknown))}")
         return [
-            Route(_route(operation.path), endpoints[operation.id], methods=[operation.method])
+            Route(
+                # A file's path may have slashes in it.
+                operation.path.replace("{file}", "{file:path}"),
+                endpoints[operation.id],
+                methods=[operation.method],
+            )
             for operation in OPERATIONS
         ]
 
@@ -195,7 +192,6 @@ class _Api:
         }
 
     def _orders(self) -> dict[str, Handler]:
-        """Return the verbs, by the operation's id."""
         ordering, source = self._answering.ordering, self._source
         found: dict[str, Handler] = {
             "stop": ordering(lambda s, r, b: verbs.stop(s, self._why(s, b))),
@@ -364,11 +360,6 @@ class _Api:
         what = "no such path" if status == 404 else "this path has no such method"
         message = f"{what}: {request.method} {request.url.path}"
         return json_answer({"message": message, "verbs": _VERBS}, status, headers=headers)
-
-
-def _route(path: str) -> str:
-    """Return an operation's path as Starlette has it: a file's path may have slashes in it."""
-    return path.replace("{file}", "{file:path}")
 
 
 def _part(request: Request, name: str) -> str:

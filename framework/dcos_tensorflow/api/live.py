@@ -45,8 +45,6 @@ class TooManyViewers(Exception):
 
 @dataclass(frozen=True)
 class _Edition:
-    """One rendering of the state."""
-
     #: Counts from 1 as long as the application lives.
     number: int
     #: What is shown.

@@ -33,7 +33,7 @@ from dcos_tensorflow.core.operator.plan_control import CommandAnswer
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.restarts import planned_changes, sidecars
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
-from dcos_tensorflow.history.notes import ALLOWED, Notes, notes_of
+from dcos_tensorflow.history.record import ALLOWED, Notes, notes_of
 from dcos_tensorflow.records import dataclass
 from untrusted_input.json_text import read_json
 

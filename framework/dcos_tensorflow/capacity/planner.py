@@ -103,8 +103,6 @@ class _Waits(Exception):
 
 @dataclass(frozen=True)
 class _Purchase:
-    """What is bought for one gang."""
-
     demand: GangDemand
     #: What was free beside it.
     offers: tuple[Offer, ...]
@@ -174,7 +172,6 @@ class _Search:
 
     @property
     def why(self) -> str:
-        """Return in one sentence why nothing was found."""
         return self._limit or self._trouble
 
     def cheapest(self, pools: Sequence[Pool], zone: str | None, than: _Mix | None) -> _Mix | None:
@@ -334,7 +331,6 @@ def _after(demand: GangDemand, owned: Owned, mix: _Mix) -> Owned:
 
 
 def _less(pool: Pool, mix: _Mix) -> Pool:
-    """Return a pool after these were taken from it."""
     if pool.available is None:
         return pool
     return replace(pool, available=pool.available - sum(n for p, n in mix if p.key == pool.key))

@@ -20,13 +20,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dcos_tensorflow import __version__
-from dcos_tensorflow.cli.commands import (
-    ends,
-    in_tasks,
-    inspection,
-    plans_and_pods,
-    units_of_work,
-)
+from dcos_tensorflow.cli.commands import ends, in_tasks, inspection, plans_and_pods, units_of_work
 from dcos_tensorflow.cli.commands import open as opening
 from dcos_tensorflow.cli.commands.capacity import capacity
 from dcos_tensorflow.cli.commands.init import init
@@ -99,10 +93,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
     logging.lastResort = logging.NullHandler()
     try:
         code = cli.main(
-            list(arguments),
-            prog_name=_PROGRAM,
-            standalone_mode=False,
-            obj=tuple(arguments),
+            list(arguments), prog_name=_PROGRAM, standalone_mode=False, obj=tuple(arguments)
         )
         sys.stdout.flush()
         return int(code or 0)
@@ -195,10 +186,7 @@ SECTIONS = {
 
 
 class _Commands(NamedGroup):
-    """The group of all commands."""
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in their sections."""
         width = max(len(name) for names in SECTIONS.values() for name in names)
         for title, names in SECTIONS.items():
             rows = [

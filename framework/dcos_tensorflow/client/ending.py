@@ -30,11 +30,7 @@ from dcos_tensorflow.client.wording import (
     words,
 )
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.core.contract import (
-    CONTRACT_FUNCTION,
-    CONTRACT_SCRIPT,
-    CONTRACTS_BESIDE,
-)
+from dcos_tensorflow.core.contract import CONTRACT_FUNCTION, CONTRACT_SCRIPT, CONTRACTS_BESIDE
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.spec.service_spec import TRAINING_ROLES, TaskRole
@@ -341,7 +337,6 @@ def _verdict_line(ended: Mapping[str, Any]) -> str:
 
 
 def _failure(snapshot: Snapshot) -> dict[str, Any] | None:
-    """Return the incident that ended the job, with what its task said last."""
     incidents = snapshot.job.get("incidents") or ()
     if not incidents or (snapshot.verdict or {}).get("outcome") != Outcome.FAILED:
         return None

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from dcos_tensorflow.client.errors import CliError
+from dcos_tensorflow.core.kept.paths import service_folder
 from untrusted_input import trees
 
 HOME_VARIABLE = "DCOS_TENSORFLOW_HOME"
@@ -110,8 +111,8 @@ class WorkDirectory:
         self.crash_log = path / "crash.log"
 
     def service(self, name: str) -> ServiceDirectory:
-        """Return the folder of a service; ``/`` in its name becomes ``__``, as in ZooKeeper."""
-        return ServiceDirectory(self.services / name.strip("/").replace("/", "__"), self.path)
+        """Return the folder of a service."""
+        return ServiceDirectory(self.services / service_folder(name), self.path)
 
 
 class _Nowhere(WorkDirectory):

@@ -26,12 +26,7 @@ from dcos_tensorflow.core.model.actions import (
 from dcos_tensorflow.core.model.bounds import NAME_BYTES, TEXT_BYTES, cut
 from dcos_tensorflow.core.model.job import ENDED_PHASES, Incident
 from dcos_tensorflow.core.model.own_error import own_error_of
-from dcos_tensorflow.core.model.report import (
-    Report,
-    may_be_taken_back,
-    peer_address,
-    taken_back_at,
-)
+from dcos_tensorflow.core.model.report import Report, may_be_taken_back, peer_address, taken_back_at
 from dcos_tensorflow.core.model.service_state import Evidence, Removal, Stray
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskState
 from dcos_tensorflow.core.offers import reconciliation, reservations
@@ -168,7 +163,7 @@ def _call_failed(draft: Draft, event: events.CallFailed) -> None:
 def _offers(draft: Draft, event: events.OffersReceived) -> None:
     # An agent that tells no region is none of another one (Mesos' allocator: isRemoteSlave).
     home = draft.state.subscription.master_region or None
-    draft.add_offers(
+    draft.take_offers(
         {
             o.offer_id: replace(o, received_at=draft.now, region=o.region or home)
             for o in event.offers
@@ -185,10 +180,6 @@ def _offers(draft: Draft, event: events.OffersReceived) -> None:
             starts.pop(offer.agent_id, None)
     if starts or draft.state.maintenance.starts:
         maintenance.note(draft, starts, told)
-
-
-def _rescinded(draft: Draft, event: events.OfferRescinded) -> None:
-    draft.drop_offers((event.offer_id,))
 
 
 def _inverse_offers(draft: Draft, event: events.InverseOffersReceived) -> None:
@@ -375,10 +366,6 @@ def _recognise(gang: GangDraft, record: TaskRecord, seen: str) -> None:
     gang.say(f"strategy auto: the job's code uses {seen} ({record.name} has seen it)")
 
 
-def _quota(draft: Draft, event: events.QuotaSeen) -> None:
-    shares.note_quota(draft, event.quota)
-
-
 def _agents(draft: Draft, event: events.AgentsSeen) -> None:
     draft.state = replace(draft.state, told=replace(draft.state.told, silent=event.silent))
 
@@ -415,14 +402,14 @@ _MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
     events.FormerLifeKnown: _former_life,
     events.CallFailed: _call_failed,
     events.OffersReceived: _offers,
-    events.OfferRescinded: _rescinded,
+    events.OfferRescinded: lambda draft, event: draft.drop_offers((event.offer_id,)),
     events.InverseOffersReceived: _inverse_offers,
     events.InverseOfferRescinded: _inverse_offer_rescinded,
     events.AgentFailed: _agent_failed,
     events.TaskUpdate: _update,
     events.RunnerReported: _report,
     events.EvidenceFound: evidence.learn,
-    events.QuotaSeen: _quota,
+    events.QuotaSeen: lambda draft, event: shares.note_quota(draft, event.quota),
     events.AgentsSeen: _agents,
     events.UnitsGiven: units.given,
     events.UnitPruned: units.pruned,

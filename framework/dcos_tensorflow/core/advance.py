@@ -14,7 +14,7 @@ from dcos_tensorflow.core.cluster.launch import KILL_MARGIN_SECONDS
 from dcos_tensorflow.core.cluster.serving import serves
 from dcos_tensorflow.core.counted import listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
-from dcos_tensorflow.core.failures import evidence, incidents, standstills
+from dcos_tensorflow.core.failures import evidence, incidents, waits
 from dcos_tensorflow.core.model.actions import Kill
 from dcos_tensorflow.core.model.controls import DECOMMISSION
 from dcos_tensorflow.core.model.gang import Placing
@@ -140,7 +140,7 @@ def _advance(gang: GangDraft) -> None:
                 incidents.see_own_error(gang)
             if gang.job.phase in _BEGUN_PHASES and not move:
                 # Not in the step that lets members start: it would stop others in the same step.
-                standstills.check(gang)
+                waits.check(gang)
         if gang.job.phase is before:
             _MOVES[before](gang)
         if gang.job.phase is before:
@@ -175,9 +175,7 @@ def _finished_meanwhile(gang: GangDraft) -> bool:
         evidence.collect(gang.service, gang.tasks[name])
     grace = gang.spec.outcome_grace_seconds
     gang.job = replace(
-        gang.job,
-        deadline=gang.now + grace,
-        restart=replace(gang.restart, members=(), plan=""),
+        gang.job, deadline=gang.now + grace, restart=replace(gang.restart, members=(), plan="")
     )
     why = f"{listed(deciders)} finished with 0: the job has succeeded"
     gang.enter(JobPhase.FINISHING, why)

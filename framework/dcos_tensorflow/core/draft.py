@@ -158,15 +158,10 @@ class Draft:
 
     # Offers.
 
-    def add_offers(self, received: Mapping[str, Offer]) -> None:
-        """Take new offers in hand."""
+    def take_offers(self, offers: Mapping[str, Offer]) -> None:
+        """Take offers in hand: new ones, or what is left of some where a part is spoken for."""
         desk = self.state.desk
-        self._set_desk(replace(desk, offers={**desk.offers, **received}, version=desk.version + 1))
-
-    def change_offers(self, changed: Mapping[str, Offer]) -> None:
-        """Take offers in hand for what is left of them: some of what they hold is spoken for."""
-        desk = self.state.desk
-        self._set_desk(replace(desk, offers={**desk.offers, **changed}, version=desk.version + 1))
+        self._set_desk(replace(desk, offers={**desk.offers, **offers}, version=desk.version + 1))
 
     def drop_offers(self, offer_ids: Iterable[str]) -> None:
         """Let go of offers: they were used, handed back, or are void."""

@@ -116,7 +116,6 @@ def start_scheduler(
 
 
 def _flags(settings: Settings, *, local: bool) -> list[str]:
-    """Return the settings that were given, as flags of ``scheduler``."""
     decided = {
         *("options", "published_defaults", "work_dir", "local"),
         *("rerun", "exit_when_done", "wait_for_leadership"),

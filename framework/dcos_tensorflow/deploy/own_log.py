@@ -52,7 +52,6 @@ class _Pretty(logging.Formatter):
         self._names = names
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return what is written; a traceback that another handler has made is not taken over."""
         own = copy.copy(record)
         own.exc_text = None
         turn_id, turn = TURN_ID.get(), getattr(record, "turn", None)
@@ -63,7 +62,6 @@ class _Pretty(logging.Formatter):
         return super().format(own)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         return escaped(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:
@@ -72,10 +70,7 @@ class _Pretty(logging.Formatter):
 
 
 class _Json(logging.Formatter):
-    """Makes each record one JSON object in one line."""
-
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         seconds = self.formatTime(record, _SECONDS)
         line: dict[str, Any] = {
             "at": f"{seconds[:-1]}.{record.msecs:03.0f}Z",

@@ -47,7 +47,7 @@ from dcos_tensorflow.options.errors import OptionsError, one_sentence
 from dcos_tensorflow.scheduler.beginning import NothingInForce
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.loop.tracing import traces_of
-from dcos_tensorflow.scheduler.runners.runner_calls import RunnerCalls
+from dcos_tensorflow.scheduler.runners.runner_request import RunnerCalls
 from dcos_tensorflow.scheduler.runners.sandbox_files import TaskFiles
 from dcos_tensorflow.scheduler.scheduler import (
     EXIT_API,

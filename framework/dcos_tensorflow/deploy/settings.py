@@ -365,7 +365,6 @@ class Settings:
     origins: Mapping[str, str]
 
     def __getitem__(self, name: str) -> Any:
-        """Return a value."""
         return self.values[name]
 
     def given(self, name: str) -> bool:

@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.deploy.settings import Settings
 from dcos_tensorflow.options import Options, OptionsError, as_given, effective, load
 from dcos_tensorflow.options.document import json_value, parse, read_file
-from dcos_tensorflow.options.identity import identity
 from dcos_tensorflow.options.sections.images import with_images
 from dcos_tensorflow.package import variables
 from dcos_tensorflow.records import dataclass
@@ -26,6 +27,8 @@ from dcos_tensorflow.records import dataclass
 #: named after its service.
 _APP_VARIABLE = "MARATHON_APP_ID"
 _NAME = "service.name"
+#: What Mesos knows a service by. The name comes first: without it there is no service.
+_IDENTITY = ("name", "user", "mesos_role", "service_account", "region")
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ def _identified(
     """Return who the service is, by the first of all places that names one."""
     given = _document(file, environ)
     for document in (*_overridden(given or {}, overrides), given, _app(environ)):
-        known = identity(document) if document is not None else None
+        known = _identity(document) if document is not None else None
         if known is not None:
             with contextlib.suppress(OptionsError):
                 known = variables.with_group_role(known, environ)
@@ -149,3 +152,26 @@ def _overridden(given: Mapping[str, Any], overrides: Sequence[str]) -> Iterator[
 def _app(environ: Mapping[str, str]) -> Mapping[str, Any] | None:
     name = environ.get(_APP_VARIABLE, "").strip("/")
     return {"service": {"name": name}} if name else None
+
+
+def _identity(given: Mapping[str, Any]) -> Options | None:
+    """Return defaults with what in ``given`` says who the service is; None without a name.
+
+    What is wrong of it is left out, but for the name.
+    """
+    service = given.get("service", {})
+    if not isinstance(service, Mapping):
+        return None
+    found = Options()
+    kept: dict[str, Any] = {}
+    for key in _IDENTITY:
+        if key not in service:
+            continue
+        try:
+            found = Options.model_validate({"service": {**kept, key: service[key]}})
+        except (ValidationError, RecursionError):
+            if key == "name":
+                return None
+        else:
+            kept[key] = service[key]
+    return found

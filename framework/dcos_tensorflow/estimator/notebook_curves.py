@@ -11,7 +11,7 @@ from html import escape
 
 from dcos_tensorflow.client.snapshot import Snapshot, TaskLine
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.svg import ticks
+from dcos_tensorflow.svg import share, ticks
 
 _WIDTH, _HEIGHT, _TOP, _BOTTOM, _RIGHT = 320, 160, 20, 140, 8
 #: How wide a letter is, of fonts whose letters are all alike.
@@ -91,10 +91,10 @@ class _Place:
     upwards: tuple[float, float]
 
     def x(self, step: float) -> float:
-        return self.left + (_WIDTH - _RIGHT - self.left) * _share(step, *self.across)
+        return self.left + (_WIDTH - _RIGHT - self.left) * share(step, *self.across)
 
     def y(self, value: float) -> float:
-        return _BOTTOM - (_BOTTOM - _TOP) * _share(value, *self.upwards)
+        return _BOTTOM - (_BOTTOM - _TOP) * share(value, *self.upwards)
 
 
 def _anchor(x: float, place: _Place, letters: int) -> str:
@@ -112,10 +112,6 @@ def _line(line: Points, place: _Place, number: int) -> str:
     places = " ".join(f"{place.x(x):.1f},{place.y(y):.1f}" for x, y in sorted(line.items()))
     colour = _COLOURS[number % len(_COLOURS)]
     return f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="{places}"/>'
-
-
-def _share(value: float, low: float, high: float) -> float:
-    return (value - low) / (high - low) if high > low else 0.5
 
 
 def _label(x: float, y: float, anchor: str, text: str) -> str:

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from dcos_tensorflow.core.kept.paths import service_folder
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.history.folder import number_of
 from dcos_tensorflow.history.points import Point, points_in
@@ -40,7 +41,7 @@ def place_of(spec: ServiceSpec) -> Location | None:
     base = next((uri for uri in bases if uri.startswith("s3")), "")
     if not base:
         return None
-    return parse_uri(base).below("history", spec.name.strip("/").replace("/", "__"))
+    return parse_uri(base).below("history", service_folder(spec.name))
 
 
 @dataclass(frozen=True)

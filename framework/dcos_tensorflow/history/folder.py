@@ -15,9 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.history.notes import NONE, Notes, notes_of
 from dcos_tensorflow.history.points import Point, points_in
-from dcos_tensorflow.history.record import Record, known
+from dcos_tensorflow.history.record import NONE, Notes, Record, known, notes_of
 from dcos_tensorflow.records import dataclass
 from untrusted_input import trees
 from untrusted_input.json_text import read_json

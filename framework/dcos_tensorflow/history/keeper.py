@@ -18,9 +18,8 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.history import folder
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.folder import RunFolder
-from dcos_tensorflow.history.notes import Notes
 from dcos_tensorflow.history.points import Points, line_of, lines_of
-from dcos_tensorflow.history.record import Record, joined, record_of, run_id, with_points
+from dcos_tensorflow.history.record import Notes, Record, joined, record_of, run_id, with_points
 from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
@@ -257,6 +256,5 @@ class Keeper:
 
 
 def _noted(run: RunFolder) -> Record:
-    """Return the notes of a run."""
     record = run.record()
     return {name: record[name] for name in ("tags", "note") if name in record}

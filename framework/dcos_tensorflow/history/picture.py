@@ -13,7 +13,7 @@ from itertools import pairwise
 from dcos_tensorflow.history.points import Points
 from dcos_tensorflow.history.record import Record
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.svg import BLUE, GREEN, ORANGE, framed, level, ticks, upright, words
+from dcos_tensorflow.svg import BLUE, GREEN, ORANGE, framed, level, share, ticks, upright, words
 
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 900, 90, 30, 60, 360
 #: Numbers below the picture.
@@ -56,18 +56,16 @@ class _Line:
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where places and values are in the picture."""
-
     first: float
     last: float
     low: float
     high: float
 
     def x(self, place: float) -> float:
-        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * _share(place, self.first, self.last)
+        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * share(place, self.first, self.last)
 
     def y(self, value: float) -> float:
-        return _BOTTOM - (_BOTTOM - _TOP) * _share(value, self.low, self.high)
+        return _BOTTOM - (_BOTTOM - _TOP) * share(value, self.low, self.high)
 
 
 def metrics_of(points: Points) -> list[str]:
@@ -230,7 +228,3 @@ def _told(
     if len(marks) > _MOST_INCIDENTS:
         more = f"and {len(marks) - _MOST_INCIDENTS} more"
         yield words(_LEFT, y + _ROW * _MOST_INCIDENTS, more, "start")
-
-
-def _share(value: float, low: float, high: float) -> float:
-    return (value - low) / (high - low) if high > low else 0.5

@@ -1,7 +1,7 @@
 """What is known of a run beside its curves: one JSON document, ``run.json``.
 
 Made by ``keeper`` of the state, merged with what was kept before; shown by ``dcos-tensorflow runs``
-and ``/v1/runs``. Pure.
+and ``/v1/runs``. Tags and the note of a person are kept beside it. Pure.
 """
 
 from __future__ import annotations
@@ -30,6 +30,17 @@ Record = Mapping[str, Any]
 
 #: No time is later (unix seconds): what is would be no date.
 _NEVER = 1e11
+#: A note, and each tag, is no longer; bytes.
+NOTE_BYTES, TAG_BYTES = 2000, 50
+MOST_TAGS = 20
+
+Notes = Mapping[str, Any]
+NONE: Notes = {"tags": [], "note": ""}
+
+ALLOWED = (
+    f'the body must be {{"tags": ["..."], "note": "..."}} with at most {MOST_TAGS} tags of'
+    f" {TAG_BYTES} bytes each, without commas, and a note of {NOTE_BYTES} bytes"
+)
 
 
 def known(found: Any) -> Record:
@@ -182,10 +193,6 @@ def _is_range(told: dict[str, Any]) -> bool:
     return known and (_is_number(newest) or newest in NOT_FINITE)
 
 
-def _are_incidents(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_incident, value))
-
-
 def _is_incident(value: Any) -> bool:
     if not isinstance(value, dict) or not _is_moment(value.get("at")):
         return False
@@ -203,8 +210,8 @@ def _are_units(value: Any) -> bool:
     return _is_text(best.get("metric")) and _is_number(best.get("value"))
 
 
-def _are_tags(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
+def _each(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(map(fits, value))
 
 
 #: What must be true of each part.
@@ -215,10 +222,29 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
     "outcome": lambda value: value is None or _is_text(value),
     "run": lambda value: _is_number(value) and isinstance(value, int),
     "uninstalled": lambda value: isinstance(value, bool),
-    "incidents": _are_incidents,
+    "incidents": _each(_is_incident),
     "units": _are_units,
     "step": _is_step,
     "metrics": _are_metrics,
 }
 #: What must be so of each part that records of before have not.
-_FITS_IF_THERE: Mapping[str, Callable[[Any], bool]] = {"tags": _are_tags, "note": _is_text}
+_FITS_IF_THERE: Mapping[str, Callable[[Any], bool]] = {"tags": _each(_is_text), "note": _is_text}
+
+
+def notes_of(given: Any) -> Notes:
+    """Return tags and note of a document, each tag once. Raises ValueError, which says what fits.
+
+    Names beside these two are passed over, so that a run's record may be given.
+    """
+    found = {**NONE, **given} if isinstance(given, dict) else {}
+    tags: Any = found.get("tags")
+    note: Any = found.get("note")
+    if not isinstance(tags, list) or len(tags) > MOST_TAGS or not _fits(note, NOTE_BYTES):
+        raise ValueError(ALLOWED)
+    if not all(_fits(tag, TAG_BYTES) and "," not in tag and tag.strip() for tag in tags):
+        raise ValueError(ALLOWED)
+    return {"tags": list(dict.fromkeys(tag.strip() for tag in tags)), "note": note.strip()}
+
+
+def _fits(text: Any, most: int) -> bool:
+    return isinstance(text, str) and len(text.encode("utf-8", "replace")) <= most

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dcos_tensorflow.core.job_parameters import text
 from dcos_tensorflow.core.json_numbers import as_json
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -48,11 +49,7 @@ _RUN_TAG, _TRIAL_TAG = "dcos_tensorflow.run", "dcos_tensorflow.trial"
 _PARENT_TAG = "mlflow.parentRunId"
 _FINISHED, _FAILED, _KILLED = "FINISHED", "FAILED", "KILLED"
 _STATUS = {Outcome.SUCCEEDED: _FINISHED, Outcome.FAILED: _FAILED, Outcome.STOPPED: _KILLED}
-_ENDED = {
-    UnitState.SUCCEEDED: _FINISHED,
-    UnitState.FAILED: _FAILED,
-    UnitState.PRUNED: _KILLED,
-}
+_ENDED = {UnitState.SUCCEEDED: _FINISHED, UnitState.FAILED: _FAILED, UnitState.PRUNED: _KILLED}
 #: What MLflow takes in no name.
 _ODD = re.compile(r"[^\w./ -]", re.ASCII)
 _GROUPS = ("parameter_server", "chief", "worker", "gpu_worker", "evaluator")
@@ -191,7 +188,6 @@ class _Told:
             self._keep(trials=sorted(done))
 
     def end_of(self, record: Record) -> None:
-        """End the run there, as it has ended here."""
         at = record["finished_at"] or record["started_at"] or 0.0
         result = {_name(k): v for k, v in record["result"].items()}
         numbers = {k: v for k, v in result.items() if _is_number(v)}
@@ -237,7 +233,7 @@ class _Told:
             found = self._server.begin_run(experiment, f"trial {number}", began, tags)
         told = unit.get("value")
         value = told if told is not None else (unit.get("measured") or {}).get("value")
-        parameters = {_name(k): _text(v) for k, v in unit["parameters"].items()}
+        parameters = {_name(k): text(v) for k, v in unit["parameters"].items()}
         metrics = [] if value is None else [(_name(metric), value, ended, 0)]
         self._server.tell(
             found,
@@ -253,7 +249,6 @@ class _Told:
 
 
 def _new(points: Points, sent: Mapping[str, float]) -> Iterator[tuple[str, Point]]:
-    """Yield the points that were not told yet, the oldest first."""
     found = [
         (point.at, task, point)
         for task, told in points.items()
@@ -291,24 +286,20 @@ def _parameters(options: Mapping[str, Any]) -> dict[str, str]:
     except ValueError:
         context = {}
     own = context if isinstance(context, dict) else {}
-    found = {_name(name): _text(value) for name, value in own.items()}
+    found = {_name(name): text(value) for name, value in own.items()}
     for name in ("tensorflow_version", "strategy"):
         if service.get(name) not in (None, "", "auto"):
-            found[f"service.{name}"] = _text(service[name])
+            found[f"service.{name}"] = text(service[name])
     if service.get("job_args"):
         found["service.job_args"] = json.dumps(service["job_args"])
     for group in _GROUPS:
         if count := (options.get(group) or {}).get("count"):
-            found[f"{group}.count"] = _text(count)
+            found[f"{group}.count"] = text(count)
     return dict(list(found.items())[:MOST_PARAMETERS])
 
 
 def _name(name: str) -> str:
     return _ODD.sub("_", name)[:250]
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _is_number(value: Any) -> bool:

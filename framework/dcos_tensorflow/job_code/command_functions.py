@@ -54,7 +54,6 @@ def _of_typer(argument: ast.arg, default: Optional[ast.expr]) -> Iterator[Tuple[
 
 
 def _arguments(given: ast.arguments) -> Iterator[Tuple[ast.arg, Optional[ast.expr]]]:
-    """Yield arguments with their defaults."""
     by_place: List[ast.arg] = [*given.posonlyargs, *given.args]
     without = len(by_place) - len(given.defaults)
     yield from zip(by_place, [*[None] * without, *given.defaults])

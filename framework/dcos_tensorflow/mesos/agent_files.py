@@ -274,7 +274,6 @@ class AgentFiles:
 
 
 def _entry(listed: Mapping[str, Any]) -> FileEntry:
-    """Return an entry of Mesos' FileInfo, whose mode is as ``ls`` shows it."""
     mode = str(listed.get("mode", ""))
     return FileEntry(
         name=str(listed["path"]).rpartition("/")[2],

@@ -8,12 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dcos_tensorflow.core import contract, job_parameters
 from dcos_tensorflow.core.cluster import kernel_limits
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.spec.service_spec import (
-    Addressing,
-    JobSpec,
-    ServiceSpec,
-    TaskRole,
-)
+from dcos_tensorflow.core.spec.service_spec import Addressing, JobSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.options.document import shown
 from dcos_tensorflow.options.errors import Finding, OptionProblem
 from dcos_tensorflow.options.models import Options
@@ -230,17 +225,14 @@ def _under_strategy(options: Options) -> Iterator[Finding]:
         yield Finding(option, told, "false", (option, what))
     if service.tf1_compat:
         yield Finding(option, "is for TensorFlow 2", "false", (option, "service.tf1_compat"))
-    if options.parameter_server.count and not (options.chief.count and _workers(options)):
+    workers = options.worker.count + options.gpu_worker.count
+    if options.parameter_server.count and not (options.chief.count and workers):
         yield Finding(
             option,
             "trains with parameter servers by a chief and workers, and one of them is missing",
             "false",
             (option, "chief.count", "worker.count"),
         )
-
-
-def _workers(options: Options) -> int:
-    return options.worker.count + options.gpu_worker.count
 
 
 def _unread_variables(options: Options) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.options.errors import OptionProblem
 from dcos_tensorflow.options.models import Options
@@ -28,10 +29,6 @@ PUBLISHED_COUNTS: Mapping[str, int] = {
     group: count
     for group, section in _SECTIONS.items()
     if (count := section.model_fields["count"].default) > 0
-}
-_ONE_AND_MANY = {
-    "parameter_server": ("parameter server", "parameter servers"),
-    "worker": ("worker", "workers"),
 }
 
 
@@ -64,7 +61,7 @@ def unnamed(options: Options) -> tuple[str, ...]:
 def came_by_default(options: Options) -> str:
     """Return which tasks come by the published default, as a sentence; empty where none do."""
     found = [
-        counted(group, count)
+        _counted(group, count)
         for group, count in PUBLISHED_COUNTS.items()
         if group in options.model_fields_set
         and "count" not in getattr(options, group).model_fields_set
@@ -85,7 +82,7 @@ def lost(options: Options, spec: ServiceSpec) -> list[OptionProblem]:
         runs = sum(role.count for role in spec.roles if GROUP_OF_ROLE[role.role] == group)
         wanted = getattr(options, group).count
         if runs > wanted:
-            message = f"the options do not name {group}, and {counted(group, runs)} run"
+            message = f"the options do not name {group}, and {_counted(group, runs)} run"
             allowed = f"the number that is meant; {wanted} ends the others"
             found.append(OptionProblem(f"{group}.count", message, "nothing", allowed))
     return found
@@ -95,10 +92,8 @@ def given_count(group: str, named: Collection[str]) -> str:
     """Return what stands in for the count of a section that says none."""
     if group not in named:
         return "nothing"
-    return f"nothing: {counted(group, PUBLISHED_COUNTS[group])} come by the published default"
+    return f"nothing: {_counted(group, PUBLISHED_COUNTS[group])} come by the published default"
 
 
-def counted(group: str, count: int) -> str:
-    """Return so many tasks of a kind in words, e.g. ``2 parameter servers``."""
-    one, many = _ONE_AND_MANY[group]
-    return f"{count} {one if count == 1 else many}"
+def _counted(group: str, count: int) -> str:
+    return counted(count, group.replace("_", " "))

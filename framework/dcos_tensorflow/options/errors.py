@@ -38,7 +38,6 @@ class OptionProblem:
     suggestion: str = ""
 
     def __str__(self) -> str:
-        """Return one line."""
         text = f"{self.path}: {self.message}" if self.path else self.message
         if self.suggestion:
             text += f"; did you mean {self.suggestion}?"
@@ -77,7 +76,6 @@ class OptionsError(Exception):
         super().__init__(self.problems, source)
 
     def __str__(self) -> str:
-        """Return a listing: a heading, then one line for each problem."""
         count = len(self.problems)
         heading = counted(count, "problem")
         place = f"{heading} in {self.source}" if self.source else f"{heading} in the options"

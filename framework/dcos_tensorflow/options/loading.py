@@ -338,7 +338,6 @@ def _at(values: Any, path: _Path) -> Any:
 
 
 def _problem(detail: ErrorDetails) -> OptionProblem:
-    """Return pydantic's finding in our words."""
     path = tuple(str(part) for part in detail["loc"])
     name, value = ".".join(path), detail["input"]
     option = catalogue.find(path)

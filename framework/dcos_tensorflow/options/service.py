@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.core.contract import CONTRACT_COMMAND
+from dcos_tensorflow.core.kept.paths import service_folder
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import (
     Addressing,
@@ -176,7 +177,6 @@ def effective(options: Options) -> dict[str, Any]:
 
 
 def _group_at(values: dict[str, Any], path: catalogue.Path) -> dict[str, Any]:
-    """Return the group of options that ``path`` lies in."""
     for key in path[:-1]:
         values = values[key]
     return values
@@ -273,7 +273,7 @@ def _mesos_role(options: Options) -> str:
     role, name = options.service.mesos_role, options.service.name
     if role != "*" or not any(_wants_volume(options, group) for group in GROUP_OF_ROLE.values()):
         return role
-    return f"{name.strip('/').replace('/', '__')}-role"
+    return f"{service_folder(name)}-role"
 
 
 def _wants_volume(options: Options, group: str) -> bool:

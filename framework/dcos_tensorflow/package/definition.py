@@ -1,9 +1,10 @@
-"""What a package is made of: its description, its options, its template, its resources.
+"""What a package is made of: description, options, template, resources; and the app it becomes.
 
 Read from the files of ``universe/`` (whose places for versions, addresses and checksums are filled
 on the way) or from the repository document that ``make package`` writes: it holds one package and
 is what Universe itself serves (Universe, v4-repo-schema.json). Called by the command line, the
-local DC/OS and ``packaging/``.
+local DC/OS and ``packaging/``. The app follows the rules of the Cosmos that the local DC/OS has:
+options are judged by the package's ``config.json`` alone, as on a cluster.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dcos_tensorflow.options import OptionProblem, OptionsError
 from dcos_tensorflow.options.document import json_value
 from dcos_tensorflow.records import dataclass
+from local_dcos import RenderError, render_app, violations
+from untrusted_input.package_options import defaults, merge
 
 FILES = ("package.json", "config.json", "marathon.json.mustache", "resource.json")
 #: ``{{package-version}}``, ``{{artifact-dir}}``, ``{{sha256:<file>}}`` in package and resources.
@@ -156,3 +160,31 @@ def repository_document(package: Package, *, last_updated: int) -> dict[str, Any
         "resource": package.resource,
     }
     return {"packages": [entry]}
+
+
+def marathon_app(
+    package: Package, options: Mapping[str, Any], *, app_id: str = ""
+) -> dict[str, Any]:
+    """Return the Marathon app of ``package`` with the user's ``options``.
+
+    ``app_id`` takes the place of the template's id and of nothing else. Raises OptionsError naming
+    every wrong option's path, RenderError when the package itself is at fault.
+    """
+    merged = effective_options(package, options)
+    try:
+        app = render_app(package.template, merged, package.resource)
+    except RenderError as error:
+        raise RenderError(error.kind, f"{package.name}: {error}") from error
+    return {**app, "id": app_id} if app_id else app
+
+
+def effective_options(package: Package, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``options`` laid over the package's defaults. Raises OptionsError."""
+    merged = merge(defaults(package.config), options)
+    problems = [
+        OptionProblem(".".join(wrong.path), wrong.message, wrong.given, suggestion=wrong.suggestion)
+        for wrong in violations(package.config, merged)
+    ]
+    if problems:
+        raise OptionsError(problems)
+    return merged

@@ -195,7 +195,6 @@ def _described(cluster: DcosCluster) -> Dict[str, Any]:
 
 
 def _refusal(cluster: DcosCluster, answer: HttpAnswer) -> str:
-    """Return why the package manager refuses, in words."""
     if answer.status in (401, 403):
         return f"The cluster refuses this ({answer.status}); log in with 'dcos auth login'."
     try:

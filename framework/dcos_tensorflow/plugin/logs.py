@@ -49,7 +49,6 @@ class _Printer:
         self.last = time.monotonic()
 
     def line(self, pod: str, text: str) -> None:
-        """Print one line of a task."""
         with self._lock:
             self.last = time.monotonic()
             for line in final_states(text):
@@ -103,7 +102,6 @@ class _Stream:
         threading.Thread(target=self._read, args=(over,), daemon=True).start()
 
     def end(self) -> None:
-        """Print nothing more."""
         with self._lock:
             self._over.set()
 

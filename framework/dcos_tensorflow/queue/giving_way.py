@@ -84,10 +84,7 @@ class _Choice:
 
 
 def choose(
-    gang: GangNeed,
-    where: tuple[Constraint, ...],
-    candidates: Iterable[Candidate],
-    places: Places,
+    gang: GangNeed, where: tuple[Constraint, ...], candidates: Iterable[Candidate], places: Places
 ) -> tuple[tuple[Candidate, ...], Placement] | None:
     """Return the gangs that give way and the place of the new one; None if that is not enough."""
     choice = _Choice(candidates, places)
@@ -112,11 +109,7 @@ def choose(
 
 
 def _make_room(
-    need: TaskNeed,
-    count: int,
-    where: tuple[Constraint, ...],
-    choice: _Choice,
-    places: Places,
+    need: TaskNeed, count: int, where: tuple[Constraint, ...], choice: _Choice, places: Places
 ) -> bool:
     """Choose until ``count`` tasks of a need have a place, which is taken of what is free."""
     allowed = places.allowed(where) & places.allowed(need.where)

@@ -449,11 +449,7 @@ class Queue(Books):
         return None
 
     def _promise(
-        self,
-        entry: Entry,
-        going: Collection[Candidate],
-        placement: Placement,
-        now: float,
+        self, entry: Entry, going: Collection[Candidate], placement: Placement, now: float
     ) -> tuple[list[GiveWay], list[Resize]]:
         """Ask some to give way, and keep the place for the job that they give way to."""
         give_way: list[GiveWay] = []

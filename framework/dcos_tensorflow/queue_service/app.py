@@ -22,18 +22,14 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from dcos_tensorflow.api.audit import AuditEntry, AuditLog
-from dcos_tensorflow.api.callers.access import (
-    Access,
-    AccessRefused,
-    Right,
-    is_foreign,
-)
+from dcos_tensorflow.api.callers.access import Access, AccessRefused, Right, is_foreign
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.queue_service.code_store import CodeRefused, CodeStore
+from dcos_tensorflow.queue_service.jobs import Asker, Refused, Request
 from dcos_tensorflow.queue_service.members import Members
 from dcos_tensorflow.queue_service.rights import Rights
 from dcos_tensorflow.queue_service.scheduler_tasks import Installed
-from dcos_tensorflow.queue_service.service import Asker, QueueService, Refused, Request
+from dcos_tensorflow.queue_service.service import QueueService
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import StateError
 from dcos_tensorflow.window.forwarding import passed_on

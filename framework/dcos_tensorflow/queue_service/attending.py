@@ -157,7 +157,6 @@ def _is_over(url: str, service: str, began_at: float) -> bool:
 def _with_code(
     task: Task, wanted: Mapping[str, Any], directory: ServiceDirectory
 ) -> Mapping[str, Any]:
-    """Return the options of the job, its code fetched."""
     options, name = dict(wanted["options"]), str(wanted["code"])
     if not name:
         return options

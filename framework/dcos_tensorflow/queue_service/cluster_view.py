@@ -40,8 +40,6 @@ class ClusterView:
     hosts: tuple[Host, ...]
     #: Of each service of the queue: the agent of each of its tasks.
     tasks: Mapping[str, Mapping[str, str]]
-    #: How many frameworks run something that are none of the queue's.
-    others: int
 
 
 def read_cluster(
@@ -56,14 +54,13 @@ def read_cluster(
     """
     tasks: dict[str, dict[str, str]] = {}
     ours: dict[str, dict[str, float]] = {}
-    others = 0
     for framework in state["frameworks"]:
         name = str(framework["name"]).strip("/")
-        live = [task for task in framework.get("tasks", ()) if task["state"] in _LIVE]
         if name not in services:
-            others += bool(live)
             continue
-        for task in live:
+        for task in framework.get("tasks", ()):
+            if task["state"] not in _LIVE:
+                continue
             agent = str(task["slave_id"])
             tasks.setdefault(name, {})[str(task["name"])] = agent
             used = ours.setdefault(agent, {})
@@ -75,7 +72,7 @@ def read_cluster(
         for agent in agents_in(state)
         if agent.active and not (agent.recovered or agent.deactivated or agent.draining)
     )
-    return ClusterView(hosts, tasks, others)
+    return ClusterView(hosts, tasks)
 
 
 def _host(

@@ -18,13 +18,11 @@ from dcos_tensorflow.client.kept.stored import forget, stored_state
 from dcos_tensorflow.client.snapshot import Snapshot
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.spec.service_spec import MAIN, gang_named
 from dcos_tensorflow.deploy.scheduler_settings import state_of
 from dcos_tensorflow.queue.model import Interval, JobProgress
 from dcos_tensorflow.queue_service.rights import Rights
-from dcos_tensorflow.queue_service.scheduler_tasks import (
-    SchedulerPlace,
-    SchedulerTasks,
-)
+from dcos_tensorflow.queue_service.scheduler_tasks import SchedulerPlace, SchedulerTasks
 from dcos_tensorflow.records import dataclass
 
 log = logging.getLogger(__name__)
@@ -199,4 +197,4 @@ def _saved(job: Mapping[str, Any]) -> tuple[float | None, bool]:
 
 def _slots(snapshot: Snapshot) -> int:
     names = [name for name, task in snapshot.job["tasks"].items() if task.get("state")]
-    return len({"-".join(name.split("-")[:2]) for name in names if name.startswith("slot-")})
+    return len({gang_named(name) for name in names} - {MAIN})

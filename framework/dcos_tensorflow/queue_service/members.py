@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dcos_tensorflow.api.callers.access import Caller, Right
 from dcos_tensorflow.api.callers.dcos_tokens import DcosTokens, KeyFile, KeyService
-from dcos_tensorflow.queue_service.service import Asker, Refused
+from dcos_tensorflow.queue_service.jobs import Asker, Refused
 from dcos_tensorflow.queue_service.teams_file import Membership
 
 _TEAM, _USER = "team:", "dcos:"

@@ -75,12 +75,7 @@ class Uninstall(Enum):
 
 
 def serve(
-    teams_path: Path,
-    settings: Settings,
-    work: WorkDirectory,
-    *,
-    local: bool,
-    uninstall: Uninstall,
+    teams_path: Path, settings: Settings, work: WorkDirectory, *, local: bool, uninstall: Uninstall
 ) -> int:
     """Serve a queue until a signal comes; return the exit code. Raises CliError."""
     teams = teams_file.read(teams_path)
@@ -265,7 +260,6 @@ class _Watch:
         self._trouble = ""
 
     def look(self) -> None:
-        """Take what has changed."""
         stamp = _stamp(self._path)
         if stamp != self._seen:
             self._seen = stamp

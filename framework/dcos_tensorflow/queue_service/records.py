@@ -39,6 +39,11 @@ class Submitted:
     #: The caller that has cancelled it; empty while none has.
     cancelled_by: str = ""
 
+    @property
+    def cancellation(self) -> str:
+        """Return why it ends, where it was cancelled."""
+        return f"cancelled by {self.cancelled_by}"
+
 
 @dataclass(frozen=True)
 class KeptQueue:

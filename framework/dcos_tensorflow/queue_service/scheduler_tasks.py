@@ -20,10 +20,11 @@ import dcos_tensorflow
 from dcos_tensorflow.capacity.reconcile import why_spent
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.work_directory import WorkDirectory
+from dcos_tensorflow.core.cluster.addresses import reached_at
 from dcos_tensorflow.core.contract import CONTRACT_COMMAND
 from dcos_tensorflow.core.model.events import Event, UninstallRequested, UnitsGiven
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitState
 from dcos_tensorflow.core.spec.service_spec import (
     HOSTNAME_FIELD,
@@ -120,7 +121,7 @@ class SchedulerTasks:
         for slot in state.units.running.get(number, ()):
             for record in state.gangs[slot].tasks.values():
                 if record.state is TaskState.RUNNING:
-                    return SchedulerPlace(True, _api_of(record), record.agent_id)
+                    return SchedulerPlace(True, reached_at(record), record.agent_id)
         return SchedulerPlace(True)
 
     def why_no_machine(self, job: str) -> str:
@@ -188,11 +189,6 @@ def _free(state: ServiceState) -> int:
     """Return the number of a unit that has ended well, else of the next one."""
     done = (unit.number for unit in state.units if unit.state is UnitState.SUCCEEDED)
     return next(done, len(state.units))
-
-
-def _api_of(record: TaskRecord) -> str:
-    host = f"[{record.address}]" if ":" in record.address else record.address
-    return f"{host}:{record.ports[0]}" if host else ""
 
 
 def service_name(queue: str) -> str:

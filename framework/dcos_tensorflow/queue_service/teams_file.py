@@ -1,7 +1,8 @@
 """The file of teams: what each is guaranteed, may have and may use, and the rules for all.
 
 Read at the start of ``queue serve`` and again when it has changed; a file that is wrong then
-changes nothing. Tokens lie in files of their own.
+changes nothing. Tokens lie in files of their own. For the queue of the DC/OS package the file is
+made of the environment of the package's app.
 """
 
 from __future__ import annotations
@@ -18,10 +19,15 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dcos_tensorflow.client.errors import UsageError
+from dcos_tensorflow.client.registry import write_private
 from dcos_tensorflow.client.secret_file import private_secret_in
+from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
+from dcos_tensorflow.options.sections.images import DEFAULT_TENSORFLOW
+from dcos_tensorflow.package import variables
 from dcos_tensorflow.queue.model import Rules, TaskNeed, Team
 from dcos_tensorflow.records import dataclass
+from untrusted_input.json_text import read_json
 
 _Part = Annotated[float, Field(ge=0.0, le=1.0)]
 _Seconds = Annotated[float, Field(ge=0.0, le=10_000_000.0)]
@@ -295,3 +301,38 @@ def _is_among(name: str, patterns: Iterable[str]) -> bool:
 
 def _told(patterns: tuple[str, ...]) -> str:
     return f"allowed are {', '.join(patterns)}" if patterns else "it may run none"
+
+
+def teams_file_of(environ: Mapping[str, str], work: WorkDirectory) -> Path:
+    """Write the file of teams that a package's app says, and return it.
+
+    Raises UsageError. What it holds is checked as that of any such file.
+    """
+    options = variables.options_in(environ)
+    service = {name: str(value) for name, value in options.get("service", {}).items()}
+    try:
+        told = read_json(options.get("queue", {}).get("teams", ""))
+        of_schedulers = dict(told.get("schedulers", {}))
+    except (ValueError, AttributeError, TypeError) as error:
+        raise UsageError(
+            f"Which teams? Name their file; in the package queue.teams is it as JSON text: {error}."
+        ) from error
+    python, role = service.get("python", ""), service.get("mesos_role", "*")
+    version = service.get("tensorflow_version") or DEFAULT_TENSORFLOW
+    images = variables.images_in(environ).get(version)
+    schedulers = {
+        "archive": environ.get(variables.ARCHIVE_VARIABLE, ""),
+        "image": images.cpu if images is not None and not python else "",
+        "python": python,
+        "mesos_role": role if role != "*" else "",
+    }
+    document = {
+        # A folder's name, and part of a task's.
+        "name": service.get("name", "").strip("/").replace("/", "-"),
+        **told,
+        "schedulers": {**schedulers, **of_schedulers},
+    }
+    make_folder(work.path)
+    path = work.path / "teams.json"
+    write_private(path, json.dumps(document, indent=2) + "\n")
+    return path

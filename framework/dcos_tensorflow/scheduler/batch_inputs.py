@@ -88,10 +88,9 @@ def list_inputs(spec: ServiceSpec, credentials: Mapping[str, str], gate: Gate) -
 def _listed(
     listing: str, store: Callable[[str], ObjectStore], gate: Gate
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """Return what is listed, and the stamp of each."""
     if listing.startswith(_S3) and listing.endswith("/"):
         # What ends in a slash stands for a folder in some tools, and holds nothing.
-        found = [each for each in _below(listing, store) if not each[0].endswith("/")]
+        found = [each for each in sorted(_objects(listing, store)) if not each[0].endswith("/")]
         return [uri for uri, _ in found], [stamp for _, stamp in found]
     text = _manifest(listing, store, gate)
     lines = [line for line in map(str.strip, text.splitlines()) if line]
@@ -131,10 +130,7 @@ def _stamp(*parts: object) -> str:
 
 
 def _records(
-    work: BatchSpec,
-    existing: Collection[str],
-    store: Callable[[str], ObjectStore],
-    gate: Gate,
+    work: BatchSpec, existing: Collection[str], store: Callable[[str], ObjectStore], gate: Gate
 ) -> Mapping[str, Record]:
     """Return of each output what it was made of, as far as that is kept."""
     index = index_of(work)
@@ -192,11 +188,6 @@ def _existing(work: BatchSpec, store: Callable[[str], ObjectStore], gate: Gate) 
     if work.output.startswith(_S3):
         return {uri for uri, _ in _objects(work.output.partition("{")[0], store)}
     return gate.outputs(work.output)
-
-
-def _below(uri: str, store: Callable[[str], ObjectStore]) -> list[tuple[str, str]]:
-    """Return the objects whose names begin so, sorted, and the stamp of each."""
-    return sorted(_objects(uri, store))
 
 
 def _objects(uri: str, store: Callable[[str], ObjectStore]) -> Iterator[tuple[str, str]]:

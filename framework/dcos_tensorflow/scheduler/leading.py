@@ -23,12 +23,7 @@ from dcos_tensorflow.core.model.actions import (
     UnitEnded,
     UnitsWanted,
 )
-from dcos_tensorflow.core.model.events import (
-    CapacityNoted,
-    Event,
-    FrameworkRefused,
-    RunnerReported,
-)
+from dcos_tensorflow.core.model.events import CapacityNoted, Event, FrameworkRefused, RunnerReported
 from dcos_tensorflow.core.model.known_agents import KnownAgent
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
@@ -263,7 +258,6 @@ class Leading:
     # Machines that are bought, and what a batch finds.
 
     def _follow_capacity(self, state: ServiceState) -> None:
-        """Begin to buy machines once the options ask for it."""
         if state.spec.capacity is None or self._capacity is not None:
             return
         from dcos_tensorflow.scheduler.machines.buying import BuyingLoop

@@ -115,10 +115,6 @@ def _is_attribute(value: object) -> bool:
     return isinstance(value, str | float | int) and not isinstance(value, bool)
 
 
-def _silent_in(answer: Any, state: ServiceState) -> tuple[SilentAgents, ...]:
-    return silent_agents(tuple(agents_in(answer)), state)
-
-
 def _waits(state: ServiceState) -> bool:
     """Say whether a place is wanted: by a gang, or by one of it that fits nowhere."""
     return state.job.phase is JobPhase.PLACING or any(
@@ -147,7 +143,7 @@ AGENTS: Question[tuple[SilentAgents, ...]] = Question(
     # On a large cluster the master has more to write here than for anything else.
     every_seconds=60.0,
     is_worth_it=_waits,
-    read=_silent_in,
+    read=lambda answer, state: silent_agents(tuple(agents_in(answer)), state),
     known=lambda state: state.told.silent,
     nothing=(),
     event=AgentsSeen,

@@ -36,11 +36,8 @@ _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000
 
 
 def folder_name(service: str) -> str:
-    """The service's name as one path segment: no leading slash, ``/`` becomes ``__``.
-
-    Raises BadStatePath when nothing usable is left.
-    """
-    name = service.strip("/").replace("/", "__")
+    """The service's name as one path segment. Raises BadStatePath when nothing usable is left."""
+    name = paths.service_folder(service)
     check_segments(name, f"service name {service!r}")
     return name
 

@@ -26,7 +26,7 @@ class StoredService:
 
 
 def services_at(
-    url: str, wanted: Sequence[str] = (), timeout_seconds: float = 5.0
+    url: str, wanted: Sequence[str], timeout_seconds: float = 5.0
 ) -> list[StoredService]:
     """Return the services of a state store, by name, each with the ``wanted`` values that it has.
 

@@ -38,8 +38,6 @@ def read_below(session: ZooKeeperSession, root: str, skip: str) -> dict[str, byt
 
 
 class _Reading:
-    """The values read so far."""
-
     def __init__(self, session: ZooKeeperSession) -> None:
         self.values: dict[str, bytes] = {}
         self._session = session

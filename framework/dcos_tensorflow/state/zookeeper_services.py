@@ -44,7 +44,6 @@ def services_in(
 def _values(
     session: ZooKeeperSession, roots: Mapping[str, str], wanted: Sequence[str]
 ) -> Mapping[str, Mapping[str, bytes]]:
-    """Return the wanted values by service and path."""
     nodes = {f"{root}/{path}": (name, path) for name, root in roots.items() for path in wanted}
     found: dict[str, dict[str, bytes]] = {name: {} for name in roots}
     for node, (data, _stat) in session.pipeline(KazooClient.get_async, list(nodes)):

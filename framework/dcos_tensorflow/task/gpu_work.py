@@ -5,7 +5,7 @@ none, each task sees all GPUs of the machine, and TensorFlow takes all that it s
 of a machine agree: a task has a GPU as long as its runner, or the guard beside it, holds a lock on
 the GPU's device file. The kernel gives the lock back when both are gone, whatever has killed them.
 
-``runner`` makes a ``GpuWork`` for a task with GPUs, before its first start. It never touches a
+``before_start`` makes a ``GpuWork`` for a task with GPUs. It never touches a
 GPU that is not its own, and never waits on the runner's thread.
 """
 

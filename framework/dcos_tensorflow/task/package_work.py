@@ -1,6 +1,6 @@
 """A task's packages, as the runner's loop sees them: installed here, told back when they are there.
 
-``runner`` makes one where the spec asks for packages. Installing takes long and may fail, so it
+``before_start`` makes one where packages are wanted. Installing takes long and may fail, so it
 happens on a thread; the loop goes on and answers. What was made once is there for all further
 starts in this container.
 """

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code import agreement
-from dcos_tensorflow.job_code.facts import Facts, job_strategy, put_under_strategy, read_facts
+from dcos_tensorflow.job_code.facts import job_strategy, put_under_strategy, read_facts
 from dcos_tensorflow.job_code.modules import Found
 from dcos_tensorflow.job_code.names import PARAMETER_SERVER
+from dcos_tensorflow.task.before_start import BeforeStart
 from dcos_tensorflow.task.exits import exit_file
 from dcos_tensorflow.task.exits.exit_analysis import ExitReport, ExitVerdict, human_line
-from dcos_tensorflow.task.network.peers import PeerWatch, ReachCheck
+from dcos_tensorflow.task.network.peers import PeerWatch, ReachCheck, reach_check
 from dcos_tensorflow.task.output.logs import BoundedOutput
 from dcos_tensorflow.task.python.contracts import tasks_of
 from dcos_tensorflow.task.report.operator_commands import OperatorCommands
@@ -37,10 +38,7 @@ from dcos_tensorflow.task.supervise.starts import DoneReported, End, Installed, 
 from dcos_tensorflow.task.supervise.unit_work import own_part
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.task.data_service.forwarder import Forwarder
-    from dcos_tensorflow.task.gpu_work import GpuWork
     from dcos_tensorflow.task.output.shipping.shipper import Shipper
-    from dcos_tensorflow.task.package_work import PackageWork
     from dcos_tensorflow.task.supervise.notices import Notice, NoticeWatch
 
 
@@ -116,8 +114,15 @@ class Runner:
             log=self.log,
             on_end=self._queue.put,
         )
-        self._data_service = self._way_to_data()
-        self._gpus = self._gpus_to_take(guard)
+        self._before = BeforeStart(
+            spec,
+            found,
+            self._starts,
+            guard,
+            inherited=inherited,
+            log=self.log,
+            tell=self._queue.put,
+        )
         settings = events.LifecycleSettings(
             grace_seconds=spec.grace_seconds,
             wait_seconds=spec.wait_seconds,
@@ -125,14 +130,12 @@ class Runner:
             gated=found.contract == contract.CONTRACT_FUNCTION,
             hold_on_failure=spec.hold_on_failure,
             stores=self._storage is not None,
-            installs=spec.packages.are_wanted or self._gpus is not None,
-            serves=found.contract == contract.CONTRACT_SHARDS,
+            installs=self._before.installs,
         )
         self._state = Lifecycle(spec.first_order, settings)
         self._strategy = ""
         self._peers: Optional[PeerWatch] = None
         self._reach: Optional[ReachCheck] = None
-        self._packages: Optional[PackageWork] = None
         self._notices: Optional[NoticeWatch] = None
         self._asked_to_end = False
         #: What a machine has said that goes down.
@@ -241,7 +244,7 @@ class Runner:
             grace = min(self._state.settings.grace_seconds, contract.NOTHING_TO_SAVE_SECONDS)
             settings = replace(self._state.settings, grace_seconds=grace)
             self._state = replace(self._state, settings=settings)
-        self._prepare_packages(facts)
+        self._before.read(facts, self._sandbox)
 
     def _next(self) -> None:
         """Take one event, or the time that has passed: whatever comes in, deadlines are kept."""
@@ -272,6 +275,10 @@ class Runner:
         else:
             self._feed(event)
 
+    def _tick(self) -> None:
+        """Have the loop look around at once. From any thread."""
+        self._queue.put(events.Tick())
+
     def _look_around(self) -> None:
         verdict = self._starts.look()
         if verdict is None and self._storage and self._starts.process:
@@ -282,17 +289,13 @@ class Runner:
     def _feed_request(self, request: RunnerRequest) -> None:
         before = self._state
         try:
-            self._lead_to_data(request.event)
+            if isinstance(request.event, events.OrderReceived):
+                self._before.lead_to(request.event.order.data_service)
             self._feed(request.event)
         except (lifecycle.StaleOrder, lifecycle.TaskEnding) as error:
             request.error = error
         request.changed = self._state != before
         request.done.set()
-
-    def _lead_to_data(self, event: events.Event) -> None:
-        told = event.order.data_service if isinstance(event, events.OrderReceived) else ""
-        if told and self._data_service:
-            self._data_service.lead_to(told)
 
     def _take_end(self, end: End) -> None:
         reason = self._state.stop_reason or "the scheduler asked for it"
@@ -351,17 +354,16 @@ class Runner:
             self._doing(),
             self._starts.unit.end,
             self._shutdown or (self._notices.notice if self._notices else None),
-            self._gpus.names if self._gpus else (),
+            self._before.gpus,
             self._reach.found if self._reach else (),
-            self._data_service.target if self._data_service else "",
+            self._before.data_service,
         )
 
     def _doing(self) -> str:
         """Return what is being brought, or how much of what is kept, where that is known."""
-        if self._gpus is not None and not self._gpus.done:
-            return self._gpus.doing
-        if self._packages is not None and not (self._packages.done and self._storage):
-            return self._packages.doing
+        before = self._before.doing(stores=self._storage is not None)
+        if before is not None:
+            return before
         return self._storage.doing if self._storage else ""
 
     def _show(self) -> None:
@@ -380,12 +382,8 @@ class Runner:
     def _store(self, action: Union[events.Fetch, events.Keep]) -> None:
         if isinstance(action, events.Keep):
             self._keep(action)
-        elif self._gpus and not self._gpus.done:
+        elif self._before.begin():
             self._fetch_after = action
-            self._gpus.begin()
-        elif self._packages and not self._packages.done:
-            self._fetch_after = action
-            self._packages.begin()
         else:
             self._fetch(action)
 
@@ -403,54 +401,6 @@ class Runner:
             self._storage.fetch(action.order, action.fetch, self._starts.started_at is not None)
         else:
             self._queue.put(events.Fetched(action.fetch, time.time()))
-
-    def _way_to_data(self) -> "Optional[Forwarder]":
-        """Return what leads to the dispatcher of the job's tf.data service, where it is used."""
-        told = self._spec.data_service
-        if told is None or self._spec.role == contract.DATA_DISPATCHER_ROLE:
-            return None
-        from dcos_tensorflow.task.data_service.forwarder import Forwarder
-
-        found = Forwarder(self.log)
-        found.lead_to(told.dispatcher)
-        address = {contract.TF_DATA_SERVICE: f"grpc://{found.address}"}
-        self._starts.run_with(self._starts.preparation.base, address)
-        return found
-
-    def _gpus_to_take(self, guard: Guard) -> "Optional[GpuWork]":
-        """Return what takes the task's GPUs, where no isolator has."""
-        if not self._spec.gpus:
-            return None
-        from dcos_tensorflow.task import gpu_work
-
-        devices = gpu_work.choice(self._spec.gpus, self._inherited)
-        if not devices:
-            return None
-        return gpu_work.GpuWork(
-            self._spec.gpus,
-            devices,
-            self._starts.preparation.base,
-            log=self.log,
-            look=lambda: self._queue.put(events.Tick()),
-            tell=self._queue.put,
-            hold=guard.hold,
-        )
-
-    def _prepare_packages(self, facts: Facts) -> None:
-        if self._spec.packages.are_wanted:
-            from dcos_tensorflow.task.package_work import PackageWork
-
-            self._packages = PackageWork(
-                self._spec,
-                self._found,
-                self._sandbox,
-                facts,
-                inherited=self._starts.helpers_environment(),
-                log=self.log,
-                # The status says what is done next, as soon as that begins.
-                look=lambda: self._queue.put(events.Tick()),
-                tell=self._queue.put,
-            )
 
     def _hear_of_a_shutdown(self) -> None:
         """Have the status say that the machine goes down, if that is why the task ends.
@@ -471,7 +421,7 @@ class Runner:
             self._notices = NoticeWatch(
                 self._inherited,
                 # The status says it at once.
-                tell=lambda: self._queue.put(events.Tick()),
+                tell=self._tick,
                 log=self.log,
             )
             self._notices.start()
@@ -486,18 +436,8 @@ class Runner:
         self._show()
         self._store(action)
 
-    def _check_reach(self, cluster: TaskCluster) -> None:
-        """See whether the machines of this cluster's members are reached."""
-        # Of what is not known yet there is a name that leads nowhere.
-        known = [a for a in cluster.addresses if not a.rpartition(":")[0].endswith(".invalid")]
-        if len(known) < 2 or (self._reach and self._reach.addresses == tuple(known)):
-            return
-        if self._reach:
-            self._reach.stop()
-        self._reach = ReachCheck(known, lambda: self._queue.put(events.Tick()))
-
     def _watch_peers(self, cluster: TaskCluster) -> None:
-        self._check_reach(cluster)
+        self._reach = reach_check(self._reach, cluster.addresses, self._tick)
         if self._peers:
             self._peers.stop()
         addresses = self._addresses(cluster)
@@ -575,11 +515,6 @@ class Runner:
         if self._state.phase is not TaskPhase.EXITED:
             # Only after an error of our own.
             self._starts.kill()
-        if self._gpus:
-            self._gpus.close()
-        if self._packages:
-            self._packages.close()
+        self._before.close()
         if self._storage:
             self._storage.close()
-        if self._data_service:
-            self._data_service.close()

@@ -83,7 +83,6 @@ _types_of = functools.lru_cache(maxsize=None)(get_type_hints)
 
 
 def _value(kind: Any, value: Any, path: str) -> Any:
-    """Return ``value`` as one of ``kind``."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Union:
         return _value(inner[0], value, path)

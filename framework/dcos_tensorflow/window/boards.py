@@ -66,7 +66,6 @@ class _Board:
         self.listens.set()
 
     def end(self) -> None:
-        """End its process, if that has not ended."""
         assert self.process.stdin is not None
         self.process.kill()
         self.process.wait()

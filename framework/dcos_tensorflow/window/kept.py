@@ -12,17 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from dcos_tensorflow.api.views import curves
-from dcos_tensorflow.client.following.task_output import (
-    FolderOutput,
-    Lost,
-    NotThere,
-    Unreadable,
-)
+from dcos_tensorflow.client.following.task_output import FolderOutput, Lost, NotThere, Unreadable
 from dcos_tensorflow.client.kept.last_page import last_page
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.contract import UNIT_FILE
 from dcos_tensorflow.history import folder
-from dcos_tensorflow.history.notes import notes_of
+from dcos_tensorflow.history.record import notes_of
 from dcos_tensorflow.window.services import NotKept, Refused
 from untrusted_input.json_text import read_json
 
@@ -88,7 +83,6 @@ def _points(directory: ServiceDirectory, run: str) -> Any:
 def _part(
     directory: ServiceDirectory, name: str, file: str, query: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return a part of what a task has printed."""
     output = FolderOutput(directory)
     attempt = output.attempt(name) if name in output.tasks() and _FILES.fullmatch(file) else None
     if attempt is None:

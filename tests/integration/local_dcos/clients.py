@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from dcos_tensorflow.plugin.trees import plan_lines
+from dcos_tensorflow.plugin.sdk_verbs import plan_lines
 
 from . import recordings
 from .world import Reply, World

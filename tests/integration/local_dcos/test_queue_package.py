@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from checkout_package import package_in, repository_of
-from dcos_tensorflow.package.cosmos import marathon_app
-from dcos_tensorflow.package.definition import Package
+from dcos_tensorflow.package.definition import Package, marathon_app
 from waiting import eventually
 
 from .conftest import MakeWorld

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from checkout_package import package_in, repository_of
-from dcos_tensorflow.package.cosmos import marathon_app
-from dcos_tensorflow.package.definition import Package
+from dcos_tensorflow.package.definition import Package, marathon_app
 from dcos_tensorflow.plugin.main import run as run_plugin
 from processes import processes
 from waiting import eventually

@@ -18,9 +18,9 @@ import pytest
 
 import embedded_mesos
 from command_line import CommandLine
-from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import (
     Package,
+    marathon_app,
     package_folder,
     read_folder,
     read_repository,

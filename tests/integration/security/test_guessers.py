@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.api.app import create_app
-from dcos_tensorflow.api.callers.access import Access
-from dcos_tensorflow.api.callers.failed_logins import SECONDS_A_TRY, TRIES
+from dcos_tensorflow.api.callers.access import SECONDS_A_TRY, TRIES, Access
 from dcos_tensorflow.api.server import ApiServer
 from sample_states import running
 from state_source import Source

@@ -10,8 +10,7 @@ import pytest
 
 from dcos_tensorflow.api import audit
 from dcos_tensorflow.api.audit import AuditEntry, AuditLog
-from dcos_tensorflow.api.callers.access import Access
-from dcos_tensorflow.api.callers.failed_logins import TRIES
+from dcos_tensorflow.api.callers.access import TRIES, Access
 from sample_states import running
 
 OPERATOR = {"authorization": "Bearer operators-token"}

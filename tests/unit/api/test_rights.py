@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.api.callers import failed_logins
-from dcos_tensorflow.api.callers.access import Access
-from dcos_tensorflow.api.callers.failed_logins import MOST_PEERS, TRIES, FailedLogins, network_of
+from dcos_tensorflow.api.callers import access
+from dcos_tensorflow.api.callers.access import MOST_PEERS, TRIES, Access, FailedLogins, network_of
 from dcos_tensorflow.api.operations import OPERATIONS
 from sample_states import running
 
@@ -97,7 +96,7 @@ class TestGuessing:
             client.get("/v1/plans", headers=WRONG)
         answer = client.get("/v1/plans", headers=right)
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "6")
-        clock.now += failed_logins.SECONDS_A_TRY
+        clock.now += access.SECONDS_A_TRY
         assert client.get("/v1/plans", headers=right).status_code == 200
 
     def test_a_request_without_a_token_is_no_guess(self, client: Any) -> None:
@@ -113,7 +112,7 @@ class TestGuessing:
         failures = FailedLogins(clock)
         for _ in range(TRIES):
             failures.note("10.0.0.1")
-        assert failures.wait_seconds("10.0.0.1") == pytest.approx(failed_logins.SECONDS_A_TRY)
+        assert failures.wait_seconds("10.0.0.1") == pytest.approx(access.SECONDS_A_TRY)
         assert failures.wait_seconds("10.0.0.2") == 0
 
     def test_many_peers_take_bounded_memory_and_the_last_are_remembered(self, clock: Clock) -> None:
@@ -127,7 +126,7 @@ class TestGuessing:
     def test_a_peer_that_has_waited_long_enough_is_forgotten(self, clock: Clock) -> None:
         failures = FailedLogins(clock)
         failures.note("10.0.0.1")
-        clock.now += failed_logins.SECONDS_A_TRY
+        clock.now += access.SECONDS_A_TRY
         assert (failures.wait_seconds("10.0.0.1"), failures._buckets) == (0, {})
 
     @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 
 from dcos_tensorflow.api.audit import AuditLog
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.scheduler.runners.runner_calls import RunnerSilent
-from dcos_tensorflow.scheduler.runners.runner_request import RunnerRefused
+from dcos_tensorflow.scheduler.runners.runner_request import RunnerRefused, RunnerSilent
 from sample_states import a_record, a_state, running
 
 EXEC = "/v1/pod/worker-0/exec"

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.history.folder import RunFolder, remove_oldest, run_called, runs_in
-from dcos_tensorflow.history.notes import MOST_TAGS, NOTE_BYTES, TAG_BYTES, notes_of
 from dcos_tensorflow.history.points import Point, line_of
-from dcos_tensorflow.history.record import record_of
+from dcos_tensorflow.history.record import MOST_TAGS, NOTE_BYTES, TAG_BYTES, notes_of, record_of
 from sample_states import running
 
 

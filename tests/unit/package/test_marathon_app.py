@@ -9,8 +9,7 @@ import pytest
 from dcos_tensorflow.options import OptionsError, load
 from dcos_tensorflow.options.catalogue import options
 from dcos_tensorflow.options.sections.images import with_images
-from dcos_tensorflow.package.cosmos import marathon_app
-from dcos_tensorflow.package.definition import Package, repository_document
+from dcos_tensorflow.package.definition import Package, marathon_app, repository_document
 from dcos_tensorflow.package.template import option_lines
 from dcos_tensorflow.package.variables import images_in, options_in, variable_of
 from local_dcos.cosmos import rendering, repositories

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from dcos_tensorflow.options import Options, OptionsError, load
 from dcos_tensorflow.options.catalogue import Option, options
-from dcos_tensorflow.package.cosmos import marathon_app
-from dcos_tensorflow.package.definition import Package
+from dcos_tensorflow.package.definition import Package, marathon_app
 from dcos_tensorflow.package.variables import (
     as_package_options,
     images_in,

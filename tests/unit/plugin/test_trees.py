@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from data_files import DCOS_CLI_RECORDINGS
-from dcos_tensorflow.plugin.trees import plan_lines, pod_lines, pods_lines, tree_lines
+from dcos_tensorflow.plugin.sdk_verbs import plan_lines, pod_lines, pods_lines, tree_lines
 
 PLAN = {
     "strategy": "serial",

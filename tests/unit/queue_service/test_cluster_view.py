@@ -50,7 +50,7 @@ def test_what_others_use_is_taken_off_and_what_jobs_of_the_queue_use_is_not() ->
         GpuKinds(),
     )
     (host,) = found.hosts
-    assert (host.cpu_milli, host.gpu_milli, found.others) == (5_000, 4_000, 1)
+    assert (host.cpu_milli, host.gpu_milli) == (5_000, 4_000)
     assert found.tasks == {"ours": {"worker-0": "a"}}
 
 

@@ -8,8 +8,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from dcos_tensorflow.queue_service.jobs import Asker, Refused
 from dcos_tensorflow.queue_service.members import Members
-from dcos_tensorflow.queue_service.service import Asker, Refused
 from dcos_tensorflow.queue_service.teams_file import Membership
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)

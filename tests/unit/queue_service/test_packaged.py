@@ -10,8 +10,7 @@ from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.package.variables import variable_of
 from dcos_tensorflow.queue_service import teams_file
-from dcos_tensorflow.queue_service.packaged import teams_file_of
-from dcos_tensorflow.queue_service.teams_file import Teams
+from dcos_tensorflow.queue_service.teams_file import Teams, teams_file_of
 
 TEAMS = {"teams": {"red": {"guarantee": 0.5}}, "schedulers": {"cpus": 0.2}}
 

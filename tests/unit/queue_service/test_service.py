@@ -9,7 +9,7 @@ import pytest
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.queue.model import JobProgress, Team
 from dcos_tensorflow.queue_service.cluster_view import ClusterView
-from dcos_tensorflow.queue_service.service import Refused
+from dcos_tensorflow.queue_service.jobs import Refused
 from dcos_tensorflow.state.errors import StateUnavailable
 from played_queue import BLUE, HOSTS, OPERATOR, RED, PlayedQueue, request
 
@@ -206,7 +206,7 @@ def test_a_queue_that_dies_between_its_record_and_the_start_starts_the_job(
     queue: PlayedQueue,
 ) -> None:
     queue.submit("job")
-    queue.service._attend = lambda job, team: None  # type: ignore[method-assign]
+    queue.service._bringing.attend = lambda job, team: None  # type: ignore[method-assign]
     queue.turn()
     queue.begin()
     queue.turn()
@@ -274,10 +274,10 @@ def test_an_uninstall_ends_what_runs_and_waits(queue: PlayedQueue) -> None:
 def test_a_job_with_a_checkpoint_leaves_a_machine_whose_budget_is_spent(queue: PlayedQueue) -> None:
     queue.submit("job")
     queue.turn()
-    entry = queue.service._queue.entries["job"]
-    queue.service._queue.told("job", JobProgress(queue.clock.now, None, 1.0))
+    entry = queue.service._jobs.queue.entries["job"]
+    queue.service._jobs.queue.told("job", JobProgress(queue.clock.now, None, 1.0))
     queue.schedulers.going = frozenset({"bought.example"})
     bought = replace(HOSTS[0], attributes={"hostname": "Bought.example"})
-    queue.service.cluster_is(ClusterView((bought,), {}, 0))
+    queue.service.cluster_is(ClusterView((bought,), {}))
     queue.turn(times=3)
     assert (entry.times_given_way, queue.state("job")) == (1, "waiting")

@@ -6,7 +6,7 @@ from dcos_tensorflow.job_code.modules import Found, Module
 from dcos_tensorflow.task.python import wrapper
 from dcos_tensorflow.task.spec import JobCode, RunnerSpec, TaskCluster
 from dcos_tensorflow.task.supervise.environment import Directories
-from dcos_tensorflow.task.supervise.user_command import user_command
+from dcos_tensorflow.task.supervise.start_preparation import user_command
 
 ARGUMENTS = ("--epochs", "3", "two words", "$HOME", "")
 HERE = Directories(*("/sandbox",) * 5)

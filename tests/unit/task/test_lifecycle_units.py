@@ -55,9 +55,9 @@ def done(process, start):
     return UnitDone(process, start, SUCCESS, 0.0)
 
 
-def play(*events, serves=False):
+def play(*events):
     state, actions = (
-        Lifecycle(FIRST, LifecycleSettings(10.0, 100.0, False, True, serves=serves)),
+        Lifecycle(FIRST, LifecycleSettings(10.0, 100.0, False, True)),
         (),
     )
     for event in (Prepared(), *events):
@@ -122,9 +122,9 @@ def test_a_unit_that_was_done_as_a_newer_start_was_ordered_gives_way_to_it():
 
 def test_a_process_that_serves_is_handed_the_next_unit():
     two, three = unit_order(2), unit_order(3)
-    state, _ = play(*ordered(two), done(1, 2), serves=True)
+    state, _ = play(*ordered(two), done(1, 2))
     assert (state.phase, state.idle) == (TaskPhase.DONE, True)
-    state, actions = play(*ordered(two), done(1, 2), *ordered(three), serves=True)
+    state, actions = play(*ordered(two), done(1, 2), *ordered(three))
     assert (state.phase, actions) == (TaskPhase.RUNNING, (HandOver(three),))
     assert state.starts == 1
 
@@ -132,42 +132,42 @@ def test_a_process_that_serves_is_handed_the_next_unit():
 def test_a_process_that_serves_waits_through_a_hold():
     three = unit_order(4)
     events = (*ordered(unit_order(2)), done(1, 2), OrderReceived(held(3)))
-    assert play(*events, serves=True)[0].phase is TaskPhase.HELD
-    assert play(*events, *ordered(three), serves=True)[1] == (HandOver(three),)
+    assert play(*events)[0].phase is TaskPhase.HELD
+    assert play(*events, *ordered(three))[1] == (HandOver(three),)
 
 
 def test_a_process_that_ends_while_it_has_no_unit_costs_no_unit_anything():
     events = (*ordered(unit_order(2)), done(1, 2), ended(1, 9))
-    assert play(*events, serves=True)[0].phase is TaskPhase.DONE
+    assert play(*events)[0].phase is TaskPhase.DONE
     three = unit_order(3)
-    assert play(*events, *ordered(three), serves=True)[1] == (StartProcess(three, 2),)
+    assert play(*events, *ordered(three))[1] == (StartProcess(three, 2),)
 
 
 def test_a_process_that_knows_another_cluster_is_started_anew():
     three = unit_order(3, cluster=TaskCluster(2))
     events = (*ordered(unit_order(2)), done(1, 2), OrderReceived(three))
-    state, actions = play(*events, serves=True)
+    state, actions = play(*events)
     assert state.phase is TaskPhase.STOPPING
     assert isinstance(actions[0], SendSignal)
     more = (ended(1, -15, asked=True), PeersAnswered(3, 2))
-    assert play(*events, *more, serves=True)[1] == (StartProcess(three, 2),)
+    assert play(*events, *more)[1] == (StartProcess(three, 2),)
 
 
 def test_a_process_that_crashes_fails_the_unit_it_has_and_no_other():
     events = (*ordered(unit_order(2)), done(1, 2), *ordered(unit_order(3)), ended(1, -11))
-    state, _ = play(*events, serves=True)
+    state, _ = play(*events)
     assert (state.phase, state.failure.start) == (TaskPhase.FAILED, 3)
 
 
 @pytest.mark.parametrize("start", [1, 3])
 def test_a_word_about_another_start_is_passed_over(start):
-    state, actions = play(*ordered(unit_order(2)), done(1, start), serves=True)
+    state, actions = play(*ordered(unit_order(2)), done(1, start))
     assert (state.phase, actions) == (TaskPhase.RUNNING, ())
 
 
 def test_a_stop_ends_a_process_that_waits_for_a_unit_at_once():
     events = (*ordered(unit_order(2)), done(1, 2), StopAsked("asked"))
-    state, actions = play(*events, serves=True)
+    state, actions = play(*events)
     assert state.phase is TaskPhase.EXITED
     assert isinstance(actions[0], Finish)
 

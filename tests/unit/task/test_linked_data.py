@@ -4,7 +4,7 @@ import pytest
 
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.task.spec import Link
-from dcos_tensorflow.task.supervise.linked_data import make_link
+from dcos_tensorflow.task.supervise.start_preparation import make_link
 
 
 @pytest.fixture

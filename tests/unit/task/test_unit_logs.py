@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.task.output import unit_logs
-from dcos_tensorflow.task.output.logs import BoundedOutput
-from dcos_tensorflow.task.output.unit_logs import UnitLogs
+from dcos_tensorflow.task.output import logs as output_logs
+from dcos_tensorflow.task.output.logs import BoundedOutput, UnitLogs
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def test_a_unit_s_file_has_its_lines_and_no_other_s(tmp_path: Path, stdout: Boun
 def test_the_end_of_a_unit_that_prints_much_is_kept(
     tmp_path: Path, stdout: BoundedOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unit_logs, "_MOST_BYTES", 4)
+    monkeypatch.setattr(output_logs, "_MOST_BYTES", 4)
     UnitLogs(str(tmp_path), [stdout]).begin(3)
     for line in (b"aa\n", b"bb\n", b"cc\n"):
         stdout.write(line)
@@ -43,7 +42,7 @@ def test_the_end_of_a_unit_that_prints_much_is_kept(
 def test_another_attempt_of_a_unit_takes_the_place_of_the_former(
     tmp_path: Path, stdout: BoundedOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unit_logs, "_MOST_BYTES", 4)
+    monkeypatch.setattr(output_logs, "_MOST_BYTES", 4)
     logs = UnitLogs(str(tmp_path), [stdout])
     logs.begin(3)
     for line in (b"aa\n", b"bb\n"):
@@ -55,7 +54,7 @@ def test_another_attempt_of_a_unit_takes_the_place_of_the_former(
 def test_the_files_of_the_newest_units_are_kept_and_none_stays_open(
     tmp_path: Path, stdout: BoundedOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unit_logs, "_KEPT", 2)
+    monkeypatch.setattr(output_logs, "_KEPT", 2)
     logs = UnitLogs(str(tmp_path), [stdout])
     before = len(os.listdir("/proc/self/fd"))
     for number in range(5):

@@ -1,25 +1,35 @@
 """Callers and their rights: tokens, the rights that come with them, which addresses may be bound.
 
 Used by ``api.answering`` for each request and by the command line before the server is started. It
-reads who asks and says whether that is enough; it knows no path and shows nothing.
+reads who asks and says whether that is enough; it knows no path and shows nothing. A peer that says
+wrong tokens has a bucket of tries, which fills again with time; one that never fails is not kept.
 """
 
 from __future__ import annotations
 
 import enum
 import hmac
+import ipaddress
 import math
-from collections.abc import Hashable
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from typing import Protocol
 
 from starlette.requests import Request
 
-from dcos_tensorflow.api.callers.failed_logins import FailedLogins, network_of
 from dcos_tensorflow.api.callers.trusted_addresses import TrustedAddresses
 from dcos_tensorflow.records import dataclass
 from untrusted_input.loopback import is_loopback
 from untrusted_input.other_pages import is_from_another_page, names_an_address
 from untrusted_input.peer import owner_of_peer
+
+#: Wrong tokens in a row that are answered at once, and after how long (seconds) there is one more.
+TRIES = 10
+SECONDS_A_TRY = 6.0
+#: So many peers are remembered; the one that failed longest ago goes first.
+MOST_PEERS = 4096
 
 
 class OpenBinding(ValueError):
@@ -222,3 +232,56 @@ def _peer(request: Request) -> Hashable:
     except ValueError:
         # IPv6, whose table the kernel keeps elsewhere: one peer for all users.
         return client.host
+
+
+@dataclass(frozen=True)
+class _Bucket:
+    #: Tries that were left at ``at``.
+    tries: float
+    #: Seconds of the clock.
+    at: float
+
+
+class FailedLogins:
+    """The buckets. Any thread may use them; ``clock`` gives seconds that only grow."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._buckets: OrderedDict[Hashable, _Bucket] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def wait_seconds(self, peer: Hashable) -> float:
+        """Return how long the peer has to wait before it is listened to; 0 for not at all."""
+        with self._lock:
+            left = self._left(peer)
+        return 0.0 if left >= 1.0 else (1.0 - left) * SECONDS_A_TRY
+
+    def note(self, peer: Hashable) -> None:
+        """Take a try from the peer, which has said a wrong token."""
+        with self._lock:
+            self._buckets[peer] = _Bucket(max(self._left(peer) - 1.0, 0.0), self._clock())
+            self._buckets.move_to_end(peer)
+            if len(self._buckets) > MOST_PEERS:
+                self._buckets.popitem(last=False)
+
+    def _left(self, peer: Hashable) -> float:
+        bucket = self._buckets.get(peer)
+        if bucket is None:
+            return TRIES
+        left = bucket.tries + (self._clock() - bucket.at) / SECONDS_A_TRY
+        if left >= TRIES:
+            del self._buckets[peer]
+        return min(left, TRIES)
+
+
+def network_of(host: str) -> str:
+    """Return what counts as one peer: an address, of IPv6 the /64 that one machine may have."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(ipaddress.ip_network((address, 64), strict=False))
+    return str(address)

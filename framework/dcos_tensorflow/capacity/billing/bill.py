@@ -50,7 +50,6 @@ class Amounts:
     on_demand: Fraction = _NOTHING
 
     def __add__(self, other: Amounts) -> Amounts:
-        """Return both together."""
         return Amounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Amounts)))
 
 

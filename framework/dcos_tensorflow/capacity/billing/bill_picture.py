@@ -23,8 +23,6 @@ _Corner = tuple[float, float]
 
 @dataclass(frozen=True)
 class _Part:
-    """One of the two parts of the picture."""
-
     top: float
     bottom: float
     #: The first and the last moment; seconds.
@@ -34,13 +32,11 @@ class _Part:
     most: float
 
     def x(self, at: float) -> float:
-        """Return where a moment is."""
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (at - self.first) / max(
             1, self.last - self.first
         )
 
     def y(self, value: float) -> float:
-        """Return where a value is."""
         return self.bottom - (self.bottom - self.top) * (value / self.most if self.most else 0.0)
 
     def steps(self, values: Sequence[tuple[float, float]]) -> list[_Corner]:
@@ -51,7 +47,6 @@ class _Part:
         return found
 
     def axes(self, mark: str) -> Iterator[str]:
-        """Yield both axes, and what is written beside them."""
         right = _WIDTH - _RIGHT
         yield f'<path class="axis" d="M{_LEFT} {self.top}V{self.bottom}H{right}" fill="none"/>'
         yield words(_LEFT - 8, self.bottom + 4, "0", "end")

@@ -96,7 +96,6 @@ class Sums:
         return self.instance_type, "" if self.market is Market.SPOT else self.market
 
     def __add__(self, other: Sums) -> Sums:
-        """Return both together; the other is of the same type and market."""
         return Sums(
             self.instance_type,
             self.market,

@@ -226,7 +226,6 @@ class Ec2Provider:
             yield override
 
     def _zones(self) -> Mapping[str, str]:
-        """Return the zones of the operator's subnets."""
         if self._subnets is None:
             self._subnets = {}
             if self._spec.subnets:

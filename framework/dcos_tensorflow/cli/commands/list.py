@@ -107,7 +107,7 @@ def _answered(job: Mapping[str, Any], scheduler: str) -> _Listed:
     return _Listed(
         job["service"],
         job["phase"],
-        _outcome(job.get("verdict")),
+        str((job.get("verdict") or {}).get("outcome") or ""),
         job["why"],
         scheduler,
         job.get("started_at"),
@@ -192,10 +192,7 @@ def _stored_in(url: str) -> Sequence[_Listed]:
         raise UsageError(f"--state: there is no file {url.partition('///')[2]}.")
     told = (
         _by_its_state(
-            url,
-            each.folder,
-            "" if each.leader else "no scheduler serves it",
-            _asked_at(each),
+            url, each.folder, "" if each.leader else "no scheduler serves it", _asked_at(each)
         )
         for each in services_of(url)
     )
@@ -208,7 +205,3 @@ def _asked_at(service: StateService) -> str:
         return ""
     where = service.api.url if service.api is not None else f"address unknown ({service.unknown})"
     return f"{where} {service.leader}"
-
-
-def _outcome(verdict: Mapping[str, object] | None) -> str:
-    return str(verdict.get("outcome") or "") if verdict else ""

@@ -37,9 +37,7 @@ def package() -> None:
 )
 @overrides_flag
 @click.option(
-    "--artifact-url",
-    metavar="URL",
-    help="URL from which the files of 'make package' are served.",
+    "--artifact-url", metavar="URL", help="URL from which the files of 'make package' are served."
 )
 @click.option(
     "--repository",
@@ -83,8 +81,7 @@ def render(
     """Print the package's Marathon app for these options, always as JSON."""
     from dcos_tensorflow.options import load
     from dcos_tensorflow.options.sections.images import with_images
-    from dcos_tensorflow.package.cosmos import marathon_app
-    from dcos_tensorflow.package.definition import PackageError
+    from dcos_tensorflow.package.definition import PackageError, marathon_app
     from dcos_tensorflow.package.variables import as_package_options, images_in, options_in
     from local_dcos import RenderError
 

@@ -219,7 +219,7 @@ def queue() -> None:
 @json_flag
 def list_jobs(*, queue: QueueClient, with_ended: bool, as_json: bool) -> int:
     """Show the jobs that run and that wait, in the order of the line."""
-    jobs = [job for job in queue.jobs() if with_ended or not _has_ended(job)]
+    jobs = [job for job in queue.jobs() if with_ended or job["ended_at"] is None]
     if as_json:
         show_json(jobs)
     elif not jobs:
@@ -258,9 +258,9 @@ def serve(
     Jobs run on when it ends. A change of TEAMS.json holds at once. Without it the teams are those
     of the DC/OS package, in the environment of its app.
     """
-    from dcos_tensorflow.queue_service.packaged import teams_file_of
     from dcos_tensorflow.queue_service.process import Uninstall
     from dcos_tensorflow.queue_service.process import serve as serve_queue
+    from dcos_tensorflow.queue_service.teams_file import teams_file_of
     from untrusted_input.shield import keep_memory_private
 
     keep_memory_private()
@@ -313,10 +313,6 @@ hold = _verb("hold", "Let waiting jobs wait until they are released.", "held")
 release = _verb("release", "Let held jobs wait for their turn.", "released")
 
 
-def _has_ended(job: Mapping[str, Any]) -> bool:
-    return job["ended_at"] is not None
-
-
 def _row(job: Mapping[str, Any]) -> tuple[str, ...]:
     place = str(job["place"] or "")
     ran = duration(job["ran_seconds"]) if job["ran_seconds"] else ""
@@ -331,7 +327,6 @@ def _wants(wants: Mapping[str, float]) -> str:
 
 
 def _starts(job: Mapping[str, Any]) -> str:
-    """Return when a job is likely to begin, with the error of that."""
     found = job["starts_in"]
     if found is None:
         return ""

@@ -26,8 +26,7 @@ from dcos_tensorflow.client.wording import (
     value_text,
     words,
 )
-from dcos_tensorflow.history.notes import MOST_TAGS, NONE, NOTE_BYTES, TAG_BYTES, notes_of
-from dcos_tensorflow.history.record import best
+from dcos_tensorflow.history.record import MOST_TAGS, NONE, NOTE_BYTES, TAG_BYTES, best, notes_of
 
 _LIST = "list"
 _SHOWN = 20

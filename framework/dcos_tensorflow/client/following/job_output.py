@@ -164,7 +164,6 @@ class FollowedOutput:
 
 
 def _attempts(job: Mapping[str, Any], chosen: Sequence[str]) -> dict[str, Attempt]:
-    """Return the newest attempt of each task that has one."""
     return {
         name: Attempt(name, task["task_id"], task["agent_id"])
         for name, task in job["tasks"].items()

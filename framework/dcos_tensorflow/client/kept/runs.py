@@ -18,9 +18,8 @@ from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.service_choice import ServiceChoice
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.history import folder
-from dcos_tensorflow.history.notes import Notes
 from dcos_tensorflow.history.points import Point, Points
-from dcos_tensorflow.history.record import Record
+from dcos_tensorflow.history.record import Notes, Record
 from dcos_tensorflow.records import dataclass
 
 

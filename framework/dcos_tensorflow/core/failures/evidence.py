@@ -6,13 +6,11 @@ is ``core.absorb``'s to hand in, seconds later or never. Nothing waits for it bu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import CollectEvidence
 from dcos_tensorflow.core.model.events import EvidenceFound
-from dcos_tensorflow.core.model.job import Incident
 from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.service_state import Evidence
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState, parse_task_id
@@ -77,7 +75,8 @@ def _learn(gang: GangDraft, found: EvidenceFound) -> None:
     if record is not None and error is not None:
         gang.put(replace(record, failed_start=record.ended_start, error=error))
     incidents = gang.job.incidents
-    place = next((n for n, i in enumerate(incidents) if i is _newest_of(incidents, found)), None)
+    places = (n for n, i in enumerate(incidents) if i.task_id == found.task_id)
+    place = max(places, default=None)
     if place is None:
         return
     mine, verdict = incidents[place], gang.job.verdict
@@ -97,10 +96,6 @@ def _new_error(record: TaskRecord | None, found: EvidenceFound) -> OwnError | No
     if record is None or record.state is not TaskState.FAILED:
         return None
     return found.error if record.failed_start != record.ended_start else None
-
-
-def _newest_of(incidents: Sequence[Incident], found: EvidenceFound) -> Incident | None:
-    return next((i for i in reversed(incidents) if i.task_id == found.task_id), None)
 
 
 def ask_again(gang: GangDraft) -> None:

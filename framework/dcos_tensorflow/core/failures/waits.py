@@ -1,24 +1,31 @@
 """Tasks that wait for others while the job runs, since when, and what ends it. Pure.
 
-Shown by ``why`` and beside the progress of a job; ``core.failures.incidents`` asks for the
-standstill, which it ends. What keeps members from being placed or started is no part of this: the
-job's phase and the plan say it.
+Shown by ``why`` and beside the progress of a job. ``core.advance`` calls ``check`` while every
+member is wanted to run: it ends what waits for nothing, once it is sure of that, for a server may
+end a moment before the job does, and a process that says nothing may compute. What keeps members
+from being placed or started is no part of this: the job's phase and the plan say it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.launch import COMMAND_WAIT_SECONDS, WAIT_SECONDS
 from dcos_tensorflow.core.counted import listed
+from dcos_tensorflow.core.draft import GangDraft
+from dcos_tensorflow.core.failures import causes, incidents
+from dcos_tensorflow.core.failures.causes import Cause
 from dcos_tensorflow.core.failures.clean_ends import IDLE_SECONDS, EndedServer, ended_servers
+from dcos_tensorflow.core.failures.failure import Failure
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.report import idle_since, unreachable, waited_for
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.restarts.gang_queries import knows_strategy, strategy_of
+from dcos_tensorflow.core.restarts.restart_table import Loss
 from dcos_tensorflow.core.spec.service_spec import Strategy
 from dcos_tensorflow.records import dataclass
 
@@ -26,6 +33,9 @@ from dcos_tensorflow.records import dataclass
 START_SECONDS = 30.0
 _RUNS = frozenset({JobPhase.STARTING, JobPhase.RUNNING})
 _WORDS_OF_ALL = "no step, no output and hardly any CPU time"
+#: An agent sends an update again after 10 s: so long the end of the job may be later told than that
+#: of a server which ended because of it.
+HEARD_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -97,7 +107,8 @@ def waits(view: GangView, now: float) -> tuple[Wait, ...]:
     """Return the tasks that wait for others for longer than a start takes; ``now`` is unix time."""
     if view.job.is_over or view.job.phase not in _RUNS:
         return ()
-    servers = [s for s in ended_servers(view) if now - s.record.changed_at >= _grace(view)]
+    grace = view.spec.outcome_grace_seconds
+    servers = [s for s in ended_servers(view) if now - s.record.changed_at >= grace]
     told = {name for server in servers for name in server.waiting}
     return (
         *(_for_a_server(view, server) for server in servers),
@@ -106,10 +117,6 @@ def waits(view: GangView, now: float) -> tuple[Wait, ...]:
         *_for_files(view, now),
         *_idle(view, decided=bool(servers)),
     )
-
-
-def _grace(view: GangView) -> float:
-    return view.spec.outcome_grace_seconds
 
 
 def _for_a_server(view: GangView, server: EndedServer) -> Wait:
@@ -223,3 +230,44 @@ def _idle(view: GangView, *, decided: bool) -> Iterator[Wait]:
 def _members_running(records: Iterable[TaskRecord]) -> list[TaskRecord]:
     """Return those that are members and whose containers run."""
     return [r for r in records if r.state is TaskState.RUNNING and r.role.is_in_gang]
+
+
+def check(gang: GangDraft) -> None:
+    """Open an incident for what has waited for nothing long enough, if anything has."""
+    for server in ended_servers(gang.view):
+        if incidents.add_server(gang, server.record):
+            return
+        if _is_waited_for(gang, server):
+            failure = Failure.of(server.record)
+            cause = Cause(causes.SERVER_ENDED, charged=True, permanent=True)
+            incidents.begin(gang, replace(failure, cause=cause, summary=server.summary), {})
+            return
+    _look_for_a_standstill(gang)
+
+
+def _is_waited_for(gang: GangDraft, server: EndedServer) -> bool:
+    """Say whether others wait for a server that has ended, and not for a moment only.
+
+    A server that ends because the job does may be heard of before the decider is; and a decider
+    that does something (it evaluates, it exports) does not wait.
+    """
+    waited, since = gang.service.waited, server.record.changed_at
+    if waited(since) < max(gang.spec.outcome_grace_seconds, HEARD_SECONDS):
+        return False
+    if server.waiting:
+        return True
+    return server.idle_since is not None and waited(max(since, server.idle_since)) >= IDLE_SECONDS
+
+
+def _look_for_a_standstill(gang: GangDraft) -> None:
+    found = standstill(gang.view)
+    if found is None or not is_a_failure(gang.view):
+        return
+    limit = gang.spec.idle_seconds
+    if gang.service.waited(found.since) < limit:
+        return
+    summary = f"for {limit:g} s {found.summary}; they wait for each other, or for something else"
+    failure = Failure.of(gang.tasks[found.idle[0]])
+    cause = Cause(causes.STANDSTILL, charged=True)
+    losses = dict.fromkeys(found.idle, Loss.STALLED)
+    incidents.begin(gang, replace(failure, cause=cause, summary=summary), losses)

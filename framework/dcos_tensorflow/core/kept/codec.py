@@ -88,7 +88,6 @@ _ENCODER = json.JSONEncoder(
 
 @functools.cache
 def _reader(kind: Any) -> Reader:
-    """Return the function that makes a ``kind`` of builtins, or raises RecordError."""
     if kind is Any:
         return lambda plain: plain
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)

@@ -29,6 +29,11 @@ TOKEN_KEY = "Properties/token-key"
 ADDRESS = "Properties/address"
 
 
+def service_folder(name: str) -> str:
+    """Return a service's name as one segment of a path, here and wherever it names a folder."""
+    return name.strip("/").replace("/", "__")
+
+
 def configuration(identifier: str) -> str:
     """Return where a configuration is."""
     return f"{CONFIGURATIONS}/{identifier}"

@@ -221,7 +221,6 @@ def _configurations(before: ServiceState, after: ServiceState) -> Iterator[Write
 def _by_key(
     before: Mapping[str, object], after: Mapping[str, object], path_of: Callable[[str], str]
 ) -> Iterator[Write]:
-    """Yield what differs of values that have a place each, by their keys."""
     if before is after:
         return
     for key, found in after.items():

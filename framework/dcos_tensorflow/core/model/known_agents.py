@@ -50,7 +50,6 @@ class SilentAgents:
     count: int
 
     def __str__(self) -> str:
-        """Return one sentence."""
         more = self.count - len(self.hostnames)
         rest = f" and {more} more" if more else ""
         return f"no offer from {', '.join(self.hostnames)}{rest}: {self.why}"

@@ -70,7 +70,6 @@ class Roster:
         return {}
 
     def __contains__(self, name: str) -> bool:
-        """Say whether this is the name of a member."""
         return name in self.members
 
     def __len__(self) -> int:

@@ -197,7 +197,6 @@ class UnitTable:
         return table
 
     def __len__(self) -> int:
-        """Return how many there are."""
         return sum(self.counts.values()) or sum(len(page.units) for page in self.pages)
 
     def __getitem__(self, number: int) -> Unit:

@@ -190,11 +190,10 @@ def _take_out(draft: Draft, what: Wants, launched: Iterable[Assignment]) -> None
                 ports=offer.ports.without(assignment.ports),
                 mounts=() if request.mount else offer.mounts,
             )
-    draft.change_offers(changed)
+    draft.take_offers(changed)
 
 
 def _decline_useless(draft: Draft, waiting: Mapping[GangDraft, _Considered]) -> None:
-    """Hand back what is of use to no waiting gang."""
     if not waiting:
         return
     looks = tuple(waiting.values())
@@ -436,7 +435,6 @@ def _placed(gang: GangDraft, what: Wants) -> tuple[TaskRecord, ...]:
 
 
 def _keep_waiting(gang: GangDraft, result: Placement) -> None:
-    """Remember why a gang is not placed."""
     first = result.misfits[0].reason if result.misfits else "no offer fits"
     others = len(result.misfits) - 1
     waiting = f"{counted(others, 'more task')} {agreeing(others, 'wait')}"

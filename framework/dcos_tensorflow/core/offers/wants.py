@@ -96,8 +96,6 @@ def wants(gang: GangDraft) -> Wants:
 
 @dataclass(frozen=True)
 class _Terms:
-    """What all requests of one step share."""
-
     gang: GangDraft
     #: Tasks whose ports turned out to be taken.
     taken: frozenset[str]
@@ -123,11 +121,9 @@ class _Terms:
         )
 
     def requests(self, names: Iterable[str]) -> tuple[TaskRequest, ...]:
-        """Return what is asked of offers for these tasks."""
         return tuple(self._request(name) for name in names)
 
     def keeps_its_place(self, before: TaskRecord | None) -> bool:
-        """Say whether a task is wanted at its old address."""
         if before is None or not self.at_old_places:
             return False
         if not before.role.is_in_gang or before.kill_reason or not before.terminal:

@@ -100,7 +100,6 @@ class _Target:
 
     @property
     def complete(self) -> bool:
-        """Say whether nothing is left to do in it."""
         if self.step:
             return all(step.status is Status.COMPLETE for _, step in self.steps)
         part = self.phase if self.phase is not None else self.plan

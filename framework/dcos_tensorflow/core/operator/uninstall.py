@@ -105,7 +105,6 @@ def _still_reserved(state: ServiceState) -> tuple[Reservation, ...]:
 
 
 def _given_up(state: ServiceState) -> tuple[str, ...]:
-    """Return what the uninstall could not reach, for people."""
     left = [f"{r.name} on {r.hostname}" for r in state.live_tasks]
     left += [f"the volume of {r.task} on {r.hostname}" for r in reservations.left(state)]
     if state.seeks_former_life:

@@ -22,14 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.placement.agents import (
-    OFFER_ID,
-    PORTS,
-    Agent,
-    Key,
-    key_of,
-    machine_of,
-)
+from dcos_tensorflow.core.placement.agents import OFFER_ID, PORTS, Agent, Key, key_of, machine_of
 from dcos_tensorflow.core.placement.columns import BoolArray, Column, IntArray, Values
 from dcos_tensorflow.core.placement.constraints import field_value
 
@@ -62,7 +55,6 @@ class AgentTable:
         self._ranges: IntArray | None = None
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(self.agents)
 
     @property
@@ -162,13 +154,11 @@ class AgentTable:
 
 
 def _codes(values: Values, field: str, agents: NDArray[np.object_]) -> IntArray:
-    """Return the number of what each agent has in ``field``."""
     texts = (_text(field, agent.speaker) for agent in agents)
     return np.fromiter(map(values.code, texts), dtype=np.int64, count=len(agents))
 
 
 def _text(field: str, offer: Offer) -> str | None:
-    """Return what an agent has in ``field``."""
     if field == MACHINE:
         return machine_of(offer)
     return field_value(field, offer.hostname, offer.attributes, offer.zone, offer.region)

@@ -42,7 +42,6 @@ class Values:
             self.code(text)
 
     def __len__(self) -> int:
-        """Return how many texts there are."""
         return len(self.texts)
 
     def code(self, text: str | None) -> int:

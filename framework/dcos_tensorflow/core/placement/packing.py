@@ -36,16 +36,18 @@ from numpy.typing import NDArray
 
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.placement.agent_table import MACHINE, AgentTable
-from dcos_tensorflow.core.placement.agents import CPUS, DISK, GPUS, MEM, PORTS, UNAVAILABLE
-from dcos_tensorflow.core.placement.columns import (
-    BoolArray,
-    Column,
-    IntArray,
-    allowed_by_counts,
+from dcos_tensorflow.core.placement.agents import (
+    CPUS,
+    DISK,
+    GPUS,
+    MEM,
+    PORTS,
+    UNAVAILABLE,
+    choose_ports,
 )
+from dcos_tensorflow.core.placement.columns import BoolArray, Column, IntArray, allowed_by_counts
 from dcos_tensorflow.core.placement.constraints import describe, looks_at_one_value, refuse_broken
 from dcos_tensorflow.core.placement.fitness import MAINTENANCE, Preference
-from dcos_tensorflow.core.placement.ports import choose_ports
 from dcos_tensorflow.core.spec.service_spec import (
     ConstraintOperator,
     PlacementConstraint,

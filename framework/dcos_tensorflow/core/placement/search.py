@@ -108,7 +108,9 @@ class Search:
                 return best
         latest = best
         for _ in range(_REPAIRS):
-            order = _failed_first(order, latest)
+            # Those first that had no place.
+            rows = latest.rows
+            order = sorted(order, key=lambda i: rows[i] is not None)
             latest = self._pack(order, anchors[0])
             best = _fuller(best, latest)
             if best.complete:
@@ -223,10 +225,6 @@ def _constrained_first(kind: Kind) -> tuple[object, ...]:
     return (-kind.need[GPUS], kind.required_port is None, -kind.rules, -kind.size)
 
 
-def _failed_first(order: Sequence[int], packed: Packed) -> list[int]:
-    return sorted(order, key=lambda i: packed.rows[i] is not None)
-
-
 def _fuller(one: Packed, other: Packed) -> Packed:
     return other if other.placed() > one.placed() else one
 
@@ -248,10 +246,7 @@ def _one_agent_each(wishes: Sequence[Wish], fitting: Mapping[Kind, BoolArray]) -
 
 
 def _augment(
-    wish: int,
-    wishes: Sequence[Wish],
-    rows_of: Mapping[Kind, Sequence[int]],
-    owner: dict[int, int],
+    wish: int, wishes: Sequence[Wish], rows_of: Mapping[Kind, Sequence[int]], owner: dict[int, int]
 ) -> bool:
     """Find ``wish`` a row, moving others along an augmenting path; breadth first."""
     came_from: dict[int, int] = {}

@@ -24,7 +24,6 @@ class Resources:
     gpus: int = 0
 
     def __add__(self, other: Resources) -> Resources:
-        """Return the sum, rounded as Mesos rounds."""
         return Resources(
             round(self.cpus + other.cpus, 3),
             round(self.mem + other.mem, 3),
@@ -78,11 +77,9 @@ class PortRanges:
         return PortRanges(tuple(merged))
 
     def __len__(self) -> int:
-        """Return how many ports there are."""
         return sum(last - first + 1 for first, last in self.ranges)
 
     def __contains__(self, port: int) -> bool:
-        """Say whether ``port`` is free."""
         return any(first <= port <= last for first, last in self.ranges)
 
     def __iter__(self) -> Iterator[int]:
@@ -91,7 +88,6 @@ class PortRanges:
             yield from range(first, last + 1)
 
     def __add__(self, other: PortRanges) -> PortRanges:
-        """Return the union."""
         return PortRanges.of(self.ranges + other.ranges)
 
     def without(self, ports: Iterable[int]) -> PortRanges:

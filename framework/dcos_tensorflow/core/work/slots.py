@@ -224,7 +224,6 @@ def _end_with_all(gang: GangDraft) -> None:
 
 
 def _conclude(main: GangDraft, kind: UnitKind, table: UnitTable) -> None:
-    """Give the verdict when every unit is decided."""
     good, bad = table.count(UnitState.SUCCEEDED), table.count(UnitState.FAILED)
     stopped = table.count(UnitState.PRUNED)
     told = f"{good} of {counted(len(table), str(kind))} {agreeing(good, 'have')} succeeded"
@@ -278,7 +277,6 @@ def conclude(main: GangDraft, verdict: Verdict) -> None:
 
 
 def _is_unplaced(gang: GangDraft) -> bool:
-    """Say whether a slot has never had a place."""
     return gang.job.phase is JobPhase.PLACING and not gang.tasks
 
 

@@ -80,7 +80,7 @@ def lines(described: Mapping[str, Any]) -> list[str]:
     units = described["units"]
     slots = f" for each {units['kind']} at a time" if units else ""
     found = [f"{described['service']} would run {tasks} {where}{slots}:"]
-    found += table([(_title(role), _needs(role)) for role in roles])
+    found += table([(f"{role['count']} {role['role']}", _needs(role)) for role in roles])
     found.append("")
     members = "; ".join(
         f"{kind}: {', '.join(names)}" for kind, names in described["cluster_spec"].items()
@@ -274,10 +274,6 @@ def _resources(resources: Resources) -> dict[str, float]:
         "disk": resources.disk,
         "gpus": resources.gpus,
     }
-
-
-def _title(role: Mapping[str, Any]) -> str:
-    return f"{role['count']} {role['role']}"
 
 
 def _needs(role: Mapping[str, Any]) -> str:

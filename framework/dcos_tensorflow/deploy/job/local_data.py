@@ -101,7 +101,7 @@ def with_batch_places(
         return spec
     folder, listing, output = base or Path.cwd(), work.listing, work.output
     if is_listed and listing and "://" not in listing:
-        path = folder / _path(listing, _MANIFEST)
+        path = folder / option_path(listing, _MANIFEST)
         from dcos_tensorflow.scheduler.gate import Allowed, Gate
 
         # First: whether a file is there that may not be read is not told either.
@@ -112,7 +112,7 @@ def with_batch_places(
             raise UsageError(f"{_MANIFEST}: there is no file {path}.")
         listing = str(path.resolve())
     if "://" not in output:
-        path = _path(output, _OUTPUT)
+        path = option_path(output, _OUTPUT)
         if not path.is_absolute() and not local:
             raise UsageError(
                 f"{_OUTPUT}: {output} is a path beside the options, and tasks run on other"
@@ -122,7 +122,8 @@ def with_batch_places(
     return replace(spec, workload=replace(work, listing=listing, output=output))
 
 
-def _path(text: str, option: str) -> Path:
+def option_path(text: str, option: str) -> Path:
+    """Return an option's path without a ``~``. Raises UsageError."""
     try:
         return expanded(text)
     except ValueError as error:

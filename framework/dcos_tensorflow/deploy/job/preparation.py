@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from dcos_tensorflow.client.errors import UsageError
-from dcos_tensorflow.client.work_directory import ServiceDirectory, expanded
+from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.spec.service_spec import (
@@ -39,7 +39,12 @@ from dcos_tensorflow.deploy.embedded.interpreters import (
 from dcos_tensorflow.deploy.job.deployment import PreparedJob, SeenCode
 from dcos_tensorflow.deploy.job.job_archive import check_sum, pack
 from dcos_tensorflow.deploy.job.listed_files import listed, refuse_unlisted
-from dcos_tensorflow.deploy.job.local_data import pack_data, with_batch_places, with_local_data
+from dcos_tensorflow.deploy.job.local_data import (
+    option_path,
+    pack_data,
+    with_batch_places,
+    with_local_data,
+)
 from dcos_tensorflow.deploy.job.seen_code import (
     environments_are_there,
     inspect_code,
@@ -314,7 +319,7 @@ def local_source(spec: ServiceSpec, base: Path | None, *, local: bool) -> Path |
     scheme = urlsplit(uri).scheme if "://" in uri else ""
     if not uri or scheme not in ("", "file"):
         return None
-    path = _expanded(unquote(urlsplit(uri).path) if scheme else uri, "service.job_url")
+    path = option_path(unquote(urlsplit(uri).path) if scheme else uri, "service.job_url")
     if path.is_absolute() and not local and not path.exists():
         # A path of the agents' own: only they can tell whether it is there.
         return None
@@ -450,13 +455,11 @@ def _places(options: Options) -> list[Path]:
 
 
 def _python_option(options: Options, role: RoleSpec) -> str:
-    """Return the option that a role's Python comes from."""
     group = GROUP_OF_ROLE[role.role]
     return f"{group}.python" if role_options(options, group).python else "service.python"
 
 
 def _uri_option(options: Options, number: int) -> str:
-    """Return the option that one of the job's further files comes from."""
     given = len(options.service.job_uris)
     return f"service.job_uris.{number}" if number < given else "service.hdfs.config_uri"
 
@@ -469,21 +472,13 @@ def _own_python(given: str, options: Options, option: str) -> str:
         if shutil.which(given) is None:
             raise UsageError(f"{option}: there is no {given} on this machine's PATH.")
         return given
-    path = _expanded(given, option)
+    path = option_path(given, option)
     path = path if path.is_absolute() else (options.base_directory or Path.cwd()) / path
     if path.is_dir() and not (path / "bin" / "python").exists():
         raise UsageError(f"{option}: {path} is no virtual environment: it has no bin/python.")
     if not path.exists():
         raise UsageError(f"{option}: there is no {path} on this machine.")
     return str(path.absolute())
-
-
-def _expanded(path: str, option: str) -> Path:
-    """Return an option's path without a ``~``. Raises UsageError."""
-    try:
-        return expanded(path)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}.") from error
 
 
 def _check_fetchable(spec: ServiceSpec, options: Options) -> None:

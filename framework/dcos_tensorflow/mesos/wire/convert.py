@@ -19,8 +19,12 @@ from dcos_tensorflow.core.model.offer import AttributeValue, Offer
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import Container, Containerizer, ServiceSpec, Uri
-from dcos_tensorflow.mesos.wire.addressing import discovery, joined
-from dcos_tensorflow.mesos.wire.container_info import secret_variables, with_wishes
+from dcos_tensorflow.mesos.wire.container_info import (
+    discovery,
+    joined,
+    secret_variables,
+    with_wishes,
+)
 from dcos_tensorflow.mesos.wire.offered_resources import (
     ConversionError,
     OfferedResources,
@@ -163,12 +167,7 @@ def framework_info(
     An empty ``spec.user`` is the user of this process, as Mesos' own driver library has it: the
     master itself would take an empty name for a name.
     """
-    capabilities = [
-        "MULTI_ROLE",
-        "PARTITION_AWARE",
-        "TASK_KILLING_STATE",
-        "RESERVATION_REFINEMENT",
-    ]
+    capabilities = ["MULTI_ROLE", "PARTITION_AWARE", "TASK_KILLING_STATE", "RESERVATION_REFINEMENT"]
     # Without this capability the master offers agents of its own region only, which is what the
     # published package promises when no region is named (option service.region).
     if spec.region or any(role.names_region() for role in spec.roles):

@@ -39,7 +39,10 @@ def parse_placement(text: str) -> tuple[PlacementConstraint, ...]:
     stripped = text.strip()
     if not stripped:
         return ()
-    rows = _json_rows(stripped) if stripped.startswith("[") else _colon_rows(stripped)
+    if stripped.startswith("["):
+        rows = _json_rows(stripped)
+    else:
+        rows = [_split(row, ":") for row in _split(stripped, ",")]
     return tuple(_constraint(row) for row in rows)
 
 
@@ -63,10 +66,6 @@ def _part(part: object) -> str:
     if isinstance(part, int) and not isinstance(part, bool):
         return str(part)
     raise PlacementError(f"each part of a rule must be text, not {json.dumps(part)}")
-
-
-def _colon_rows(text: str) -> list[list[str]]:
-    return [_split(row, ":") for row in _split(text, ",")]
 
 
 def _split(text: str, separator: str) -> list[str]:
@@ -100,11 +99,7 @@ def _constraint(row: Sequence[str]) -> PlacementConstraint:
 
 
 def _problem(constraint: PlacementConstraint) -> str | None:
-    from dcos_tensorflow.core.placement.constraints import (
-        describe,
-        pattern_problem,
-        problem_with,
-    )
+    from dcos_tensorflow.core.placement.constraints import describe, pattern_problem, problem_with
 
     try:
         return problem_with(constraint) or pattern_problem(constraint)

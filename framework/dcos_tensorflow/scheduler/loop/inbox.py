@@ -65,7 +65,6 @@ class Inbox:
         self.waited = 0.0
 
     def __len__(self) -> int:
-        """Return how many events wait."""
         with self._guard:
             return len(self._verbs) + len(self._told) + len(self._reports)
 

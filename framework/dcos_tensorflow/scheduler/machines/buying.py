@@ -173,7 +173,6 @@ class BuyingLoop:
         return _over_since(state) or (spent_at if by == state.spec.capacity else 0.0)
 
     def _demands(self, state: ServiceState, now: float) -> tuple[GangDemand, ...]:
-        """Return what waits for machines."""
         if self._over_since(state):
             return ()
         found = waiting(state, now, SLOTS_AT_ONCE)

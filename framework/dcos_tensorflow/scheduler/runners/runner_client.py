@@ -433,7 +433,6 @@ def _order_due_at(runner: _Runner) -> float:
 
 
 def _is_new_order(runner: _Runner) -> bool:
-    """Say whether a runner was not sent its order yet."""
     return runner.ordered != (runner.record.start, not runner.record.held)
 
 
@@ -454,7 +453,6 @@ def _file_limit() -> int:
 
 
 def _same(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
-    """Say whether a report holds no news."""
     if before is None or before == after:
         return before is not None
     old, new = before.get("memory_bytes"), after.get("memory_bytes")

@@ -1,20 +1,27 @@
-"""One signed request to a task runner, for a client that has a thousand of them under way.
+"""One signed request to a task runner: of a client with a thousand under way, or of an operator.
 
-Used by ``scheduler.runners.runner_client``. The runner's side is ``task.report.server``; what both
-agree on is in ``core.contract`` and docs/task-runner.md. It never tries anything twice.
+Used by ``scheduler.runners.runner_client`` and, by ``RunnerCalls``, on threads of the API. The
+runner's side is ``task.report.server``; both agree on ``core.contract`` and docs/task-runner.md.
+It never tries anything twice.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from dcos_tensorflow.core.cluster.launch import task_token
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.report.authentication import signed_headers
 from untrusted_input.json_text import read_json
 
 _MAX_ANSWER_BYTES = 1_000_000
+#: How long a runner has for an answer that it does not hold back.
+ANSWER_SECONDS = 10.0
 
 
 class NotARunner(ValueError):
@@ -98,3 +105,39 @@ def _object(answer: bytes) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise NotARunner("its answer is not a JSON object")
     return document
+
+
+class RunnerSilent(Exception):
+    """A task runner does not answer; the text says which, and why."""
+
+
+class RunnerCalls:
+    """Asks the runners of one service. ``state`` returns the newest state."""
+
+    def __init__(self, state: Callable[[], ServiceState | None]) -> None:
+        self._state = state
+
+    def ask(
+        self, record: TaskRecord, method: str, path: str, body: bytes = b"", held_back: float = 0.0
+    ) -> Mapping[str, Any]:
+        """Return what the runner of a live task answers. Raises RunnerSilent and RunnerRefused.
+
+        ``held_back`` is how long it may wait with the answer, in seconds.
+        """
+        state = self._state()
+        if state is None:
+            raise RunnerSilent("this scheduler leads the service no more")
+        token = task_token(state.settings.token_key, record.task_id)
+        request = signed(token, method, path, body, time.time())
+
+        async def answer() -> Mapping[str, Any]:
+            async with asyncio.timeout(ANSWER_SECONDS + held_back):
+                return await ask(record.address, record.ports[-1], request)
+
+        try:
+            return asyncio.run(answer())
+        except (OSError, NotARunner) as error:
+            why = str(error) or "no answer in time"
+            raise RunnerSilent(
+                f"the task runner of {record.name} does not answer: {why}"
+            ) from error

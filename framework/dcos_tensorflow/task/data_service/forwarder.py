@@ -1,6 +1,6 @@
 """An address on this machine that leads to the dispatcher of the job's tf.data service, wherever.
 
-``runner`` opens one in each task that uses the service. TensorFlow takes a dispatcher's address
+``before_start`` opens one in each task that uses the service. TensorFlow takes its address
 once and for all, and tries it again for as long as it must: behind an address that stays, the
 dispatcher may come later than its clients, or again on another machine, and no process restarts.
 Bytes are passed on as they are. Elements do not come this way: clients fetch them from data workers

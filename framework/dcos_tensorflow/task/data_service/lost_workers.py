@@ -58,8 +58,6 @@ def look_after(port: int) -> None:
 
 
 class _Speaker:
-    """Speaks with one server."""
-
     def __init__(self, grpc: Any, address: str) -> None:
         self._error = grpc.RpcError
         options = [("grpc.max_receive_message_length", -1), ("grpc.enable_http_proxy", 0)]
@@ -71,7 +69,6 @@ class _Speaker:
         return answer
 
     def answers(self) -> bool:
-        """Say whether a data worker answers."""
         try:
             self.ask(_WORKER + "GetWorkerTasks", b"")
         except self._error:

@@ -11,7 +11,7 @@ import select
 import socket
 import threading
 import time
-from typing import Callable, Dict, List, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
 
@@ -118,6 +118,19 @@ class ReachCheck:
                 self.found = found
                 self._on_news()
             self._stopped.wait(self._pause if patient else REACH_SELDOM_SECONDS)
+
+
+def reach_check(
+    before: Optional[ReachCheck], addresses: Sequence[str], on_news: Callable[[], None]
+) -> Optional[ReachCheck]:
+    """Return the check of a cluster's members: that of before, or one of its own instead."""
+    # Of what is not known yet there is a name that leads nowhere.
+    known = tuple(a for a in addresses if not a.rpartition(":")[0].endswith(".invalid"))
+    if len(known) < 2 or (before and before.addresses == known):
+        return before
+    if before:
+        before.stop()
+    return ReachCheck(known, on_news)
 
 
 class PeerWatch:

@@ -2,20 +2,23 @@
 
 ``process`` feeds it what the user's process writes; ``runner`` writes its own lines through it, so
 that one stream has one writer. The bytes go to the runner's own stdout and stderr, which Mesos has
-opened as the sandbox's ``stdout`` and ``stderr``: readers of logs by Mesos find them there.
+opened as the sandbox's ``stdout`` and ``stderr``: readers of logs by Mesos find them there. What is
+printed for a unit of work is in a file of the unit's own, too, within bounds.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
 import re
 import stat
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from typing import Callable, Deque, List, Optional, Sequence
 
+from dcos_tensorflow.core import contract
 from dcos_tensorflow.task.job_files import create, open_regular
 
 COPY_BYTES = 1 << 20
@@ -27,6 +30,10 @@ MAX_LINE_BYTES = 64 * 1024
 GATHERED_BYTES = 256 * 1024
 #: A state of a progress bar, as Keras and tqdm draw them: of how much.
 _BAR = re.compile(r"^[\s\x08]*(?:\x1b\[[0-9;]*m)*\s*(?:\d+/(\d+|Unknown)\b|.{0,80}\d%\|)")
+#: Of each unit the last so many bytes are kept, and at most as many before them.
+_MOST_BYTES = 256 * 1024
+#: The files of so many units.
+_KEPT = 100
 
 
 class BoundedOutput:
@@ -308,3 +315,36 @@ class ProgressFile:
             lines += self.new_lines()
             if self._offset == before:
                 return lines + lines_of(self._scanner.close())
+
+
+class UnitLogs:
+    """The files of one sandbox. Used by one thread; ``streams`` may be written by others."""
+
+    def __init__(self, sandbox: str, streams: Sequence[BoundedOutput]) -> None:
+        self._sandbox = sandbox
+        self._streams = streams
+        self._console: Optional[Console] = None
+        #: The paths of the files, the oldest first.
+        self._there: "OrderedDict[str, None]" = OrderedDict()
+
+    def begin(self, number: int) -> None:
+        """Put what is printed from now on into the file of a unit; a former attempt's goes."""
+        self.end()
+        path = os.path.join(self._sandbox, contract.UNIT_FILE.format(number))
+        self._remove(path)
+        self._console = Console(path, self._streams, _MOST_BYTES, keep=1)
+        self._there[path] = None
+        while len(self._there) > _KEPT:
+            self._remove(next(iter(self._there)))
+
+    def end(self) -> None:
+        """Put nothing more into it."""
+        if self._console is not None:
+            self._console.close()
+            self._console = None
+
+    def _remove(self, path: str) -> None:
+        self._there.pop(path, None)
+        for each in (path, f"{path}.1"):
+            with contextlib.suppress(OSError):
+                os.unlink(each)

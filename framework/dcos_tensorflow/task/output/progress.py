@@ -265,10 +265,7 @@ def _with_numbers(progress: Progress, found: Mapping[str, Optional[float]], now:
 
 
 def _with_metrics(
-    progress: Progress,
-    found: Mapping[str, Optional[float]],
-    record: Mapping[str, Any],
-    now: float,
+    progress: Progress, found: Mapping[str, Optional[float]], record: Mapping[str, Any], now: float
 ) -> Progress:
     """Add what ``record`` names beside ``found``, which has a place of its own."""
     numbers = {k: number(v) for k, v in record.items() if k not in _NAMED and len(k) <= MAX_NAME}
@@ -296,7 +293,6 @@ def _told_now(progress: Progress, names: Iterable[str]) -> Mapping[str, int]:
 def _with_line(
     progress: Progress, step: Optional[int], told: Mapping[str, float], now: float
 ) -> Progress:
-    """Return the progress after a line that has told these."""
     found = {"step": step, "loss": told.get("loss"), "accuracy": told.get("accuracy")}
     return _with_metrics(_with_numbers(progress, found, now), found, told, now)
 
@@ -324,7 +320,6 @@ def _numbers_in(line: str) -> Dict[str, float]:
 
 
 def _pairs(line: str) -> Dict[str, float]:
-    """Return the numbers that a line names, one by one."""
     line = line.strip()
     pairs = _PLAIN_PAIR.findall(line)
     if len(pairs) < 2 or _PLAIN_PAIR.sub("", line).strip():

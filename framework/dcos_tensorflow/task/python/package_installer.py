@@ -87,13 +87,7 @@ class Installer:
         return shutil.which("uv", path=self._environment.get("PATH", os.defpath))
 
     def install(
-        self,
-        what: str,
-        python: str,
-        file: str,
-        *,
-        folder: str,
-        wheels: Sequence[str] = (),
+        self, what: str, python: str, file: str, *, folder: str, wheels: Sequence[str] = ()
     ) -> None:
         """Install what the requirements in ``file`` name into the environment of ``python``.
 
@@ -155,7 +149,6 @@ class Installer:
         return [python, "-m", "pip"]
 
     def _run(self, command: List[str], folder: str) -> Tuple[int, List[str]]:
-        """Run ``command`` and return its exit code and what it has printed last."""
         if self._stopped.is_set():
             raise InstallationStopped
         self._process = process = subprocess.Popen(

@@ -139,7 +139,6 @@ def _facts(listed: Mapping[str, Listed]) -> Tuple[FileFacts, ...]:
 
 
 def _choose_named(files: Tuple[FileFacts, ...], name: str) -> Choice:
-    """Return the checkpoint whose prefix, or the one file whose name, is ``name``."""
     alone = tuple(fact for fact in files if fact.path == name)
     if alone:
         return layout.choose(Listing(_ROOT, alone), Patience(ended=True))

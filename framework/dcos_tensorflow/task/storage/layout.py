@@ -198,9 +198,7 @@ def _awaits_meta(
 
 
 def _others(
-    candidates: Mapping[str, FileFacts],
-    taken: Mapping[str, FileFacts],
-    texts: Mapping[str, str],
+    candidates: Mapping[str, FileFacts], taken: Mapping[str, FileFacts], texts: Mapping[str, str]
 ) -> Dict[str, FileFacts]:
     """Return the files beside the named ones, without older or unfinished checkpoints."""
     governed = {posixpath.dirname(path) for path in taken} | {
@@ -279,7 +277,6 @@ def prefix_of(path: str) -> Optional[str]:
 
 
 def _incomplete(prefix: str, paths: List[str]) -> str:
-    """Return what the checkpoint ``prefix`` lacks, or '' when it is whole."""
     shards = [found for found in map(_SHARD.match, paths) if found]
     if not shards and f"{prefix}.index" not in paths:
         # A lone .meta or a job's own file with such an ending is no checkpoint.

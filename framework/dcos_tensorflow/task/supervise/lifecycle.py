@@ -52,11 +52,7 @@ KEEP_SECONDS = 2.0
 KEEP_AT_SUCCESS_SECONDS = 600.0
 #: Ends after which no other start in this container could do better.
 FINAL_CLASSES = (ExitClass.SUCCESS, ExitClass.JOB_UNUSABLE, ExitClass.PORT_TAKEN)
-FINAL_CODES = (
-    contract.EXIT_RUNNER_FAILED,
-    contract.EXIT_PORT_TAKEN,
-    contract.EXIT_JOB_UNUSABLE,
-)
+FINAL_CODES = (contract.EXIT_RUNNER_FAILED, contract.EXIT_PORT_TAKEN, contract.EXIT_JOB_UNUSABLE)
 
 
 class StaleOrder(Exception):
@@ -213,7 +209,6 @@ def _kept(state: Lifecycle, event: OutputKept, now: float) -> Step:
 
 
 def _after(state: Lifecycle, event: ProcessEnded, ended: StartOrder, now: float) -> Step:
-    """Go on after the end of the process of ``ended``."""
     report = event.report
     if state.stop_reason:
         return _exit(state, report)
@@ -263,7 +258,6 @@ def _stop(state: Lifecycle, event: StopAsked, now: float) -> Step:
 
 
 def _hurry(state: Lifecycle, grace_seconds: Optional[float]) -> Step:
-    """Give what is being kept no more than the grace from now on."""
     assert state.keeping is not None
     grace = state.settings.grace_seconds if grace_seconds is None else grace_seconds
     return state, (Keep(state.keeping.end.process, max(grace, KEEP_SECONDS)),)

@@ -36,8 +36,7 @@ class LifecycleSettings:
     released: what takes long at its start, it does meanwhile. With ``hold_on_failure`` a start
     that fails leaves the task in FAILED, where another start can be ordered; without, it ends it.
     With ``stores`` something is fetched before each start, and kept after each end; with
-    ``installs`` something is fetched, and nothing kept. A process that ``serves`` is not at its end
-    when its unit of work is done: it is handed the next one.
+    ``installs`` something is fetched, and nothing kept.
     """
 
     grace_seconds: float
@@ -46,7 +45,6 @@ class LifecycleSettings:
     hold_on_failure: bool = False
     stores: bool = False
     installs: bool = False
-    serves: bool = False
 
     @property
     def fetches(self) -> bool:

@@ -1,7 +1,8 @@
-"""What a start of the user's process needs to know first: its command, and whether it may begin.
+"""What a start of the user's process needs first: its command line, and whether it may begin.
 
-``runner`` makes one ``Preparation`` and asks it before each start. It reads the checkpoint
-directory, and changes nothing.
+``starts`` makes one ``Preparation`` and asks it before each start; data of the machine itself is
+linked into the sandbox once, and never copied. It reads the checkpoint directory. What the three
+contracts promise of the command line is docs/job-contract.md.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.arguments import arguments_of, filled, parameters_in
-from dcos_tensorflow.job_code.modules import Found
+from dcos_tensorflow.job_code.modules import Found, JobUnusable
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import checkpoints
 from dcos_tensorflow.task.exits.exit_analysis import (
@@ -27,12 +28,14 @@ from dcos_tensorflow.task.exits.exit_analysis import (
     runner_failed,
 )
 from dcos_tensorflow.task.python.python_packages import Base
-from dcos_tensorflow.task.spec import RunnerSpec, StartOrder, TaskCluster
-from dcos_tensorflow.task.supervise import environment, user_command
+from dcos_tensorflow.task.spec import DataService, Link, RunnerSpec, StartOrder, TaskCluster
+from dcos_tensorflow.task.supervise import environment
 from dcos_tensorflow.task.supervise.environment import Directories
 
 #: What command line and the wrapper's own variable may have of all that Linux passes to a process.
 COMMAND_BYTES = 3 * contract.VARIABLE_BYTES
+#: Below the checkpoints: what dispatchers know, a folder for each service and run.
+DATA_JOURNALS = ".data-service"
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Preparation:
             mark=self.mark,
             room=os.sysconf("SC_ARG_MAX") - COMMAND_BYTES,
         )
-        command, more = user_command.user_command(
+        command, more = user_command(
             self.spec,
             self.found,
             cluster,
@@ -168,3 +171,95 @@ def _object(text: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def make_link(link: Link, sandbox: str) -> None:
+    """Let ``link.path`` below the sandbox lead to the data. Raises JobUnusable."""
+    if not os.path.exists(link.source):
+        raise JobUnusable(
+            f"data: there is no file or folder {link.source} on this machine",
+            "an absolute path is one of the machines that tasks run on, all of them; what lies on "
+            "yours is named by a path beside the options file, or put into S3",
+        )
+    path = os.path.join(sandbox, link.path)
+    if not os.path.isdir(link.source):
+        path = os.path.join(path, os.path.basename(link.source))
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if os.path.islink(path):
+            # Of a start before, in the same sandbox.
+            os.unlink(path)
+        os.symlink(link.source, path)
+    except OSError as error:
+        raise JobUnusable(
+            f"data: {link.source} cannot be linked to {link.path}: {error.strerror}",
+            "choose another path, which the job does not bring itself",
+        ) from None
+
+
+def user_command(
+    spec: RunnerSpec,
+    found: Found,
+    cluster: TaskCluster,
+    *,
+    where: Directories,
+    python: str,
+    wrapper_command: List[str],
+    arguments: Sequence[str] = (),
+    takes_workers: bool = False,
+) -> Tuple[List[str], Dict[str, str]]:
+    """Return the command line of the user's process, and the variables that its wrapper reads.
+
+    ``python`` is the interpreter that runs the task; ``wrapper_command`` starts our wrapper.
+    ``arguments`` are those of the module. ``takes_workers``: they join and leave while it runs.
+    """
+    unbuffered = [python, "-u"]
+    if found.contract == contract.CONTRACT_COMMAND:
+        return ["sh", "-c", found.command], {}
+    if found.contract == contract.CONTRACT_TENSORBOARD:
+        return [*unbuffered, "-m", "tensorboard.main", *_tensorboard(spec, where)], {}
+    # Only here: most of what it imports is for the process that it is part of.
+    from dcos_tensorflow.task.python import wrapper
+
+    if found.module is None:
+        serves = wrapper.WrapperCall("", "", False, "", data_server=_data_server(spec, where))
+        return wrapper_command, {wrapper.VARIABLE: serves.as_text()}
+    as_script = found.contract == contract.CONTRACT_SCRIPT
+    if as_script and not (spec.job.tf1_compat or spec.job.under_strategy or takes_workers):
+        package = found.module.is_package
+        started = ["-m", found.module.name] if package else [found.module.file]
+        return [*unbuffered, *started, *arguments], {}
+    server = cluster.server
+    call = wrapper.WrapperCall(
+        module=found.module.name,
+        file=found.module.file,
+        root=found.module.root,
+        as_script=as_script,
+        arguments=list(arguments),
+        log_dir=where.job_log_dir,
+        cluster={k: list(v) for k, v in server.cluster.items()} if server else None,
+        job_name=server.job_name if server else "",
+        task_index=server.task_index if server else 0,
+        gpus=spec.gpus,
+        tf1_compat=spec.job.tf1_compat,
+        under_strategy=spec.job.under_strategy,
+        pin_checkpoints=not spec.shared_filesystem,
+        takes_shards=found.contract == contract.CONTRACT_SHARDS,
+        takes_workers=cluster.epoch if takes_workers else 0,
+    )
+    return wrapper_command, {wrapper.VARIABLE: call.as_text()}
+
+
+def _data_server(spec: RunnerSpec, where: Directories) -> Dict[str, Any]:
+    told = spec.data_service or DataService()
+    return {
+        "role": spec.role,
+        "port": spec.grpc_port,
+        "address": told.address,
+        "journal": f"{where.checkpoint_dir.rstrip('/')}/{DATA_JOURNALS}/{told.journal}",
+    }
+
+
+def _tensorboard(spec: RunnerSpec, where: Directories) -> List[str]:
+    address = ["--host", "0.0.0.0", "--port", str(spec.grpc_port)]
+    return ["--logdir", where.log_dir, *address]

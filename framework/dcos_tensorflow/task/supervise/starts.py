@@ -25,9 +25,8 @@ from dcos_tensorflow.task.exits.exit_analysis import (
 )
 from dcos_tensorflow.task.exits.exit_class import ExitClass
 from dcos_tensorflow.task.output.left_files import LeftFiles, SandboxBefore
-from dcos_tensorflow.task.output.logs import BoundedOutput
+from dcos_tensorflow.task.output.logs import BoundedOutput, UnitLogs
 from dcos_tensorflow.task.output.progress_log import ProgressLog
-from dcos_tensorflow.task.output.unit_logs import UnitLogs
 from dcos_tensorflow.task.python import reach
 from dcos_tensorflow.task.python.python_packages import Base, this_python
 from dcos_tensorflow.task.report.operator_commands import OperatorCommands
@@ -42,11 +41,10 @@ from dcos_tensorflow.task.supervise.lifecycle_events import (
     UnitDone,
     WorkersTaken,
 )
-from dcos_tensorflow.task.supervise.linked_data import make_link
 from dcos_tensorflow.task.supervise.observer import TABLE_SECONDS, Observer, own_port
 from dcos_tensorflow.task.supervise.own_children import OwnChildren
 from dcos_tensorflow.task.supervise.process import UserProcess
-from dcos_tensorflow.task.supervise.start_preparation import Preparation
+from dcos_tensorflow.task.supervise.start_preparation import Preparation, make_link
 from dcos_tensorflow.task.supervise.unit_work import UnitWork
 from dcos_tensorflow.task.wrapper_protocol import WRAPPER_FLAG
 

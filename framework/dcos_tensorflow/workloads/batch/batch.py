@@ -17,7 +17,7 @@ from itertools import count, zip_longest
 from types import MappingProxyType
 from typing import Any
 
-from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.spec.workload_spec import (
     MAX_PAYLOAD,
     MOST_UNITS,
@@ -235,11 +235,7 @@ class Batch(Producer):
             if any(stamp != UNKNOWN_STAMP for stamp in stamps):
                 shard["stamps"] = "".join(stamps)
         payload = {
-            "env": {
-                "SHARD_INDEX": str(index),
-                "SHARD_BEGIN": str(begin),
-                "SHARD_END": str(end),
-            },
+            "env": {"SHARD_INDEX": str(index), "SHARD_BEGIN": str(begin), "SHARD_END": str(end)},
             "shard": shard,
             "output": output_of(self._spec, index),
         }
@@ -302,6 +298,6 @@ def _of_others(output: str, record: Record, now: str) -> str:
 def _refused(spec: BatchSpec, existing: Collection[str]) -> str:
     return (
         f"{counted(len(existing), 'output')} of this batch"
-        f" {'is' if len(existing) == 1 else 'are'} there already, such as {min(existing)}; with"
+        f" {agreeing(len(existing), 'are')} there already, such as {min(existing)}; with"
         " batch.resume (run --resume) only what is missing is made"
     )

@@ -28,8 +28,7 @@ from dcos_tensorflow.core.spec.workload_spec import (
     SearchMethod,
     SweepSpec,
 )
-from dcos_tensorflow.workloads.sweep.grid import seed_of
-from dcos_tensorflow.workloads.sweep.trial import FACTOR, Trial, worth
+from dcos_tensorflow.workloads.sweep.trial import FACTOR, Trial, seed_of, worth
 
 #: A suggestion looks at so many trials, the best and the newest, of all that it may know: what it
 #: costs does not grow with the sweep. TPE tells at most 25 good ones from the rest.

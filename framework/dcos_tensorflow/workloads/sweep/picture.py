@@ -13,7 +13,7 @@ from typing import cast
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.spec.workload_spec import ParameterValue
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.svg import BLUE, ORANGE, framed, level, ticks, upright, words
+from dcos_tensorflow.svg import BLUE, ORANGE, framed, level, share, ticks, upright, words
 from dcos_tensorflow.workloads.sweep.leaderboard import Board, Row
 
 _WIDTH, _LEFT, _RIGHT = 900, 90, 60
@@ -53,7 +53,7 @@ def _curve(board: Board) -> Iterator[str]:
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (number / last if last else 0.5)
 
     def y(value: float) -> float:
-        return bottom - (bottom - top) * ((value - low) / (high - low) if high > low else 0.5)
+        return bottom - (bottom - top) * share(value, low, high)
 
     for row in rows:
         place = f'cx="{x(row.number):.1f}" cy="{y(row.value or 0.0):.1f}"'
@@ -85,18 +85,16 @@ class _Axis:
 
     @functools.cached_property
     def words(self) -> list[str]:
-        """Return the values as words, each once."""
         return sorted({str(value) for value in self.values})
 
     def place(self, value: ParameterValue) -> float:
-        """Return where a value is."""
         numbers = self.numbers
         if not numbers:
             return self.words.index(str(value)) / max(1, len(self.words) - 1)
         low, high, number = min(numbers), max(numbers), float(cast("float", value))
         if low > 0 and high / low > _WIDE:
             low, high, number = math.log(low), math.log(high), math.log(number)
-        return (number - low) / (high - low) if high > low else 0.5
+        return share(number, low, high)
 
     def marks(self) -> Iterator[tuple[float, str]]:
         """Yield what is written beside the axis, and where."""

@@ -34,11 +34,7 @@ from dcos_tensorflow.workloads.producer import (
     UnitOutcome,
 )
 from dcos_tensorflow.workloads.sweep.stopping import stopped
-from dcos_tensorflow.workloads.sweep.trial import (
-    Point,
-    Trial,
-    spans,
-)
+from dcos_tensorflow.workloads.sweep.trial import Trial, spans
 
 
 class Sweep(Producer):
@@ -145,7 +141,7 @@ class Sweep(Producer):
     @functools.cached_property
     def _untried(self) -> Iterator[dict[str, ParameterValue]]:
         """Yield the combinations that no trial has: there are trials of before with other ones."""
-        from dcos_tensorflow.workloads.sweep.grid import combinations
+        from dcos_tensorflow.workloads.sweep.trial import combinations
 
         tried = {json.dumps(dict(trial.parameters), sort_keys=True) for trial in self._trials}
         return (
@@ -190,15 +186,12 @@ class Sweep(Producer):
             told = dict(sorted(trial.points.items())[: stop.turn + 1])
             return replace(trial, points=told, stopped_at=stop.step, why=stop.why)
         if outcome is UnitOutcome.PRUNED:
-            return replace(trial, stopped_at=_last_step(points), why="it was stopped")
+            last = points[-1].step if points else 0
+            return replace(trial, stopped_at=last, why="it was stopped")
         value = number_told(result, self._spec.metric)
         if value is not None:
             return replace(trial, value=value)
         return replace(trial, why=_missing(self._spec.metric, result))
-
-
-def _last_step(points: tuple[Point, ...]) -> int:
-    return points[-1].step if points else 0
 
 
 def _missing(metric: str, result: Mapping[str, Any]) -> str:

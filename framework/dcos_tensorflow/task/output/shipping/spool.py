@@ -150,7 +150,7 @@ class Spool:
             number = self._number
             self._number += 1
             try:
-                self._write_number()
+                replace_text(os.path.join(self._folder, _NUMBER_FILE), str(self._number))
                 part = _OpenPart(self._folder, self._start, number, stream)
             except OSError:
                 return None
@@ -248,9 +248,6 @@ class Spool:
             # The first runner here.
             pass
         return max(used, default=0) + 1
-
-    def _write_number(self) -> None:
-        replace_text(os.path.join(self._folder, _NUMBER_FILE), str(self._number))
 
 
 def _compress(source: str, target: str) -> None:

@@ -32,8 +32,6 @@ class SourceChanged(StorageError):
 
 
 class _FileUpload:
-    """How far one file is."""
-
     def __init__(self, path: str, source: str, size: int, key: str) -> None:
         self.path = path
         self.source = source
