@@ -19,13 +19,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from dcos_tensorflow.api import (
-    openapi,
-    pages,
-    recorded,
-    schemas,
-    verbs,
-)
+from dcos_tensorflow.api import openapi, pages, recorded, schemas, verbs
 from dcos_tensorflow.api.answering import Answering, Handler, OrderHandler, ShownView
 from dcos_tensorflow.api.answers import json_answer
 from dcos_tensorflow.api.audit import AuditLog

@@ -15,14 +15,7 @@ from dataclasses import field
 from typing import Any
 
 from dcos_tensorflow.core.failures.causes import KINDS
-from dcos_tensorflow.core.model.actions import (
-    Accept,
-    Decline,
-    Kill,
-    Release,
-    Revive,
-    Suppress,
-)
+from dcos_tensorflow.core.model.actions import Accept, Decline, Kill, Release, Revive, Suppress
 from dcos_tensorflow.core.model.events import OffersReceived, RunnerReported
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.report import checkpoint_step_of

@@ -14,11 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from dcos_tensorflow.api import counters, schemas
@@ -301,11 +297,7 @@ def dropwizard_body(
     for (name, label), histogram in measured.histograms.items():
         full = name if name == counters.OFFERS else f"{_PREFIX}{name}"
         mean = histogram.sum / histogram.count if histogram.count else 0.0
-        timer: schemas.Timer = {
-            "count": histogram.count,
-            "mean": mean,
-            "duration_units": "seconds",
-        }
+        timer: schemas.Timer = {"count": histogram.count, "mean": mean, "duration_units": "seconds"}
         timers[f"{full}.{label}" if label else full] = timer
     return {
         "version": "3.1.3",

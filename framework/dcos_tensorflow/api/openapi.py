@@ -51,8 +51,7 @@ _PATH_PARAMETERS = {
 _WORDS = {"merge": ("true", "false")}
 _UNAUTHORIZED = Response("the token is missing or wrong", "Message")
 _FOREIGN = Response(
-    "the token may only read, or a browser may have sent this for a page of another site",
-    "Message",
+    "the token may only read, or a browser may have sent this for a page of another site", "Message"
 )
 _TOO_MANY = Response("too many wrong tokens came from this address", "Message")
 _BROKEN = Response("a fault of the scheduler; its log has the details", "Message")

@@ -134,9 +134,7 @@ _IN_TASK = {
         "Message",
     ),
 }
-_NO_CONTAINER = {
-    409: Response("the task does not run, or a command runs in it already", "Message"),
-}
+_NO_CONTAINER = {409: Response("the task does not run, or a command runs in it already", "Message")}
 _COMMAND_OUTPUT = {
     200: Response(
         "at once, or after 5 s; `exit_code` is null while it runs or more is to be told",
@@ -240,10 +238,7 @@ _SHOWN = (
         "Reservations",
     ),
     _show(
-        "cluster",
-        "/v1/cluster",
-        "The current ClusterSpec, and each task's view of it",
-        "Cluster",
+        "cluster", "/v1/cluster", "The current ClusterSpec, and each task's view of it", "Cluster"
     ),
     _show(
         "cluster_of_task",

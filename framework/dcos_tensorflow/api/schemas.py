@@ -451,8 +451,7 @@ class KeptRun(TypedDict):
     incidents: Annotated[list[KeptIncident], Field(description="the newest hundred")]
     result: dict[str, Any]
     units: Annotated[
-        dict[str, Any] | None,
-        Field(description="what came of a sweep or batch that is over"),
+        dict[str, Any] | None, Field(description="what came of a sweep or batch that is over")
     ]
     step: Annotated[int | None, Field(description="the highest that was told")]
     metrics: Annotated[dict[str, Range], Field(description="over all points, by name")]
@@ -748,7 +747,6 @@ UNNAMED: dict[str, Any] = {
         ),
     ],
     "Options": Annotated[
-        dict[str, Any],
-        Field(description="an options file: config-schemas/options.schema.json"),
+        dict[str, Any], Field(description="an options file: config-schemas/options.schema.json")
     ],
 }

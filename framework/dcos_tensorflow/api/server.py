@@ -18,12 +18,7 @@ class ApiServer:
     """The API at one address. ``start`` and ``stop`` are called once each."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        *,
-        tls: ServerTls | None = None,
+        self, app: ASGIApp, host: str = "127.0.0.1", port: int = 0, *, tls: ServerTls | None = None
     ) -> None:
         #: ``host:port`` as it was bound; empty before the start.
         self.address = ""

@@ -11,13 +11,7 @@ from dataclasses import replace
 
 from dcos_tensorflow.capacity import mirror
 from dcos_tensorflow.capacity.exchange import to_be_left
-from dcos_tensorflow.capacity.ledger import (
-    HOUR,
-    Ledger,
-    OwnedMachine,
-    ProviderBackoff,
-    pool_key,
-)
+from dcos_tensorflow.capacity.ledger import HOUR, Ledger, OwnedMachine, ProviderBackoff, pool_key
 from dcos_tensorflow.capacity.observation import Observation, Rules
 from dcos_tensorflow.capacity.planner import PurchasePlan
 

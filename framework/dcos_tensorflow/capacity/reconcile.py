@@ -22,14 +22,7 @@ from fractions import Fraction
 from dcos_tensorflow.capacity import exchange, mirror
 from dcos_tensorflow.capacity.billing import uses
 from dcos_tensorflow.capacity.leavers import asked_back, closed, with_leavers
-from dcos_tensorflow.capacity.ledger import (
-    HOUR,
-    Account,
-    Entry,
-    Ledger,
-    ProviderBackoff,
-    Stage,
-)
+from dcos_tensorflow.capacity.ledger import HOUR, Account, Entry, Ledger, ProviderBackoff, Stage
 from dcos_tensorflow.capacity.losses import losses_seen
 from dcos_tensorflow.capacity.market import Market, Pool, WantedMachines
 from dcos_tensorflow.capacity.observation import Observation, Rules

@@ -20,13 +20,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dcos_tensorflow import __version__
-from dcos_tensorflow.cli.commands import (
-    ends,
-    in_tasks,
-    inspection,
-    plans_and_pods,
-    units_of_work,
-)
+from dcos_tensorflow.cli.commands import ends, in_tasks, inspection, plans_and_pods, units_of_work
 from dcos_tensorflow.cli.commands import open as opening
 from dcos_tensorflow.cli.commands.capacity import capacity
 from dcos_tensorflow.cli.commands.init import init
@@ -99,10 +93,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
     logging.lastResort = logging.NullHandler()
     try:
         code = cli.main(
-            list(arguments),
-            prog_name=_PROGRAM,
-            standalone_mode=False,
-            obj=tuple(arguments),
+            list(arguments), prog_name=_PROGRAM, standalone_mode=False, obj=tuple(arguments)
         )
         sys.stdout.flush()
         return int(code or 0)

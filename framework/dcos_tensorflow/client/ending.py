@@ -30,11 +30,7 @@ from dcos_tensorflow.client.wording import (
     words,
 )
 from dcos_tensorflow.client.work_directory import ServiceDirectory
-from dcos_tensorflow.core.contract import (
-    CONTRACT_FUNCTION,
-    CONTRACT_SCRIPT,
-    CONTRACTS_BESIDE,
-)
+from dcos_tensorflow.core.contract import CONTRACT_FUNCTION, CONTRACT_SCRIPT, CONTRACTS_BESIDE
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.spec.service_spec import TRAINING_ROLES, TaskRole

@@ -15,12 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dcos_tensorflow.client.api_client import NoScheduler
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.service_choice import KnownService, ServiceChoice
-from dcos_tensorflow.client.wording import (
-    columns,
-    duration,
-    unit_failure,
-    value_text,
-)
+from dcos_tensorflow.client.wording import columns, duration, unit_failure, value_text
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.workloads.sweep.leaderboard import Board, Row
 

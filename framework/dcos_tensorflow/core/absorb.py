@@ -26,12 +26,7 @@ from dcos_tensorflow.core.model.actions import (
 from dcos_tensorflow.core.model.bounds import NAME_BYTES, TEXT_BYTES, cut
 from dcos_tensorflow.core.model.job import ENDED_PHASES, Incident
 from dcos_tensorflow.core.model.own_error import own_error_of
-from dcos_tensorflow.core.model.report import (
-    Report,
-    may_be_taken_back,
-    peer_address,
-    taken_back_at,
-)
+from dcos_tensorflow.core.model.report import Report, may_be_taken_back, peer_address, taken_back_at
 from dcos_tensorflow.core.model.service_state import Evidence, Removal, Stray
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskState
 from dcos_tensorflow.core.offers import reconciliation, reservations

@@ -175,9 +175,7 @@ def _finished_meanwhile(gang: GangDraft) -> bool:
         evidence.collect(gang.service, gang.tasks[name])
     grace = gang.spec.outcome_grace_seconds
     gang.job = replace(
-        gang.job,
-        deadline=gang.now + grace,
-        restart=replace(gang.restart, members=(), plan=""),
+        gang.job, deadline=gang.now + grace, restart=replace(gang.restart, members=(), plan="")
     )
     why = f"{listed(deciders)} finished with 0: the job has succeeded"
     gang.enter(JobPhase.FINISHING, why)

@@ -163,10 +163,7 @@ def read_options(
 
 
 def _as_it_runs(
-    wanted: WantedService,
-    read: Callable[[Settings], WantedService],
-    settings: Settings,
-    url: str,
+    wanted: WantedService, read: Callable[[Settings], WantedService], settings: Settings, url: str
 ) -> WantedService:
     """Return what to serve of a service whose job may run with tasks that came unasked."""
     if wanted.problem is not None or not unnamed(wanted.options):
@@ -263,10 +260,7 @@ class _signals_end:
 
 
 def _serve(
-    served: ServedJob,
-    settings: Settings,
-    ended: threading.Event,
-    cluster: Path | None,
+    served: ServedJob, settings: Settings, ended: threading.Event, cluster: Path | None
 ) -> int:
     code: int | None = None
     while not ended.wait(_LOOK_SECONDS):

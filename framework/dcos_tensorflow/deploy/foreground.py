@@ -137,10 +137,7 @@ def _announce(deployed: Deployment, where: str, *, run: int) -> None:
 
 
 def _follow(
-    request: RunRequest,
-    served: ServedJob,
-    cluster: EmbeddedCluster | None,
-    signals: Signals,
+    request: RunRequest, served: ServedJob, cluster: EmbeddedCluster | None, signals: Signals
 ) -> int:
     own = cluster is not None and cluster.own
     policy = StopPolicy(
@@ -156,10 +153,7 @@ def _follow(
         with _printed(request, served):
             follow(served, view, signals, policy)
     except FollowingEnded as left:
-        say(
-            f"The job goes on; the same command takes it over ({left}).",
-            request.stream,
-        )
+        say(f"The job goes on; the same command takes it over ({left}).", request.stream)
         return 128 + left.signal
     folder = cluster.directory if cluster is not None else None
     ended = served.ended(folder, _again(request.typed))

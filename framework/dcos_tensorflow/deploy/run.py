@@ -95,11 +95,7 @@ def _prepared(request: RunRequest, options: Options) -> Deployment:
     unasked = came_by_default(options)
     with explaining_refusals(unasked):
         prepared = prepare(
-            options,
-            directory,
-            os.environ,
-            local=request.local,
-            links=links_of(request.settings),
+            options, directory, os.environ, local=request.local, links=links_of(request.settings)
         )
         account = service_account(options, request.settings, os.environ, local=request.local)
         principal = PRINCIPAL if request.local else request.settings["principal"]

@@ -50,10 +50,7 @@ def with_hyperparameters(options: Options, hyperparameters: Mapping[str, Any]) -
         return options
     plain = plain_values("hyperparameters", hyperparameters)
     _check_names("hyperparameters", plain, job_parameters.variable)
-    service = {
-        "job_context": json.dumps(plain),
-        "env": job_parameters.variables(plain),
-    }
+    service = {"job_context": json.dumps(plain), "env": job_parameters.variables(plain)}
     return laid_over(options, {"service": service})
 
 

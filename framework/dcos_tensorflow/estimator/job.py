@@ -181,14 +181,7 @@ class Job:
         Raises CliError when it has not within ``timeout`` seconds.
         """
         if self._service.last_end() is None:
-            stop_job(
-                self._work,
-                self._service,
-                _WHY_STOPPED,
-                wait=True,
-                seconds=timeout,
-                tell=say,
-            )
+            stop_job(self._work, self._service, _WHY_STOPPED, wait=True, seconds=timeout, tell=say)
 
     def _is_late(self, deadline: float | None) -> bool:
         """Say whether the job has not ended, and should have."""

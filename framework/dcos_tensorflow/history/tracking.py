@@ -49,11 +49,7 @@ _RUN_TAG, _TRIAL_TAG = "dcos_tensorflow.run", "dcos_tensorflow.trial"
 _PARENT_TAG = "mlflow.parentRunId"
 _FINISHED, _FAILED, _KILLED = "FINISHED", "FAILED", "KILLED"
 _STATUS = {Outcome.SUCCEEDED: _FINISHED, Outcome.FAILED: _FAILED, Outcome.STOPPED: _KILLED}
-_ENDED = {
-    UnitState.SUCCEEDED: _FINISHED,
-    UnitState.FAILED: _FAILED,
-    UnitState.PRUNED: _KILLED,
-}
+_ENDED = {UnitState.SUCCEEDED: _FINISHED, UnitState.FAILED: _FAILED, UnitState.PRUNED: _KILLED}
 #: What MLflow takes in no name.
 _ODD = re.compile(r"[^\w./ -]", re.ASCII)
 _GROUPS = ("parameter_server", "chief", "worker", "gpu_worker", "evaluator")

@@ -284,10 +284,7 @@ _PERFORM: dict[type, Callable[[MesosGateway, Any], None]] = {
 
 
 #: The names of calls that are not those of their actions.
-_CALL_NAMES: dict[type, str] = {
-    AcceptInverse: "ACCEPT_INVERSE_OFFERS",
-    Release: "ACCEPT",
-}
+_CALL_NAMES: dict[type, str] = {AcceptInverse: "ACCEPT_INVERSE_OFFERS", Release: "ACCEPT"}
 
 
 def _task_ids(action: Action) -> tuple[str, ...]:

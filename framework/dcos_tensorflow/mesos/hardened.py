@@ -23,12 +23,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dcos_tensorflow.mesos.address import Address, AddressError, parse_masters
-from dcos_tensorflow.mesos.calls import (
-    CallConnections,
-    NotConnected,
-    NotLeading,
-    Session,
-)
+from dcos_tensorflow.mesos.calls import CallConnections, NotConnected, NotLeading, Session
 from dcos_tensorflow.mesos.connection import Authentication, HttpConnection
 from dcos_tensorflow.mesos.credentials import Credentials
 from dcos_tensorflow.mesos.dispatch import Delivery, Json

@@ -103,11 +103,7 @@ class SubscriptionStream:
             "POST",
             SCHEDULER_PATH,
             body=json.dumps(call).encode(),
-            headers={
-                "Content-Type": "application/json",
-                "Accept": "application/json",
-                **headers,
-            },
+            headers={"Content-Type": "application/json", "Accept": "application/json", **headers},
         )
         response = self.connection.getresponse()
         self._response = response

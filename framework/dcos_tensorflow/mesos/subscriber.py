@@ -18,11 +18,7 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.mesos.address import (
-    Address,
-    AddressError,
-    parse_location,
-)
+from dcos_tensorflow.mesos.address import Address, AddressError, parse_location
 from dcos_tensorflow.mesos.calls import Session
 from dcos_tensorflow.mesos.connection import Authentication, HttpConnection
 from dcos_tensorflow.mesos.stream import (

@@ -8,12 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dcos_tensorflow.core import contract, job_parameters
 from dcos_tensorflow.core.cluster import kernel_limits
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.spec.service_spec import (
-    Addressing,
-    JobSpec,
-    ServiceSpec,
-    TaskRole,
-)
+from dcos_tensorflow.core.spec.service_spec import Addressing, JobSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.options.document import shown
 from dcos_tensorflow.options.errors import Finding, OptionProblem
 from dcos_tensorflow.options.models import Options

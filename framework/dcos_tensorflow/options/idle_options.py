@@ -119,11 +119,7 @@ def _of_environments(options: Options) -> Iterator[str]:
 
 def _of_storage(options: Options) -> Iterator[_Row]:
     spec, logs, cache = storage_spec(options), options.logs, options.data_cache
-    yield (
-        "s3",
-        not spec.is_used,
-        ": nothing of the job is in S3",
-    )
+    yield ("s3", not spec.is_used, ": nothing of the job is in S3")
     for name in ("interval_seconds", "keep"):
         why = ": checkpoints are not kept in S3"
         yield f"checkpoints.{name}", not spec.checkpoints.uri, why

@@ -266,10 +266,7 @@ def with_cluster(environ: Mapping[str, str]) -> Mapping[str, str]:
             core = _core(file.read())
     except (OSError, ValueError):
         return environ
-    found = {
-        "DCOS_URL": core.get("dcos_url", ""),
-        "DCOS_ACS_TOKEN": core.get("dcos_acs_token", ""),
-    }
+    found = {"DCOS_URL": core.get("dcos_url", ""), "DCOS_ACS_TOKEN": core.get("dcos_acs_token", "")}
     verify = core.get("ssl_verify", "")
     if verify == "false":
         found["DCOS_TLS_INSECURE"] = "1"

@@ -22,12 +22,7 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from dcos_tensorflow.api.audit import AuditEntry, AuditLog
-from dcos_tensorflow.api.callers.access import (
-    Access,
-    AccessRefused,
-    Right,
-    is_foreign,
-)
+from dcos_tensorflow.api.callers.access import Access, AccessRefused, Right, is_foreign
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.queue_service.code_store import CodeRefused, CodeStore
 from dcos_tensorflow.queue_service.jobs import Asker, Refused, Request

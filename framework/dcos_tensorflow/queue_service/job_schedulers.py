@@ -22,10 +22,7 @@ from dcos_tensorflow.core.spec.service_spec import MAIN, gang_named
 from dcos_tensorflow.deploy.scheduler_settings import state_of
 from dcos_tensorflow.queue.model import Interval, JobProgress
 from dcos_tensorflow.queue_service.rights import Rights
-from dcos_tensorflow.queue_service.scheduler_tasks import (
-    SchedulerPlace,
-    SchedulerTasks,
-)
+from dcos_tensorflow.queue_service.scheduler_tasks import SchedulerPlace, SchedulerTasks
 from dcos_tensorflow.records import dataclass
 
 log = logging.getLogger(__name__)

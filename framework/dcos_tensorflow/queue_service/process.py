@@ -75,12 +75,7 @@ class Uninstall(Enum):
 
 
 def serve(
-    teams_path: Path,
-    settings: Settings,
-    work: WorkDirectory,
-    *,
-    local: bool,
-    uninstall: Uninstall,
+    teams_path: Path, settings: Settings, work: WorkDirectory, *, local: bool, uninstall: Uninstall
 ) -> int:
     """Serve a queue until a signal comes; return the exit code. Raises CliError."""
     teams = teams_file.read(teams_path)

@@ -45,8 +45,7 @@ class Runners:
         """
         plain, storage = pack.identity(), pack.identity(storage=True)
         return cls(
-            directory / f"task-runner-{plain}.pyz",
-            directory / f"task-runner-storage-{storage}.pyz",
+            directory / f"task-runner-{plain}.pyz", directory / f"task-runner-storage-{storage}.pyz"
         )
 
     def publish(self, *, storage: bool) -> None:

@@ -130,10 +130,7 @@ def _stamp(*parts: object) -> str:
 
 
 def _records(
-    work: BatchSpec,
-    existing: Collection[str],
-    store: Callable[[str], ObjectStore],
-    gate: Gate,
+    work: BatchSpec, existing: Collection[str], store: Callable[[str], ObjectStore], gate: Gate
 ) -> Mapping[str, Record]:
     """Return of each output what it was made of, as far as that is kept."""
     index = index_of(work)

@@ -161,11 +161,7 @@ class Gate:
 
         Raises OptionsError.
         """
-        from dcos_tensorflow.options import (
-            service_spec,
-            task_environment,
-            with_task_environment,
-        )
+        from dcos_tensorflow.options import service_spec, task_environment, with_task_environment
 
         return with_task_environment(service_spec(options), task_environment(self._environ))
 

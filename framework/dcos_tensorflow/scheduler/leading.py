@@ -23,12 +23,7 @@ from dcos_tensorflow.core.model.actions import (
     UnitEnded,
     UnitsWanted,
 )
-from dcos_tensorflow.core.model.events import (
-    CapacityNoted,
-    Event,
-    FrameworkRefused,
-    RunnerReported,
-)
+from dcos_tensorflow.core.model.events import CapacityNoted, Event, FrameworkRefused, RunnerReported
 from dcos_tensorflow.core.model.known_agents import KnownAgent
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec

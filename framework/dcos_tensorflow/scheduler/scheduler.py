@@ -18,11 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dcos_tensorflow.core.kept import paths
 from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable
-from dcos_tensorflow.core.model.actions import (
-    Exit,
-    Teardown,
-    Write,
-)
+from dcos_tensorflow.core.model.actions import Exit, Teardown, Write
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState

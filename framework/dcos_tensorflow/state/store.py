@@ -81,11 +81,7 @@ class StateStore(Protocol):
 
 
 def open_store(
-    url: str,
-    service: str,
-    *,
-    zookeeper_session_seconds: float = 10.0,
-    timeout_seconds: float = 5.0,
+    url: str, service: str, *, zookeeper_session_seconds: float = 10.0, timeout_seconds: float = 5.0
 ) -> StateStore:
     """Open the state of ``service`` at ``url``.
 
@@ -107,8 +103,5 @@ def open_store(
     from dcos_tensorflow.state.zookeeper import ZooKeeperStore
 
     return ZooKeeperStore(
-        place,
-        service,
-        session_seconds=zookeeper_session_seconds,
-        timeout_seconds=timeout_seconds,
+        place, service, session_seconds=zookeeper_session_seconds, timeout_seconds=timeout_seconds
     )

@@ -37,25 +37,13 @@ from kazoo.exceptions import (
     RolledBackError,
     RuntimeInconsistency,
 )
-from tenacity import (
-    Retrying,
-    retry_if_exception_type,
-    stop_after_delay,
-    wait_random_exponential,
-)
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state import errors, layout
 from dcos_tensorflow.state.leadership import Holder, Leadership
-from dcos_tensorflow.state.transactions import (
-    PlannedWrite,
-    Tree,
-    TreeOperation,
-    Verb,
-    plan,
-    split,
-)
+from dcos_tensorflow.state.transactions import PlannedWrite, Tree, TreeOperation, Verb, plan, split
 from dcos_tensorflow.state.zookeeper_lock import Contender
 from dcos_tensorflow.state.zookeeper_reading import read_below
 from dcos_tensorflow.state.zookeeper_session import ZooKeeperSession

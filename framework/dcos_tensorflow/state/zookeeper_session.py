@@ -132,12 +132,7 @@ class ZooKeeperSession:
             default_acl=self.acl,
             auth_data=place.digest,
             **place.tls_arguments,
-            connection_retry={
-                "max_tries": -1,
-                "delay": 0.1,
-                "backoff": 2,
-                "max_delay": 1.0,
-            },
+            connection_retry={"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 1.0},
             handler=handler,
             logger=_kazoo_logger,
         )

@@ -14,14 +14,7 @@ from typing import Any, Mapping, Optional, Tuple
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.python.python_packages import Packages
-from dcos_tensorflow.task.spec_fields import (
-    Addresses,
-    SpecError,
-    Texts,
-    checked,
-    json_object,
-    read,
-)
+from dcos_tensorflow.task.spec_fields import Addresses, SpecError, Texts, checked, json_object, read
 from dcos_tensorflow.task.storage_spec import Storage, is_below_the_sandbox
 from dcos_tensorflow.task.unit_order import UnitOrder, parse_unit
 
@@ -214,10 +207,7 @@ def parse_spec(text: str, table: str = "") -> RunnerSpec:
         )
     said_out = _said_out(read(_Part, document).cluster, _table(table))
     return read(
-        RunnerSpec,
-        document,
-        cluster=_cluster(said_out, "cluster"),
-        storage=read(Storage, document),
+        RunnerSpec, document, cluster=_cluster(said_out, "cluster"), storage=read(Storage, document)
     )
 
 

@@ -12,12 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dcos_tensorflow.api.views import curves
-from dcos_tensorflow.client.following.task_output import (
-    FolderOutput,
-    Lost,
-    NotThere,
-    Unreadable,
-)
+from dcos_tensorflow.client.following.task_output import FolderOutput, Lost, NotThere, Unreadable
 from dcos_tensorflow.client.kept.last_page import last_page
 from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.contract import UNIT_FILE

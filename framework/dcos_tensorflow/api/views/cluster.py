@@ -13,12 +13,7 @@ from dcos_tensorflow.api.views.pods import wanted_names
 from dcos_tensorflow.core.cluster import addresses, rendering
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.spec.service_spec import (
-    DATA_ROLES,
-    GANG_ROLES,
-    TaskRole,
-    split_task_name,
-)
+from dcos_tensorflow.core.spec.service_spec import DATA_ROLES, GANG_ROLES, TaskRole, split_task_name
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api import schemas

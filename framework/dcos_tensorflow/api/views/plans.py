@@ -60,12 +60,7 @@ def _phase_body(phase: Phase) -> schemas.Phase:
         "id": phase.id,
         "name": phase.name,
         "steps": [
-            {
-                "id": step.id,
-                "name": step.name,
-                "status": step.status,
-                "message": step.message,
-            }
+            {"id": step.id, "name": step.name, "status": step.status, "message": step.message}
             for step in phase.steps
         ],
         "strategy": phase.strategy,

@@ -164,9 +164,7 @@ def _status(record: TaskRecord) -> dict[str, Any]:
         "slaveId": {"value": record.agent_id},
         "state": MESOS_STATES[record.state],
         "timestamp": record.changed_at,
-        "containerStatus": {
-            "networkInfos": [{"ipAddresses": [{"ipAddress": record.address}]}],
-        },
+        "containerStatus": {"networkInfos": [{"ipAddresses": [{"ipAddress": record.address}]}]},
     }
     said = {"source": record.source, "reason": record.reason, "message": record.message}
     return {**status, **{name: value for name, value in said.items() if value}}

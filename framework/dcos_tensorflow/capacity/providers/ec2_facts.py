@@ -69,10 +69,7 @@ def read_facts(
 def _types(client: Any, wanted: frozenset[str]) -> Iterator[Mapping[str, Any]]:
     pages = client.get_paginator("describe_instance_types")
     if not wanted:
-        filters = {
-            "bare-metal": "false",
-            "processor-info.supported-architecture": "x86_64",
-        }
+        filters = {"bare-metal": "false", "processor-info.supported-architecture": "x86_64"}
         asked = [{"Name": name, "Values": [value]} for name, value in filters.items()]
         for page in pages.paginate(Filters=asked):
             yield from page["InstanceTypes"]

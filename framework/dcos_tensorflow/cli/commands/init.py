@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dcos_tensorflow.cli.flags import (
-    ScriptCommand,
-    gpus_flag,
-    json_flag,
-    script_flags,
-)
+from dcos_tensorflow.cli.flags import ScriptCommand, gpus_flag, json_flag, script_flags
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.output import say_lines, show_json
 
@@ -51,11 +46,7 @@ def init(
     Without SCRIPT.py, init takes train.py or main.py of this folder, or its only script.
     """
     from dcos_tensorflow.deploy.job.commented_options import first_options, said_of
-    from dcos_tensorflow.deploy.job.script_job import (
-        check_is_script,
-        only_script,
-        read_script,
-    )
+    from dcos_tensorflow.deploy.job.script_job import check_is_script, only_script, read_script
 
     path = script or only_script(Path())
     check_is_script(path)

@@ -192,10 +192,7 @@ def _stored_in(url: str) -> Sequence[_Listed]:
         raise UsageError(f"--state: there is no file {url.partition('///')[2]}.")
     told = (
         _by_its_state(
-            url,
-            each.folder,
-            "" if each.leader else "no scheduler serves it",
-            _asked_at(each),
+            url, each.folder, "" if each.leader else "no scheduler serves it", _asked_at(each)
         )
         for each in services_of(url)
     )

@@ -37,9 +37,7 @@ def package() -> None:
 )
 @overrides_flag
 @click.option(
-    "--artifact-url",
-    metavar="URL",
-    help="URL from which the files of 'make package' are served.",
+    "--artifact-url", metavar="URL", help="URL from which the files of 'make package' are served."
 )
 @click.option(
     "--repository",

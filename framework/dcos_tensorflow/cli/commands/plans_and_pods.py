@@ -22,12 +22,7 @@ _Lines = Callable[[Mapping[str, Any], Any, str], list[str]]
 _NAMES = {alias: name for name, alias in ALIASES.items()}
 #: What lists show, beside all of ``debug``. The others are words of the SDK's client, and those of
 #: ``update`` are what ``plan`` does with the plan deploy.
-_SHOWN = frozenset(
-    {
-        *("plan status", "plan pause", "plan resume"),
-        *("pod restart", "pod replace"),
-    }
-)
+_SHOWN = frozenset({*("plan status", "plan pause", "plan resume"), *("pod restart", "pod replace")})
 _COMPLETIONS = {"plan": plan_names, "endpoint": endpoint_names}
 
 

@@ -146,8 +146,7 @@ SERVICE_SETTINGS = tuple(name for name in RUN_SETTINGS if name != "api_token_fil
 
 
 @click.command(
-    cls=GroupedCommand,
-    option_groups={title: _GROUPS[title] for title in (*_GROUPS,)[1:]},
+    cls=GroupedCommand, option_groups={title: _GROUPS[title] for title in (*_GROUPS,)[1:]}
 )
 @run_flags(SERVICE_SETTINGS)
 @takes_service(required=True)
@@ -157,11 +156,7 @@ def resume(choice: ServiceChoice, overrides: tuple[str, ...], **flags: Any) -> i
     The job goes on from its last checkpoint; of a sweep or a batch it does what is not done. --set
     changes single options.
     """
-    from dcos_tensorflow.deploy.job.kept_options import (
-        master_of,
-        resumed_options,
-        state_of_last,
-    )
+    from dcos_tensorflow.deploy.job.kept_options import master_of, resumed_options, state_of_last
 
     service = choice.service()
     given, has_units = resumed_options(service, overrides)

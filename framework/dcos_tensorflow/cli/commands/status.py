@@ -63,10 +63,7 @@ def _follow(choice: ServiceChoice, service: KnownService) -> int:
     view = view_for(sys.stderr if choice.as_json else sys.stdout)
     with caught_signals() as signals:
         ended = follow_service(
-            service,
-            view,
-            left=lambda: bool(signals.interrupts or signals.ending),
-            tell=complain,
+            service, view, left=lambda: bool(signals.interrupts or signals.ending), tell=complain
         )
     if ended is None:
         say(f"{service.name} goes on.", sys.stderr)

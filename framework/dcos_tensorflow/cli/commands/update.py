@@ -116,9 +116,7 @@ def _started(choice: ServiceChoice, answer: SchedulerAnswer) -> int:
     ]
     if told:
         say(f"{'; '.join(told)}.")
-    say(
-        f"Please use `dcos-tensorflow update status --name={answer.service}` to view progress.",
-    )
+    say(f"Please use `dcos-tensorflow update status --name={answer.service}` to view progress.")
     return 0
 
 

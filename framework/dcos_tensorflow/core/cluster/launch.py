@@ -77,11 +77,7 @@ def _job_contract(spec: ServiceSpec, role: TaskRole) -> str:
 
 
 def runner_spec(
-    spec: ServiceSpec,
-    role: RoleSpec,
-    record: TaskRecord,
-    rendered: Mapping[str, Any],
-    run: Run,
+    spec: ServiceSpec, role: RoleSpec, record: TaskRecord, rendered: Mapping[str, Any], run: Run
 ) -> str:
     """Return the JSON text that tells the runner what to run (docs/task-runner.md).
 

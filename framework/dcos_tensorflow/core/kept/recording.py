@@ -22,12 +22,7 @@ from dcos_tensorflow.core.model.actions import Action, Write
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.job import JobState
-from dcos_tensorflow.core.model.service_state import (
-    LaunchSettings,
-    OfferDesk,
-    ServiceState,
-    Told,
-)
+from dcos_tensorflow.core.model.service_state import LaunchSettings, OfferDesk, ServiceState, Told
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec

@@ -248,9 +248,7 @@ def _service(values: Mapping[str, bytes]) -> KeptService:
 def _reservation(values: Mapping[str, bytes], path: str, now: float) -> Reservation:
     found = _decoded(Reservation, values, path)
     return replace(
-        found,
-        given_up_at=min(found.given_up_at, now),
-        released_at=min(found.released_at, now),
+        found, given_up_at=min(found.given_up_at, now), released_at=min(found.released_at, now)
     )
 
 

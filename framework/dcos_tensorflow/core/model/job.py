@@ -46,13 +46,7 @@ class JobPhase(StrEnum):
 
 #: Phases in which the job is on its way to RUNNING.
 RESTARTING_PHASES = frozenset(
-    {
-        JobPhase.STOPPING,
-        JobPhase.BACKING_OFF,
-        JobPhase.PLACING,
-        JobPhase.STAGING,
-        JobPhase.STARTING,
-    }
+    {JobPhase.STOPPING, JobPhase.BACKING_OFF, JobPhase.PLACING, JobPhase.STAGING, JobPhase.STARTING}
 )
 #: Phases in which a member's end is looked at.
 WATCHED_PHASES = RESTARTING_PHASES | {JobPhase.RUNNING}

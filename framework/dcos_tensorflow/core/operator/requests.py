@@ -26,12 +26,7 @@ from dcos_tensorflow.core.offers import reservations
 from dcos_tensorflow.core.operator import plan_control, uninstall
 from dcos_tensorflow.core.restarts import planned_changes, sidecars, update_order
 from dcos_tensorflow.core.restarts.launch_options import still_of_use
-from dcos_tensorflow.core.spec.service_spec import (
-    ServiceSpec,
-    Strategy,
-    TaskRole,
-    UnitKind,
-)
+from dcos_tensorflow.core.spec.service_spec import ServiceSpec, Strategy, TaskRole, UnitKind
 
 #: What identifies the service to Mesos and to its peers: another value is another service.
 FIXED_FIELDS = {

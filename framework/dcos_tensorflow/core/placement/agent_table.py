@@ -22,14 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.placement.agents import (
-    OFFER_ID,
-    PORTS,
-    Agent,
-    Key,
-    key_of,
-    machine_of,
-)
+from dcos_tensorflow.core.placement.agents import OFFER_ID, PORTS, Agent, Key, key_of, machine_of
 from dcos_tensorflow.core.placement.columns import BoolArray, Column, IntArray, Values
 from dcos_tensorflow.core.placement.constraints import field_value
 

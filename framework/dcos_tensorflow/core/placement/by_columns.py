@@ -22,12 +22,7 @@ from dcos_tensorflow.core.placement.columns import BoolArray, allowed_agents
 from dcos_tensorflow.core.placement.constraints import depends_on_counts, describe, field_value
 from dcos_tensorflow.core.placement.misfits import AVOIDED, ELSEWHERE, explain, useless_rows
 from dcos_tensorflow.core.placement.packing import Kind, Problem
-from dcos_tensorflow.core.placement.place import (
-    Assignment,
-    Placement,
-    RunningTask,
-    TaskRequest,
-)
+from dcos_tensorflow.core.placement.place import Assignment, Placement, RunningTask, TaskRequest
 from dcos_tensorflow.core.placement.search import Packed, Search, Wish
 from dcos_tensorflow.core.spec.service_spec import (
     REGION_FIELD,

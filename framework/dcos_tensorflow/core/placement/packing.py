@@ -45,12 +45,7 @@ from dcos_tensorflow.core.placement.agents import (
     UNAVAILABLE,
     choose_ports,
 )
-from dcos_tensorflow.core.placement.columns import (
-    BoolArray,
-    Column,
-    IntArray,
-    allowed_by_counts,
-)
+from dcos_tensorflow.core.placement.columns import BoolArray, Column, IntArray, allowed_by_counts
 from dcos_tensorflow.core.placement.constraints import describe, looks_at_one_value, refuse_broken
 from dcos_tensorflow.core.placement.fitness import MAINTENANCE, Preference
 from dcos_tensorflow.core.spec.service_spec import (

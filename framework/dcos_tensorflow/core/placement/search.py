@@ -246,10 +246,7 @@ def _one_agent_each(wishes: Sequence[Wish], fitting: Mapping[Kind, BoolArray]) -
 
 
 def _augment(
-    wish: int,
-    wishes: Sequence[Wish],
-    rows_of: Mapping[Kind, Sequence[int]],
-    owner: dict[int, int],
+    wish: int, wishes: Sequence[Wish], rows_of: Mapping[Kind, Sequence[int]], owner: dict[int, int]
 ) -> bool:
     """Find ``wish`` a row, moving others along an augmenting path; breadth first."""
     came_from: dict[int, int] = {}

@@ -54,12 +54,7 @@ _HELD_PHASES = (JobPhase.PLACING, JobPhase.BACKING_OFF)
 def deploy_plan(view: GangView) -> Plan:
     """Return the plan of the first deployment: one phase per role, one step per task."""
     phases = tuple(
-        phase_of(
-            view,
-            DEPLOY,
-            str(role.role),
-            _steps(view, view.roster.names_of(role)),
-        )
+        phase_of(view, DEPLOY, str(role.role), _steps(view, view.roster.names_of(role)))
         for role in view.spec.roles_in_start_order
     )
     if view.spec.units is not None:

@@ -111,10 +111,7 @@ def _ended_steps(
 
 
 def _given_back(
-    view: GangView,
-    phase: str,
-    records: tuple[TaskRecord, ...],
-    reserved: tuple[Reservation, ...],
+    view: GangView, phase: str, records: tuple[TaskRecord, ...], reserved: tuple[Reservation, ...]
 ) -> Phase:
     """Return the phase of one agent: a step for each reservation, and for each task without."""
     with_volume = {r.resource_id for r in reserved}

@@ -40,13 +40,7 @@ from dcos_tensorflow.records import dataclass
 
 #: Phases in which members may be told to start again on request.
 _STEERABLE = frozenset(
-    {
-        JobPhase.RUNNING,
-        JobPhase.STARTING,
-        JobPhase.STOPPING,
-        JobPhase.BACKING_OFF,
-        JobPhase.STAGING,
-    }
+    {JobPhase.RUNNING, JobPhase.STARTING, JobPhase.STOPPING, JobPhase.BACKING_OFF, JobPhase.STAGING}
 )
 #: A process that takes other workers has done so by then (``task.python.live_workers``): its code
 #: may still be at its beginning, the worker not listen yet, and a step be under way.

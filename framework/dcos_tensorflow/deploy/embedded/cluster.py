@@ -25,13 +25,7 @@ from dcos_tensorflow.deploy.embedded.fitting import check_fits, fits, overcommit
 from dcos_tensorflow.deploy.embedded.machine import AgentWishes, agents, ports_of
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
-from embedded_mesos import (
-    AgentConfig,
-    BackgroundProcessError,
-    ClusterStatus,
-    Credential,
-    Page,
-)
+from embedded_mesos import AgentConfig, BackgroundProcessError, ClusterStatus, Credential, Page
 from untrusted_input import trees
 from untrusted_input.json_text import read_json
 

@@ -167,12 +167,7 @@ def framework_info(
     An empty ``spec.user`` is the user of this process, as Mesos' own driver library has it: the
     master itself would take an empty name for a name.
     """
-    capabilities = [
-        "MULTI_ROLE",
-        "PARTITION_AWARE",
-        "TASK_KILLING_STATE",
-        "RESERVATION_REFINEMENT",
-    ]
+    capabilities = ["MULTI_ROLE", "PARTITION_AWARE", "TASK_KILLING_STATE", "RESERVATION_REFINEMENT"]
     # Without this capability the master offers agents of its own region only, which is what the
     # published package promises when no region is named (option service.region).
     if spec.region or any(role.names_region() for role in spec.roles):

@@ -16,12 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from dcos_tensorflow.core.spec.capacity_spec import (
-    Billing,
-    CapacitySpec,
-    CommandSpec,
-    Ec2Spec,
-)
+from dcos_tensorflow.core.spec.capacity_spec import Billing, CapacitySpec, CommandSpec, Ec2Spec
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.options.errors import Finding
 from dcos_tensorflow.options.sections.section import Section, differing, group
@@ -216,9 +211,7 @@ class Capacity(Section):
         "and costs money.",
     )
     on_demand_base: MachineCount = Field(
-        0,
-        title="On-demand base",
-        description="Number of machines that are always on-demand ones.",
+        0, title="On-demand base", description="Number of machines that are always on-demand ones."
     )
     spot_wait_seconds: Seconds = Field(
         300.0,
@@ -241,9 +234,7 @@ class Capacity(Section):
         "reports.",
     )
     idle_seconds: Seconds = Field(
-        300.0,
-        title="Idle (seconds)",
-        description="Time after which an idle machine is given back.",
+        300.0, title="Idle (seconds)", description="Time after which an idle machine is given back."
     )
     register_seconds: SomeSeconds = Field(
         600.0,

@@ -55,11 +55,7 @@ def environment_findings(path: str, env: dict[str, str]) -> Iterator[Finding]:
             )
         elif why := reserved(name):
             yield Finding(
-                where,
-                f"{name} is set by the service: {why}",
-                "any other name",
-                looked_at,
-                "",
+                where, f"{name} is set by the service: {why}", "any other name", looked_at, ""
             )
         elif name in _KEYS:
             yield Finding(

@@ -99,11 +99,7 @@ def _constraint(row: Sequence[str]) -> PlacementConstraint:
 
 
 def _problem(constraint: PlacementConstraint) -> str | None:
-    from dcos_tensorflow.core.placement.constraints import (
-        describe,
-        pattern_problem,
-        problem_with,
-    )
+    from dcos_tensorflow.core.placement.constraints import describe, pattern_problem, problem_with
 
     try:
         return problem_with(constraint) or pattern_problem(constraint)

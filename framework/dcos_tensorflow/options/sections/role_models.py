@@ -16,11 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, GetJsonSchemaHandler
 from pydantic.config import JsonDict
 
-from dcos_tensorflow.options.sections.containers import (
-    ProcessLimits,
-    Secrets,
-    SharedMemoryIfGiven,
-)
+from dcos_tensorflow.options.sections.containers import ProcessLimits, Secrets, SharedMemoryIfGiven
 from dcos_tensorflow.options.sections.section import Section
 from dcos_tensorflow.options.sections.values import (
     Count,

@@ -140,8 +140,7 @@ class Service(Section):
     )
     virtual_network_name: Line = Field("dcos", description="Name of the virtual network (CNI).")
     virtual_network_plugin_labels: NetworkLabels = Field(
-        "",
-        description="Labels for the virtual network's plugin, as k_0:v_0,k_1:v_1.",
+        "", description="Labels for the virtual network's plugin, as k_0:v_0,k_1:v_1."
     )
     virtual_network_addresses: Literal["container", "host"] = Field(
         "container",

@@ -213,9 +213,7 @@ HostDirectory = Annotated[
     str, AfterValidator(_absolute), Allowed("an absolute path, or empty text")
 ]
 CredentialsFile = Annotated[
-    str,
-    AfterValidator(_absolute),
-    Allowed("an absolute path, or empty text"),
+    str, AfterValidator(_absolute), Allowed("an absolute path, or empty text")
 ]
 VariablePrefix = Annotated[
     str,
@@ -306,9 +304,7 @@ class Logs(Section):
         "group of CloudWatch Logs with a stream for each attempt. Empty: none.",
     )
     interval_seconds: SomeSeconds = Field(
-        30.0,
-        title="Interval (seconds)",
-        description="Longest time before output is copied.",
+        30.0, title="Interval (seconds)", description="Longest time before output is copied."
     )
     roll_bytes: RollBytes = Field(
         4_194_304,

@@ -293,8 +293,7 @@ _PARAMETER_SCHEMA = {
 
 Parameters = Annotated[
     dict[
-        str,
-        Annotated[Any, BeforeValidator(_checked_parameter), WithJsonSchema(_PARAMETER_SCHEMA)],
+        str, Annotated[Any, BeforeValidator(_checked_parameter), WithJsonSchema(_PARAMETER_SCHEMA)]
     ],
     BeforeValidator(object_from_text),
     AfterValidator(_parameter_names),

@@ -290,8 +290,7 @@ class EventLoop:
             return
         committed = time.monotonic()
         self.recorder.note(
-            before,
-            RecordedTurn(TURN_ID.get(), now, events, writes, decision.actions, decision.why),
+            before, RecordedTurn(TURN_ID.get(), now, events, writes, decision.actions, decision.why)
         )
         if not _erases(decision):
             self._state = decision.state

@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING
 
 from dcos_tensorflow.core.kept.recording import RecordedTurn, Recording
 from dcos_tensorflow.core.model.actions import Accept, Reconcile
-from dcos_tensorflow.core.model.events import (
-    OffersReceived,
-    RunnerReported,
-    TaskUpdate,
-    Tick,
-)
+from dcos_tensorflow.core.model.events import OffersReceived, RunnerReported, TaskUpdate, Tick
 from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:

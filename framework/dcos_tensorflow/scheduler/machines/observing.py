@@ -127,11 +127,7 @@ def _offer(agent: KnownAgent, state: ServiceState) -> Offer:
 
 
 def agents_of(
-    agents: Sequence[KnownAgent] | None,
-    state: ServiceState,
-    ledger: Ledger,
-    *,
-    can_be_closed: bool,
+    agents: Sequence[KnownAgent] | None, state: ServiceState, ledger: Ledger, *, can_be_closed: bool
 ) -> Agents:
     """Return whose agents are known, and which of them have tasks.
 

@@ -53,9 +53,7 @@ def serve(wanted: DataServer) -> int:
 def _dispatcher(tensorflow: Any, service: Any, wanted: DataServer) -> Any:
     _forget_former_runs(tensorflow.io.gfile, wanted.journal)
     config = service.DispatcherConfig(
-        port=wanted.port,
-        work_dir=wanted.journal,
-        fault_tolerant_mode=True,
+        port=wanted.port, work_dir=wanted.journal, fault_tolerant_mode=True
     )
     return service.DispatchServer(config)
 

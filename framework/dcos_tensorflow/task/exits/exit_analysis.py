@@ -148,11 +148,7 @@ def analyse(ending: ProcessEnding, lines: Sequence[str]) -> ExitReport:
         verdict = ending.condemned
         exit_class, summary, hint = verdict.exit_class, verdict.summary, verdict.hint
     elif ending.stop_reason and code != contract.EXIT_CHECKPOINTED:
-        exit_class, summary, hint = (
-            ExitClass.INTERRUPTED,
-            f"Stopped: {ending.stop_reason}",
-            "",
-        )
+        exit_class, summary, hint = (ExitClass.INTERRUPTED, f"Stopped: {ending.stop_reason}", "")
     elif code == contract.EXIT_SUCCESS:
         exit_class, summary, hint = ExitClass.SUCCESS, "The job's process finished", ""
     elif code == contract.EXIT_CHECKPOINTED:

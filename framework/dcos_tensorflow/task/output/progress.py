@@ -265,10 +265,7 @@ def _with_numbers(progress: Progress, found: Mapping[str, Optional[float]], now:
 
 
 def _with_metrics(
-    progress: Progress,
-    found: Mapping[str, Optional[float]],
-    record: Mapping[str, Any],
-    now: float,
+    progress: Progress, found: Mapping[str, Optional[float]], record: Mapping[str, Any], now: float
 ) -> Progress:
     """Add what ``record`` names beside ``found``, which has a place of its own."""
     numbers = {k: number(v) for k, v in record.items() if k not in _NAMED and len(k) <= MAX_NAME}

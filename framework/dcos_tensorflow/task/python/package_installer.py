@@ -87,13 +87,7 @@ class Installer:
         return shutil.which("uv", path=self._environment.get("PATH", os.defpath))
 
     def install(
-        self,
-        what: str,
-        python: str,
-        file: str,
-        *,
-        folder: str,
-        wheels: Sequence[str] = (),
+        self, what: str, python: str, file: str, *, folder: str, wheels: Sequence[str] = ()
     ) -> None:
         """Install what the requirements in ``file`` name into the environment of ``python``.
 

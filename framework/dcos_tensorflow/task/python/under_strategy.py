@@ -76,10 +76,7 @@ def _keras_2(tensorflow: Any) -> Any:
 def _serve(tensorflow: Any, resolver: Any, task: Dict[str, Any]) -> None:
     """Carry out what the chief says, until the service ends the task."""
     server = tensorflow.distribute.Server(
-        resolver.cluster_spec(),
-        job_name=task["type"],
-        task_index=task["index"],
-        protocol="grpc",
+        resolver.cluster_spec(), job_name=task["type"], task_index=task["index"], protocol="grpc"
     )
     print(f"task-runner: {task['type']} {task['index']} is serving", flush=True)
     server.join()

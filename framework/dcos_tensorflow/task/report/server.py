@@ -21,11 +21,7 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.task.report import authentication
 from dcos_tensorflow.task.report.authentication import is_count
 from dcos_tensorflow.task.report.listening import MAX_CONNECTIONS
-from dcos_tensorflow.task.report.operator_commands import (
-    CommandBusy,
-    CommandUnknown,
-    parse_command,
-)
+from dcos_tensorflow.task.report.operator_commands import CommandBusy, CommandUnknown, parse_command
 from dcos_tensorflow.task.runner import NotAnswering, Runner
 from dcos_tensorflow.task.spec import parse_order
 from dcos_tensorflow.task.spec_fields import SpecError

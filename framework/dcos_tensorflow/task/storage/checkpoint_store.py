@@ -10,12 +10,7 @@ import hashlib
 from typing import Dict, List, Optional, Tuple
 
 from dcos_tensorflow.task.storage import manifest
-from dcos_tensorflow.task.storage.manifest import (
-    DocumentError,
-    Manifest,
-    Pointer,
-    Published,
-)
+from dcos_tensorflow.task.storage.manifest import DocumentError, Manifest, Pointer, Published
 from dcos_tensorflow.task.storage.s3.errors import (
     ConditionFailed,
     DamagedCheckpoint,

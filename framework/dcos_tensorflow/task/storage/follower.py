@@ -17,10 +17,7 @@ from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.manifest import Published
 from dcos_tensorflow.task.storage.restorer import Restored, Restorer
 from dcos_tensorflow.task.storage.rounds import Rounds
-from dcos_tensorflow.task.storage.s3.errors import (
-    Cancelled,
-    DamagedCheckpoint,
-)
+from dcos_tensorflow.task.storage.s3.errors import Cancelled, DamagedCheckpoint
 from dcos_tensorflow.task.storage.s3.location import Location
 from dcos_tensorflow.task.storage.s3.object_store import Connection
 

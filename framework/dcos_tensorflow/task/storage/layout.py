@@ -198,9 +198,7 @@ def _awaits_meta(
 
 
 def _others(
-    candidates: Mapping[str, FileFacts],
-    taken: Mapping[str, FileFacts],
-    texts: Mapping[str, str],
+    candidates: Mapping[str, FileFacts], taken: Mapping[str, FileFacts], texts: Mapping[str, str]
 ) -> Dict[str, FileFacts]:
     """Return the files beside the named ones, without older or unfinished checkpoints."""
     governed = {posixpath.dirname(path) for path in taken} | {

@@ -52,11 +52,7 @@ KEEP_SECONDS = 2.0
 KEEP_AT_SUCCESS_SECONDS = 600.0
 #: Ends after which no other start in this container could do better.
 FINAL_CLASSES = (ExitClass.SUCCESS, ExitClass.JOB_UNUSABLE, ExitClass.PORT_TAKEN)
-FINAL_CODES = (
-    contract.EXIT_RUNNER_FAILED,
-    contract.EXIT_PORT_TAKEN,
-    contract.EXIT_JOB_UNUSABLE,
-)
+FINAL_CODES = (contract.EXIT_RUNNER_FAILED, contract.EXIT_PORT_TAKEN, contract.EXIT_JOB_UNUSABLE)
 
 
 class StaleOrder(Exception):

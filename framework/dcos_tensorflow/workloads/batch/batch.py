@@ -235,11 +235,7 @@ class Batch(Producer):
             if any(stamp != UNKNOWN_STAMP for stamp in stamps):
                 shard["stamps"] = "".join(stamps)
         payload = {
-            "env": {
-                "SHARD_INDEX": str(index),
-                "SHARD_BEGIN": str(begin),
-                "SHARD_END": str(end),
-            },
+            "env": {"SHARD_INDEX": str(index), "SHARD_BEGIN": str(begin), "SHARD_END": str(end)},
             "shard": shard,
             "output": output_of(self._spec, index),
         }

@@ -34,10 +34,7 @@ from dcos_tensorflow.workloads.producer import (
     UnitOutcome,
 )
 from dcos_tensorflow.workloads.sweep.stopping import stopped
-from dcos_tensorflow.workloads.sweep.trial import (
-    Trial,
-    spans,
-)
+from dcos_tensorflow.workloads.sweep.trial import Trial, spans
 
 
 class Sweep(Producer):

@@ -71,13 +71,7 @@ class Shipper:
     one, OSError where the spool cannot be made.
     """
 
-    def __init__(
-        self,
-        place: LogPlace,
-        source: str,
-        connection: Connection,
-        folder: str,
-    ) -> None:
+    def __init__(self, place: LogPlace, source: str, connection: Connection, folder: str) -> None:
         self._place = place
         self._source = source
         self._bucket = None if place.log_group else parse_uri(place.uri)

@@ -236,10 +236,7 @@ class ObjectStore:
         answer = self._retrier.call(
             f"begin {self._uri(key)}",
             lambda: self._client.create_multipart_upload(
-                Bucket=self._bucket,
-                Key=key,
-                ChecksumAlgorithm="SHA256",
-                Metadata=dict(metadata),
+                Bucket=self._bucket, Key=key, ChecksumAlgorithm="SHA256", Metadata=dict(metadata)
             ),
         )
         return str(answer["UploadId"])
