@@ -84,20 +84,15 @@ def test_an_agent_that_is_there_is_not_installed(tmp_path: Path) -> None:
     assert ended.returncode == 0
 
 
-def test_more_flags_and_the_fault_domain_come_along(tmp_path: Path) -> None:
+def test_more_flags_come_along(tmp_path: Path) -> None:
     spec = Ec2Spec(
         "us-east-1",
         master="master:5050",
         install=install(tmp_path),
         agent_flags="--isolation=gpu/nvidia --containerizers=mesos",
     )
-    script = user_data(spec, fault_domain=True)
-    started(tmp_path, script, FACTS)
-    assert flags(tmp_path)[5:] == [
-        '--domain={"fault_domain":{"region":{"name":"us-east-1"},"zone":{"name":"us-east-1b"}}}',
-        "--isolation=gpu/nvidia",
-        "--containerizers=mesos",
-    ]
+    started(tmp_path, user_data(spec), FACTS)
+    assert flags(tmp_path)[5:] == ["--isolation=gpu/nvidia", "--containerizers=mesos"]
 
 
 def test_words_of_the_shell_stay_what_they_are(tmp_path: Path) -> None:

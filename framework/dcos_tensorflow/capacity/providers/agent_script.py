@@ -15,17 +15,12 @@ from dcos_tensorflow.core.spec.capacity_spec import Ec2Spec
 MOST_BYTES = 16_384
 
 
-def user_data(spec: Ec2Spec, *, fault_domain: bool = False) -> str:
+def user_data(spec: Ec2Spec) -> str:
     """Return the script; it says itself what each word is for.
 
     Raises Denied where it is longer than EC2 takes it.
     """
-    variables = {
-        "MASTER": spec.master,
-        "INSTALL": spec.install,
-        "AGENT_FLAGS": spec.agent_flags,
-        "FAULT_DOMAIN": "yes" if fault_domain else "",
-    }
+    variables = {"MASTER": spec.master, "INSTALL": spec.install, "AGENT_FLAGS": spec.agent_flags}
     given = "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items() if value)
     script = files(__package__).joinpath("start_agent.sh").read_text()
     first, rest = script.split("\n", 1)

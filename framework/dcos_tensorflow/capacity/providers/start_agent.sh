@@ -6,12 +6,11 @@
 #   INSTALL       shell commands that install Mesos; not run where mesos-agent is there already
 #   AGENT_FLAGS   more flags of mesos-agent, split at spaces
 #   WORK_DIR      where the agent keeps its state and the tasks' sandboxes
-#   FAULT_DOMAIN  anything: tell Mesos region and zone, too; for masters that have a --domain
 #   METADATA      where the instance metadata service is
 set -eu
 
 : "${MASTER:?where the Mesos master is}"
-: "${INSTALL:=}" "${AGENT_FLAGS:=}" "${WORK_DIR:=/var/lib/mesos/agent}" "${FAULT_DOMAIN:=}"
+: "${INSTALL:=}" "${AGENT_FLAGS:=}" "${WORK_DIR:=/var/lib/mesos/agent}"
 : "${METADATA:=http://169.254.169.254}"
 
 ask() {
@@ -42,9 +41,5 @@ set -- \
     --ip="$address" \
     --hostname="$address" \
     --attributes="instance_type:$type;zone:$zone;market:$market;price:$price;purchase_id:$purchase"
-if [ -n "$FAULT_DOMAIN" ]; then
-    region=$(fact placement/region)
-    set -- "$@" --domain="{\"fault_domain\":{\"region\":{\"name\":\"$region\"},\"zone\":{\"name\":\"$zone\"}}}"
-fi
 # shellcheck disable=SC2086  # They are several flags.
 exec mesos-agent "$@" $AGENT_FLAGS

@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import posixpath
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence
 
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.python.shared_copies import (
@@ -32,6 +32,9 @@ from dcos_tensorflow.task.storage.s3.object_store import Connection, ObjectStore
 from dcos_tensorflow.task.storage.s3.objects import ObjectFetch, WantedObject
 from dcos_tensorflow.task.storage_spec import DataCachePlace, DataItem
 
+#: So many warnings of one item are told: a bucket whose digests are none has one for each object.
+MOST_TOLD = 5
+
 
 @dataclass(frozen=True)
 class FetchedData:
@@ -41,7 +44,6 @@ class FetchedData:
     files: int
     size: int
     bytes_fetched: int
-    warnings: Tuple[str, ...] = ()
     #: The descriptor whose lock keeps the cached copy that the sandbox points to; None where the
     #: sandbox has files of its own.
     lock: Optional[int] = None
@@ -87,7 +89,11 @@ def _fetch_item(
         f"{fetch.bytes_fetched / 1e6:.1f} MB fetched"
     )
     warnings += fetch.warnings
-    return FetchedData(item, len(wanted), size, fetch.bytes_fetched, tuple(warnings), lock)
+    for warning in warnings[:MOST_TOLD]:
+        connection.log(f"data: {warning}")
+    if len(warnings) > MOST_TOLD:
+        connection.log(f"data: {len(warnings) - MOST_TOLD} more objects like that")
+    return FetchedData(item, len(wanted), size, fetch.bytes_fetched, lock)
 
 
 def _target(item: DataItem, sandbox: str) -> str:
