@@ -1,7 +1,6 @@
 """The simulator of spot markets, and what holds of the deadline's rule on any market."""
 
 import importlib
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -116,38 +115,6 @@ def test_machines_that_leave_are_paid_until_those_that_come_have_booted() -> Non
 def test_waiting_costs_nothing() -> None:
     run = simulation.simulate(job(), market([0] * 40), lambda *_: NOTHING)
     assert (run.cost, run.missed) == (0.0, True)
-
-
-def test_a_trace_is_read_as_it_was_written(tmp_path: Path) -> None:
-    made = traces.made_up(seed=3, machines=(4,), days=1)
-    traces.write(tmp_path, made)
-    read = traces.read(tmp_path)
-    assert [(t.name, t.machines, t.available.tolist()) for t in read] == [
-        (t.name, t.machines, t.available.tolist()) for t in made
-    ]
-
-
-def test_a_trace_as_it_is_published_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "availability" / "4-node" / "aws-1" / "us-east-1a_v100_1.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"metadata": {"gap_seconds": 300}, "data": [4, 4, 0]}))
-    (trace,) = traces.read(tmp_path)
-    assert (trace.name, trace.machines) == ("4-node/aws-1/us-east-1a_v100_1", 4)
-    assert trace.available.tolist() == [4, 4, 0]
-
-
-def test_the_figures_are_where_they_are_looked_for(tmp_path: Path) -> None:
-    asked = benchmark("spot_market")
-    traces.write(tmp_path / "traces", traces.made_up(machines=(2,), days=1))
-    with pytest.MonkeyPatch.context() as patch:
-        told = ["x", "--traces", str(tmp_path / "traces"), "--json", str(tmp_path / "found.json")]
-        patch.setattr(sys, "argv", [*told, "--starts", "1", "--job-hours", "3"])
-        asked.main()
-    found = json.loads((tmp_path / "found.json").read_text())["summary"]
-    assert {"on_demand", "greedy", "deadline_aware", "optimum"} <= set(found)
-    assert found["on_demand"]["cost"] == pytest.approx(1.0)
-    assert found["deadline_aware"]["missed"] == 0
-    assert found["optimum"]["cost"] <= found["deadline_aware"]["cost"]
 
 
 @pytest.mark.parametrize(
