@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from command_line import NEWEST, OLD
+from command_line import NEWEST, NO_KERAS, OLD
 from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
 
 JOB = Path(__file__).with_name("counted_steps.py")
+NO_KERAS_SETTINGS = ["service.legacy_keras=true", f"service.env={NO_KERAS['env']}"]
 SMALL = [
     f"{role}.{need}"
     for role in ("chief", "parameter_server", "worker")
@@ -17,12 +18,19 @@ SMALL = [
 ]
 
 
-@pytest.mark.parametrize("version", [NEWEST, pytest.param(OLD, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("version", "counts"),
+    [
+        (NEWEST, (2, 1)),
+        *(pytest.param(each, (3, 1, 2), marks=pytest.mark.soak) for each in (NEWEST, OLD)),
+    ],
+)
 def test_workers_join_and_leave_and_every_step_counts_once(
-    local_cluster, tensorflow, tmp_path, version
+    local_cluster, tensorflow, tmp_path, version, counts
 ):
-    name, stop, told = f"live-{version.replace('.', '-')}", tmp_path / "stop", tmp_path / "told"
-    settings = [f"service.python={tensorflow(version)}", *SMALL]
+    name = f"live-{len(counts)}-{version.replace('.', '-')}"
+    stop, told = tmp_path / "stop", tmp_path / "told"
+    settings = [f"service.python={tensorflow(version)}", *NO_KERAS_SETTINGS, *SMALL]
     sets = [word for setting in settings for word in ("--set", setting)]
     words = ("run", JOB, "--name", name, "--ps", "1", "--workers", "1", "--yes", *sets)
     run = local_cluster.start(*words, "--", str(stop), str(told))
@@ -40,7 +48,7 @@ def test_workers_join_and_leave_and_every_step_counts_once(
 
     try:
         trains_with(1)
-        for count in (3, 1, 2):
+        for count in counts:
             changed = local_cluster("update", "start", name, "--set", f"worker.count={count}")
             assert changed.code == 0, changed.out
             trains_with(count)
@@ -49,6 +57,6 @@ def test_workers_join_and_leave_and_every_step_counts_once(
     finally:
         run.kill()
     assert run.returncode == 0, out[-4000:]
-    counts = [(scheduled, counted) for scheduled, counted, _ in lines()]
+    steps = [(scheduled, counted) for scheduled, counted, _ in lines()]
     # From the first to the last, by one process.
-    assert counts == [(n, n) for n in range(50, counts[-1][0] + 50, 50)]
+    assert steps == [(n, n) for n in range(10, steps[-1][0] + 10, 10)]
