@@ -17,7 +17,7 @@ from scheduler_process import SchedulerProcess
 from waiting import eventually
 
 #: ``make soak`` plays 20.
-KILLS = min(20, int(os.environ.get("KILLS", "5")))
+KILLS = min(20, int(os.environ.get("KILLS", "8")))
 MEMBER = Path(__file__).parent / "member.py"
 #: Generous: an unhurried machine needs a tenth of it.
 DEADLINE = 120.0
