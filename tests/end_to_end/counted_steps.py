@@ -1,11 +1,13 @@
 """A job under a ParameterServerStrategy whose every step adds one to a variable: none may be lost.
 
 Arguments: a file after whose appearance it ends, and one to which it writes how many steps it has
-scheduled, how many are done, and how many workers there are.
+scheduled, how many are done, and how many workers there are. Between them it leaves the machine to
+those that join.
 """
 
 import os
 import sys
+import time
 
 import tensorflow as tf
 
@@ -35,10 +37,11 @@ def step(batches):
 
 scheduled = 0
 while not os.path.exists(sys.argv[1]):
-    for _ in range(50):
+    for _ in range(10):
         coordinator.schedule(step, args=(data,))
-    scheduled += 50
+    scheduled += 10
     coordinator.join()
     workers = len(coordinator._cluster.workers)
     with open(sys.argv[2], "a") as told:
         told.write(f"{scheduled} {int(counted)} {workers}\n")
+    time.sleep(0.2)

@@ -138,7 +138,8 @@ def nothing_is_left(local_cluster: CommandLine, service: str) -> None:
 # Options.
 
 
-# The other mistakes are those of ``unit/options``.
+# The other mistakes are those of ``unit/options``, ``unit/cli/test_preparation`` and
+# ``unit/cli/test_job_archive``.
 def test_options_that_make_no_sense_are_named_and_no_job_begins(command_line, job):
     says(
         command_line.ask("run", job(worker={"cuont": 2}, gpu_worker={"gpus": 0.5})),
@@ -147,33 +148,9 @@ def test_options_that_make_no_sense_are_named_and_no_job_begins(command_line, jo
     )
 
 
-def test_a_syntax_error_is_told_with_its_place(command_line, tmp_path):
-    file = tmp_path / "options.json"
-    file.write_text('{"service": {"name": "x",\n  "job_cmd": "true" "again"}}')
-    says(command_line.ask("run", file), 2, str(file), "is not JSON", "line 2 column 21")
-
-
 def test_an_options_file_that_is_missing_is_named(command_line, tmp_path):
     file = tmp_path / "nowhere.json"
     says(command_line.ask("run", file), 2, f"There is no file {file}")
-
-
-def test_setting_an_unknown_option_is_refused_with_the_nearest_name(command_line, job):
-    ended = command_line.ask("run", job(), "--set", "worker.memory=4")
-    says(ended, 2, "worker.memory: unknown option; did you mean worker.mem?")
-
-
-@pytest.mark.parametrize(
-    ("flag", "value", "sentence"),
-    [
-        ("--master", "http://one two:x", "the flag --master: address 'http://one two:x'"),
-        ("--master", "zk://127.0.0.1:2181", "the flag --master: "),
-        ("--state", "mysql://here", "allowed are sqlite:///relative/state.db"),
-        ("--state", "sqlite://state.db", "needs a third slash"),
-    ],
-)
-def test_a_bad_address_is_refused_with_what_is_allowed(command_line, job, flag, value, sentence):
-    says(command_line.ask("run", job(), flag, value), 2, f"the flag {flag}", sentence)
 
 
 # The job's code.
@@ -192,23 +169,6 @@ def test_a_job_that_the_web_server_does_not_have_is_named(local_cluster, job, tm
         url = f"{server}/job.zip"
         file = job(service={"job_name": "train", "job_url": url})
         says(local_cluster.ask("run", file), 1, f"Failed to fetch '{url}'", "404", "has failed")
-
-
-@pytest.mark.parametrize("archive", ["job.zip", "job.tar.gz", "job.tar"])
-def test_an_archive_that_is_none_is_refused_at_once(command_line, job, tmp_path, archive):
-    (tmp_path / archive).write_text("this is a text and no archive")
-    ended = command_line.ask("run", job(service={"job_name": "train", "job_url": archive}))
-    says(ended, 2, f"service.job_url: {tmp_path / archive}", "is not a")
-
-
-def test_a_module_that_is_not_in_the_job_is_named_with_the_nearest(command_line, module):
-    ended = command_line.ask("run", module("print(1)", job_name="trian"))
-    says(ended, 2, "no module 'trian' (service.job_name is 'trian'); did you mean train?")
-
-
-def test_a_function_that_is_wanted_and_missing_is_told(command_line, module):
-    ended = command_line.ask("run", module("def main(): pass", job_contract="function"))
-    says(ended, 2, "main(server, log_dir, context)", "service.job_contract")
 
 
 def test_code_that_is_not_python_is_told_with_its_line(command_line, module):
@@ -232,21 +192,14 @@ def test_the_exit_code_is_that_of_the_process_after_its_retries(local_cluster, j
     assert (tmp_path / "starts").read_text() == "start\n" * 2
 
 
-def test_a_command_that_does_not_exist_is_named(local_cluster, job):
-    ended = local_cluster.ask("run", job(service={"job_cmd": "no-such-command --fast"}))
-    says(ended, 127, "cannot run the command of service.job_cmd", "no-such-command: not found")
-
-
-@pytest.mark.parametrize("python", ["/nowhere/bin/python", "python9.9"])
-def test_a_python_that_does_not_exist_is_refused_at_once(command_line, job, python):
-    ended = command_line.ask("run", job(service={"python": python, "job_cmd": "true"}))
-    says(ended, 2, f"service.python: there is no {python}")
-
-
 @pytest.mark.parametrize(
     "text",
-    ["import tensorflow as tf\n", "def main(server, log_dir, context): pass\n"],
-    ids=["script", "function"],
+    [
+        pytest.param("import tensorflow as tf\n", id="script"),
+        pytest.param(
+            "def main(server, log_dir, context): pass\n", id="function", marks=pytest.mark.soak
+        ),
+    ],
 )
 def test_a_python_without_tensorflow_is_told_with_the_option_that_mends_it(
     local_cluster, module, text
@@ -302,13 +255,6 @@ def test_a_task_that_ignores_sigterm_ends_all_the_same(start, job, local_cluster
 # Wishes.
 
 
-def test_a_wish_that_cannot_be_fulfilled_waits_and_says_why(start, job, local_cluster, name):
-    running = start("run", job(worker={"count": 1, "placement_constraint": "rack:IS:r1", **SMALL}))
-    running.until("3 offers rejected by placement rule rack:IS:r1")
-    says(running.end(signal.SIGINT), 130, "placing", f"The job {name} was stopped: Ctrl-C")
-    nothing_is_left(local_cluster, name)
-
-
 def test_a_detached_job_that_waits_says_why(local_cluster, job, name):
     file, reason = job(worker={"count": 2, **SMALL, "cpus": 6}), "needs 6 cpus, best agent"
     says(local_cluster("run", file, "--detach"), 0, f"{name} runs in the background")
@@ -330,19 +276,6 @@ def test_a_master_that_does_not_answer_is_named_and_waited_for(start, job, name)
     assert time.monotonic() - asked < 15
 
 
-def test_masters_whose_zookeeper_does_not_answer_are_named_and_waited_for(start, job, tmp_path):
-    state = f"sqlite:///{tmp_path}/state.db"
-    running = start("run", job(), "--master", "zk://127.0.0.1:1/mesos", "--state", state)
-    running.until("(ZooKeeper at zk://127.0.0.1:1/mesos does not answer)")
-    says(running.end(signal.SIGINT), 130, "was stopped")
-
-
-def test_state_in_a_zookeeper_that_is_not_there_is_refused(local_cluster, job):
-    ended = local_cluster.ask("run", job(), "--state", "zk://127.0.0.1:1/jobs")
-    says(ended, 8, "The state store: No ZooKeeper server of zk://127.0.0.1:1/jobs answered")
-    assert "Connection dropped" not in ended.out
-
-
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
@@ -362,3 +295,23 @@ def test_a_work_directory_that_cannot_be_made_is_refused(command_line, job, tmp_
     (tmp_path / "blocked").touch()
     ended = command_line.ask("run", job(), "--work-dir", tmp_path / "blocked" / "home")
     says(ended, 1, f"{tmp_path}/blocked")
+
+
+def test_a_wish_that_cannot_be_fulfilled_waits_and_says_why(start, job, local_cluster, name):
+    running = start("run", job(worker={"count": 1, "placement_constraint": "rack:IS:r1", **SMALL}))
+    running.until("3 offers rejected by placement rule rack:IS:r1")
+    says(running.end(signal.SIGINT), 130, "placing", f"The job {name} was stopped: Ctrl-C")
+    nothing_is_left(local_cluster, name)
+
+
+def test_masters_whose_zookeeper_does_not_answer_are_named_and_waited_for(start, job, tmp_path):
+    state = f"sqlite:///{tmp_path}/state.db"
+    running = start("run", job(), "--master", "zk://127.0.0.1:1/mesos", "--state", state)
+    running.until("(ZooKeeper at zk://127.0.0.1:1/mesos does not answer)")
+    says(running.end(signal.SIGINT), 130, "was stopped")
+
+
+def test_state_in_a_zookeeper_that_is_not_there_is_refused(local_cluster, job):
+    ended = local_cluster.ask("run", job(), "--state", "zk://127.0.0.1:1/jobs")
+    says(ended, 8, "The state store: No ZooKeeper server of zk://127.0.0.1:1/jobs answered")
+    assert "Connection dropped" not in ended.out

@@ -7,17 +7,6 @@ import pytest
 
 from command_line import OLD, CommandLine, write_options
 
-#: It has a server, and never gets so far: it does on a ps what it does on a worker.
-PLAIN = """
-def serve():
-    import tensorflow as tf
-    tf.distribute.Server(None).join()
-
-
-for step in range(1, 4):
-    print("step", step, flush=True)
-"""
-
 SAVES_ALONE = """
 import json
 import os
@@ -46,27 +35,8 @@ def a_job(folder: Path, code: str, **sections: dict[str, object]) -> Path:
     return write_options(folder, service=service, **sections)
 
 
-# ``unit/core/test_clean_ends`` and the simulation have it without processes, and without the wait.
-@pytest.mark.soak
-@pytest.mark.timeout(120)
-def test_a_parameter_server_that_ends_while_a_worker_waits_for_it_ends_the_job(
-    local_cluster: CommandLine, tmp_path: Path
-) -> None:
-    options = a_job(
-        tmp_path,
-        PLAIN,
-        service={"name": "no-server", "strategy": "between_graph"},
-        parameter_server={"count": 1},
-    )
-    ended = local_cluster("run", options, "--yes", timeout=100)
-    assert ended.code == 78, ended.out[-4000:]
-    assert "worker-0 waits for ps-0" in ended.out
-    assert "has failed" in ended.out
-    assert "ps-0 ended by itself with exit code 0 before worker-0" in ended.out
-    assert "join()" in ended.out
-
-
-# They have this, too; TensorFlow's part is that the others end, and how, which takes a minute.
+# ``unit/core/test_clean_ends`` and the simulation have it without processes; TensorFlow's part is
+# that the others end, and how, which takes a minute.
 @pytest.mark.soak
 @pytest.mark.tensorflow
 @pytest.mark.timeout(400)

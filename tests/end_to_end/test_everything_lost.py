@@ -1,6 +1,6 @@
 """A training whose checkpoints are in S3, and everything else is lost, again and again.
 
-The gate trains without TensorFlow; with it, only what one version has saved is restored by another.
+The gate trains without TensorFlow.
 ``LOSSES=20`` plays the long version; a seed in ``LOSSES_SEED`` plays the same moments again.
 """
 
@@ -250,6 +250,8 @@ def process_of(training: Training, task: str) -> int:
     raise AssertionError(f"no process of {task}")
 
 
+# Given weights are those of ``integration/storage`` and ``integration/task_storage``.
+@pytest.mark.soak
 @pytest.mark.tensorflow
 @pytest.mark.timeout(500)
 @pytest.mark.parametrize("training", ["independent"], indirect=True)

@@ -1,35 +1,19 @@
-"""Real training through the command line: each way to bring code, both TensorFlow versions.
+"""The examples' trainings through the command line, with every version: only in ``make soak``.
 
-Here ``make test`` trains TensorFlow 1's script; the other examples in tests that train them anyway:
-the digits in ``test_shared_filesystem_in_s3``, Keras, under two strategies, in ``test_keras``. The
-rest, each with all of its workers, and with every version, only ``make soak`` trains.
+``make test`` trains examples in tests that look at more: the digits in
+``test_shared_filesystem_in_s3`` and ``test_task_contracts``, Keras in ``test_keras`` and
+``test_under_strategy``. Sessions are in ``test_ps_checkpoints``, ``tf1_compat`` in
+``test_task_contracts``.
 """
 
 import json
 
 import pytest
 
-from command_line import EXAMPLES, OLD, SUPPORTED, accuracy_in
+from command_line import EXAMPLES, SUPPORTED, accuracy_in
 from processes import processes
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
-
-ALL_END = ("service.outcome=all_workers",)
-
-
-def run_arguments(example: str, name: str, python: str, *more: str) -> tuple[object, ...]:
-    return (
-        *("run", EXAMPLES / example / "options.json", "--yes"),
-        *("--set", f"service.name={name}", "--set", f"service.python={python}"),
-        *more,
-    )
-
-
-def test_a_tensorflow_1_script_trains_to_its_end(local_cluster, tensorflow):
-    arguments = run_arguments("tf1_script", "script", tensorflow(OLD), "--set", "worker.count=1")
-    ended = local_cluster.ask(*arguments, "--set", *ALL_END)
-    assert ended.code == 0, ended.out[-4000:]
-    assert accuracy_in(ended.out) > 0.9
 
 
 @pytest.mark.soak
@@ -41,7 +25,9 @@ def test_an_example_trains_with_every_supported_version(
     local_cluster, tensorflow, example, version
 ):
     name = f"every-{example}-{version}".replace("_", "-").replace(".", "-")
-    ended = local_cluster(*run_arguments(example, name, tensorflow(version)), timeout=300)
+    settings = ("--set", f"service.name={name}", "--set", f"service.python={tensorflow(version)}")
+    options = EXAMPLES / example / "options.json"
+    ended = local_cluster("run", options, "--yes", *settings, timeout=300)
     assert ended.code == 0, ended.out[-4000:]
     assert accuracy_in(ended.out) > 0.9
 

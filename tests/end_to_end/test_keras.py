@@ -20,7 +20,7 @@ from waiting import eventually
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(700)]
 
 DEADLINE = 300.0
-EPOCHS, STEPS = 6, 200
+EPOCHS, STEPS = 6, 100
 #: What is set beside the example's options, and whose output tells of the epochs.
 ALONE = ("worker-0", ())
 MIRRORED = ("worker-0", ("worker.count=2",))

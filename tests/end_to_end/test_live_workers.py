@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import NEWEST, OLD
+from command_line import NEWEST, NO_KERAS, OLD
 from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
@@ -19,34 +19,30 @@ SMALL = [
 
 
 @pytest.mark.parametrize(
-    ("code", "version"),
+    "case",
     [
-        (LOOP, NEWEST),
-        pytest.param(LOOP, OLD, marks=pytest.mark.soak),
-        pytest.param(FIT, NEWEST, marks=pytest.mark.soak),
-        pytest.param(FIT, OLD, marks=pytest.mark.soak),
+        (LOOP, NEWEST, (2, 1)),
+        *(
+            pytest.param((code, each, (3, 1, 2)), marks=pytest.mark.soak)
+            for code in (LOOP, FIT)
+            for each in (NEWEST, OLD)
+        ),
     ],
 )
 def test_workers_join_and_leave_and_every_step_counts_once(
-    local_cluster, tensorflow, tmp_path, code, version
+    local_cluster, tensorflow, tmp_path, case
 ):
-    name, stop, told = f"live-{version.replace('.', '-')}", tmp_path / "stop", tmp_path / "told"
+    code, version, counts = case
+    name = f"live-{len(counts)}-{version.replace('.', '-')}"
+    stop, told = tmp_path / "stop", tmp_path / "told"
     settings = [f"service.python={tensorflow(version)}", *SMALL]
-    if code == FIT and version == NEWEST:
+    if code == LOOP or version == NEWEST:
         settings.append("service.legacy_keras=true")
+    if code == LOOP:
+        settings.append(f"service.env={NO_KERAS['env']}")
     sets = [word for setting in settings for word in ("--set", setting)]
-    words = (
-        "run",
-        Path(__file__).with_name(code),
-        "--name",
-        name,
-        "--ps",
-        "1",
-        "--workers",
-        "1",
-        "--yes",
-        *sets,
-    )
+    file = Path(__file__).with_name(code)
+    words = ("run", file, "--name", name, "--ps", "1", "--workers", "1", "--yes", *sets)
     run = local_cluster.start(*words, "--", str(stop), str(told))
 
     def lines():
@@ -62,7 +58,7 @@ def test_workers_join_and_leave_and_every_step_counts_once(
 
     try:
         trains_with(1)
-        for count in (3, 1, 2):
+        for count in counts:
             changed = local_cluster("update", "start", name, "--set", f"worker.count={count}")
             assert changed.code == 0, changed.out
             trains_with(count)
@@ -71,6 +67,6 @@ def test_workers_join_and_leave_and_every_step_counts_once(
     finally:
         run.kill()
     assert run.returncode == 0, out[-4000:]
-    counts = [(scheduled, counted) for scheduled, counted, _ in lines()]
+    steps = [(scheduled, counted) for scheduled, counted, _ in lines()]
     # From the first to the last, by one process.
-    assert counts == [(n, n) for n in range(50, counts[-1][0] + 50, 50)]
+    assert steps == [(n, n) for n in range(10, steps[-1][0] + 10, 10)]

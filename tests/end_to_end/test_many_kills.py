@@ -10,7 +10,7 @@ import pytest
 
 from killed_training import finish, killed_training
 
-KILLS = int(os.environ.get("KILLS", "12"))
+KILLS = int(os.environ.get("KILLS", "9"))
 SEED = int(os.environ.get("KILLS_SEED", "1"))
 
 

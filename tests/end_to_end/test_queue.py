@@ -37,7 +37,7 @@ TEAMS = {
         "reclaim_after_seconds": 1.0,
         "least_run_seconds": 1.0,
         "grace_seconds": 10.0,
-        "between_giving_way_seconds": 1.0,
+        "between_giving_way_seconds": 30.0,
     },
 }
 
@@ -214,7 +214,7 @@ def shared(
 @pytest.mark.parametrize(
     ("shared", "jobs"),
     [
-        pytest.param(None, {"red": 5, "blue": 2, "green": 1}, id="without"),
+        pytest.param(None, {"red": 4, "blue": 2, "green": 1}, id="without"),
         pytest.param(
             NEWEST,
             {"red": 14, "blue": 10, "green": 6},

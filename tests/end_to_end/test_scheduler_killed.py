@@ -108,14 +108,3 @@ def check(marks: Path, state: dict, code: int, kills: int) -> None:
 def test_with_state_in_sqlite_the_job_succeeds_and_no_task_ran_twice_at_once(tmp_path):
     marks, state, code, kills = play(tmp_path, f"sqlite:///{tmp_path}/state.db", seed=1)
     check(marks, state, code, kills)
-
-
-# ``test_many_kills`` has its state in ZooKeeper and kills schedulers too.
-@pytest.mark.soak
-@pytest.mark.zookeeper
-@pytest.mark.timeout(300)
-def test_with_state_in_zookeeper_the_job_succeeds_and_no_task_ran_twice_at_once(
-    tmp_path, zookeeper_server
-):
-    marks, state, code, kills = play(tmp_path, f"zk://{zookeeper_server.address}/killed", seed=2)
-    check(marks, state, code, kills)

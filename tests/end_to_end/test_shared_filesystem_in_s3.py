@@ -35,6 +35,7 @@ def test_events_model_and_checkpoint_of_a_job_arrive_in_s3(
         **NO_KERAS,
         "shared_filesystem": "s3://bucket/digits",
         "outcome": "all_workers",
+        "job_context": '{"steps": 500}',
     }
     file = tmp_path / "options.json"
     options["worker"]["count"] = 1

@@ -241,17 +241,22 @@ def worker(deploy: Callable[..., Gang], tmp_path_factory: pytest.TempPathFactory
     ("version", "name", "workers", "ending"),
     [
         pytest.param(
-            *(NEWEST, "multi_worker", 2, ("train.py", "STEPS = 400", "STEPS = 10**9")),
+            *(
+                NEWEST,
+                "multi_worker",
+                2,
+                ("train.py", "STEPS = 400", "STEPS = 10**9", "STEPS = 400"),
+            ),
             marks=pytest.mark.soak,
         ),
-        (OLD, "digits", 1, ("digits.py", '"steps", 1500', '"steps", 10**9')),
+        (OLD, "digits", 1, ("digits.py", '"steps", 1500', '"steps", 10**9', '"steps", 600')),
     ],
 )
 def test_a_new_epoch_restarts_a_job_from_its_checkpoint(
     example, tmp_path_factory, *, version, name, workers, ending
 ):
     # However late the order for the new epoch comes: the job goes on until then.
-    file, limit, endless = ending
+    file, limit, endless, enough = ending
     job = tmp_path_factory.mktemp("job") / name
     shutil.copytree(ROOT / "examples" / name, job)
     replace_once(job / file, limit, endless)
@@ -265,7 +270,7 @@ def test_a_new_epoch_restarts_a_job_from_its_checkpoint(
         what="a checkpoint of the chief",
     )
     for task in gang.tasks.values():
-        replace_once(task.sandbox / file, endless, limit)
+        replace_once(task.sandbox / file, endless, enough)
     members = {
         role: [f"127.0.0.1:{free_port()}" for _ in old] for role, old in gang.members.items()
     }

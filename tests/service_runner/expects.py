@@ -71,16 +71,6 @@ class Expect:
         return _expect(f"declined({because!r})" if because else "declined()", check)
 
     @staticmethod
-    def held() -> Tick:
-        """All offers of the last ``Send`` are held: the gang is not complete yet."""
-
-        def check(service: Service) -> str | None:
-            gone = set(service.sent) - set(service.cluster.offers)
-            return f"not held: {listed(service.sent[offer] for offer in gone)}" if gone else None
-
-        return _expect("held()", check)
-
-    @staticmethod
     def plan(name: str, status: str) -> Tick:
         """A plan has this status; ``"none"`` says that there is no such plan."""
 

@@ -61,32 +61,6 @@ def test_a_service_in_a_folder_deploys(runner: ServiceRunner) -> None:
     )
 
 
-def test_nothing_is_launched_before_the_whole_gang_has_a_place(runner: ServiceRunner) -> None:
-    runner.run(
-        JOB,
-        Send.register(),
-        Send.offer("S0"),
-        Expect.launched(),
-        Expect.held(),
-        Expect.plan("deploy", IN_PROGRESS),
-        Send.offer("S1"),
-        Expect.launched(*GANG),
-        cluster=agents(2, cpus=4),
-    )
-
-
-def test_offers_that_help_no_task_are_declined_with_the_reason(runner: ServiceRunner) -> None:
-    runner.run(
-        JOB,
-        Send.register(),
-        Send.offers(),
-        Expect.launched(),
-        Expect.declined("mem"),
-        Expect.step("deploy", "worker-0", PENDING, "needs 4096 MB mem"),
-        cluster=agents(4, mem=1024),
-    )
-
-
 def test_what_was_declined_is_not_offered_at_once(runner: ServiceRunner) -> None:
     with pytest.raises(TicksFailed, match="declined for longer S0"):
         runner.run(JOB, Send.register(), Send.offers(), Send.offers(), cluster=agents(1, mem=1024))
@@ -134,21 +108,6 @@ def test_variables_of_the_app_for_tasks_reach_them(runner: ServiceRunner) -> Non
         Expect.variables("worker-0", SEED="7", ONLY_PS=None),
         Expect.variables("ps-0", SEED="7", ONLY_PS="yes"),
         variables={"TASKCFG_ALL_SEED": "7", "TASKCFG_PS_ONLY_PS": "yes"},
-    )
-
-
-def test_an_interrupted_plan_launches_nothing_until_it_goes_on(runner: ServiceRunner) -> None:
-    runner.run(
-        JOB,
-        Send.register(),
-        Send.plan("interrupt", "deploy"),
-        Expect.plan("deploy", Status.WAITING),
-        Send.offers(),
-        Expect.launched(),
-        Send.plan("continue", "deploy"),
-        Send.time(30),
-        Send.offers(),
-        Expect.launched(*GANG),
     )
 
 

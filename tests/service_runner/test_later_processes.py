@@ -69,31 +69,6 @@ def test_a_restart_takes_the_tasks_over_and_asks_what_became_of_them(
     )
 
 
-def test_a_task_that_ended_while_no_scheduler_ran_is_found_out_and_replaced(
-    runner: ServiceRunner, deployed: Carried
-) -> None:
-    cluster = deployed.cluster
-    cluster.report(cluster.id_of("worker-1"), TaskState.FAILED, "out of memory")
-    cluster.outbox.clear()
-    runner.run(
-        JOB,
-        Send.register(),
-        # Its agent sends again what was not acknowledged: that says how it ended.
-        Send.time(10),
-        Expect.plan("recovery", DELAYED),
-        Send.time(5),
-        Expect.plan("recovery", PENDING),
-        Expect.revived(),
-        Send.offers(),
-        Expect.launched("worker-1"),
-        Send.running(),
-        Expect.plan("recovery", COMPLETE),
-        Expect.same_containers("ps-0", "worker-0"),
-        Expect.new_containers("worker-1"),
-        carry_over=deployed,
-    )
-
-
 def test_other_options_replace_what_they_change_and_nothing_else(
     runner: ServiceRunner, deployed: Carried
 ) -> None:
@@ -110,23 +85,6 @@ def test_other_options_replace_what_they_change_and_nothing_else(
         Expect.plan("deploy", COMPLETE),
         Expect.same_containers("ps-0", "chief-0"),
         Expect.new_containers("worker-0", "worker-1"),
-        carry_over=deployed,
-    )
-
-
-def test_an_update_goes_on_in_the_process_after_the_one_that_began_it(
-    runner: ServiceRunner, deployed: Carried
-) -> None:
-    changed = with_options(worker={"cpus": 2})
-    runner.run(changed, Send.register(), Expect.killed("worker-0", "worker-1"), carry_over=deployed)
-    runner.run(
-        changed,
-        Send.register(),
-        Send.offers(),
-        Expect.launched("worker-0", "worker-1"),
-        Send.running(),
-        Expect.plan("deploy", COMPLETE),
-        Expect.same_containers("ps-0", "chief-0"),
         carry_over=deployed,
     )
 
@@ -208,40 +166,6 @@ def test_options_that_are_wrong_leave_those_of_before_in_force(
     )
 
 
-def test_more_workers_are_added_to_those_that_train(
-    runner: ServiceRunner, deployed: Carried
-) -> None:
-    runner.run(
-        with_options(worker={"count": 3}),
-        Send.register(),
-        Send.time(120),
-        Send.offers(),
-        Expect.launched("worker-2"),
-        Send.running(),
-        Expect.plan("deploy", COMPLETE),
-        Expect.same_containers(*GANG),
-        Expect.tasks(*GANG, "worker-2"),
-        carry_over=deployed,
-    )
-
-
-def test_fewer_workers_are_decommissioned_highest_first(
-    runner: ServiceRunner, deployed: Carried
-) -> None:
-    runner.run(
-        with_options(worker={"count": 1}),
-        Send.register(),
-        Expect.killed("worker-1"),
-        Expect.epoch(2),
-        Send.time(10),
-        Expect.plan("decommission", "none"),
-        Expect.plan("deploy", COMPLETE),
-        Expect.same_containers("ps-0", "chief-0", "worker-0"),
-        Expect.tasks("ps-0", "chief-0", "worker-0"),
-        carry_over=deployed,
-    )
-
-
 def test_a_decommission_waits_for_an_agent_that_is_away(
     runner: ServiceRunner, deployed: Carried
 ) -> None:
@@ -258,17 +182,6 @@ def test_a_decommission_waits_for_an_agent_that_is_away(
         Send.time(1),
         Expect.plan("decommission", "none"),
         Expect.tasks("ps-0", "chief-0", "worker-0"),
-        carry_over=deployed,
-    )
-
-
-def test_an_unknown_task_is_killed(runner: ServiceRunner, deployed: Carried) -> None:
-    runner.run(
-        JOB,
-        Send.register(),
-        Send.stray("worker-7"),
-        Expect.killed("worker-7"),
-        Expect.same_containers(*GANG),
         carry_over=deployed,
     )
 
@@ -337,19 +250,6 @@ def test_an_uninstall_that_has_begun_is_not_forgotten_by_a_plain_start(
     runner.run(JOB, carry_over=deployed, uninstall=True)
     with pytest.raises(UninstallGoesOn, match="being uninstalled"):
         runner.run(JOB, carry_over=deployed)
-
-
-def test_an_uninstall_goes_on_in_a_second_process(runner: ServiceRunner, deployed: Carried) -> None:
-    runner.run(JOB, carry_over=deployed, uninstall=True)
-    runner.run(
-        JOB,
-        Send.register(),
-        Expect.killed(*GANG),
-        Send.time(60),
-        Expect.torn_down(),
-        carry_over=deployed,
-        uninstall=True,
-    )
 
 
 def test_an_uninstall_of_what_was_never_deployed_asks_nothing_of_mesos(

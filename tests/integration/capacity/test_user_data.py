@@ -18,7 +18,6 @@ pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is no
 FACTS = {
     "instance-type": "g4dn.xlarge",
     "placement/availability-zone": "us-east-1b",
-    "placement/region": "us-east-1",
     "instance-life-cycle": "spot",
     "local-ipv4": "10.1.2.3",
     "tags/instance/dcos-tensorflow:purchase": "purchase-7",

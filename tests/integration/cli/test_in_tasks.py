@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from command_line import CommandLine
+from command_line import CommandLine, write_options
 from waiting import eventually
 
 pytestmark = pytest.mark.timeout(150)
@@ -29,34 +29,46 @@ def name(tmp_path: Path) -> str:
     return tmp_path.name.replace("_", "-").strip("-")
 
 
-@pytest.fixture
-def serving(lasting: Any, job: Any, name: str) -> Iterator[CommandLine]:
-    """A command line with a job that has made something and waits."""
-    command_line: CommandLine = lasting.command_line
-    started = command_line("run", job(LEAVES, name, worker={"count": 1, **SMALL}), "--detach")
+def begun(command_line: CommandLine, folder: Path, name: str) -> None:
+    """Begin a job that makes something and waits."""
+    service = {"name": name, "job_cmd": LEAVES, "strategy": "independent"}
+    options = write_options(folder, service=service, worker={"count": 1, **SMALL})
+    started = command_line("run", options, "--detach")
     assert started.code == 0, started.out
     eventually(lambda: "ready" in command_line.ask("logs", name).out, seconds=40)
+
+
+@pytest.fixture(scope="module")
+def serving(lasting: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """A command line with the job ``serving``, which no test ends."""
+    command_line: CommandLine = lasting.command_line
+    begun(command_line, tmp_path_factory.mktemp("serving"), "serving")
+    yield command_line
+    command_line.ask("uninstall", "serving", "--yes")
+
+
+@pytest.fixture
+def own(lasting: Any, tmp_path: Path, name: str) -> Iterator[CommandLine]:
+    """A command line with a job that the test ends."""
+    command_line: CommandLine = lasting.command_line
+    begun(command_line, tmp_path, name)
     yield command_line
     command_line.ask("uninstall", name, "--yes")
 
 
-def test_a_command_runs_in_the_task_and_its_exit_code_is_the_answers(
-    serving: CommandLine, name: str
-) -> None:
-    ran = serving.ask("exec", name, "worker-0", "--", "sh", "-c", "echo $TASK_NAME; exit 3")
+def test_a_command_runs_in_the_task_and_its_exit_code_is_the_answers(serving: CommandLine) -> None:
+    ran = serving.ask("exec", "serving", "worker-0", "--", "sh", "-c", "echo $TASK_NAME; exit 3")
     assert (ran.code, ran.out) == (3, "worker-0\n")
-    told = serving.ask("exec", "worker-0", "--name", name, "--json", "--", "cat", "no-such")
+    told = serving.ask("exec", "worker-0", "--name", "serving", "--json", "--", "cat", "no-such")
     document = json.loads(told.out)
     assert (told.code, document["exit_code"], document["stdout"]) == (1, 1, "")
     assert "no-such" in document["stderr"]
-    late = serving.ask("exec", name, "worker-0", "--timeout", "1", "--", "sleep", "60")
+    late = serving.ask("exec", "serving", "worker-0", "--timeout", "1", "--", "sleep", "60")
     assert (late.code, "sleep was killed: it ran for 1 s" in late.out) == (137, True)
 
 
-def test_one_that_is_interrupted_ends_in_the_task_too(
-    serving: CommandLine, name: str, tmp_path: Path
-) -> None:
-    words = ["exec", name, "worker-0", "--", "sh", "-c", "echo begun; exec sleep 600"]
+def test_one_that_is_interrupted_ends_in_the_task_too(serving: CommandLine) -> None:
+    words = ["exec", "serving", "worker-0", "--", "sh", "-c", "echo begun; exec sleep 600"]
     process = subprocess.Popen(
         [sys.executable, "-m", "dcos_tensorflow", *words],
         stdout=subprocess.PIPE,
@@ -68,24 +80,24 @@ def test_one_that_is_interrupted_ends_in_the_task_too(
         assert process.stdout.readline() == "begun\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
-    eventually(lambda: serving.ask("exec", name, "worker-0", "--", "true").code == 0)
+    eventually(lambda: serving.ask("exec", "serving", "worker-0", "--", "true").code == 0)
 
 
 def test_a_folder_is_copied_while_the_task_runs_and_when_it_has_ended(
-    serving: CommandLine, name: str, tmp_path: Path
+    own: CommandLine, name: str, tmp_path: Path
 ) -> None:
-    copied = serving.ask("cp", name, "worker-0:made", tmp_path)
+    copied = own.ask("cp", name, "worker-0:made", tmp_path)
     assert copied.code == 0, copied.out
     assert (tmp_path / "made/deep/bytes").read_bytes() == b"\x00\xff\x01"
     # An agent would follow the link.
     assert not (tmp_path / "made/link").is_symlink()
-    again = serving.ask("cp", name, "worker-0:made", tmp_path)
+    again = own.ask("cp", name, "worker-0:made", tmp_path)
     assert (again.code, f"{tmp_path}/made is a folder already" in again.out) == (2, True)
-    (serving.home / "services" / name / "checkpoints" / "finish").touch()
-    eventually(lambda: "succeeded" in serving.ask("status", name).out, seconds=40)
-    ended = serving.ask("cp", name, "worker-0:made/deep/bytes", tmp_path / "later", "--json")
+    (own.home / "services" / name / "checkpoints" / "finish").touch()
+    eventually(lambda: "succeeded" in own.ask("status", name).out, seconds=40)
+    ended = own.ask("cp", name, "worker-0:made/deep/bytes", tmp_path / "later", "--json")
     assert json.loads(ended.out) == {"path": str(tmp_path / "later"), "files": 1, "bytes": 3}
-    refused = serving.ask("exec", name, "worker-0", "--", "ls")
+    refused = own.ask("exec", name, "worker-0", "--", "ls")
     assert refused.code == 1
 
 
@@ -98,24 +110,22 @@ def test_a_folder_is_copied_while_the_task_runs_and_when_it_has_ended(
     ],
 )
 def test_what_is_missing_is_asked_for(
-    serving: CommandLine, name: str, words: tuple[str, ...], told: str
+    serving: CommandLine, words: tuple[str, ...], told: str
 ) -> None:
-    given = (*words[:1], f"--name={name}", *words[1:])
+    given = (*words[:1], "--name=serving", *words[1:])
     refused = serving.ask(*given)
     assert (refused.code, told in refused.out) == (2, True), refused.out
 
 
-def test_top_shows_what_each_task_uses_of_what_it_was_given(
-    serving: CommandLine, name: str
-) -> None:
+def test_top_shows_what_each_task_uses_of_what_it_was_given(serving: CommandLine) -> None:
     def used() -> Any:
-        return json.loads(serving.ask("top", name, "--json").out)["worker-0"]
+        return json.loads(serving.ask("top", "serving", "--json").out)["worker-0"]
 
     found = eventually(used, seconds=40)
     assert (found["cpus"], found["mem_limit_bytes"]) == (0.2, 64 << 20)
     assert 0 < found["mem_bytes"] < 64 << 20
-    head, titles, row = serving.ask("top", name).out.splitlines()
-    assert (head, titles.split()[:2]) == (f"{name} is running", ["task", "cpu"])
+    head, titles, row = serving.ask("top", "serving").out.splitlines()
+    assert (head, titles.split()[:2]) == ("serving is running", ["task", "cpu"])
     assert row.startswith("worker-0  running")
     assert "of 64 MB" in row
 
@@ -158,7 +168,7 @@ def test_a_command_goes_on_though_its_scheduler_is_killed(
 
 
 def test_on_a_terminal_top_goes_on_until_the_job_has_ended(
-    serving: CommandLine, name: str, tmp_path: Path
+    own: CommandLine, name: str, tmp_path: Path
 ) -> None:
     ours, theirs = os.openpty()
     seen = tmp_path / "seen"
@@ -167,7 +177,7 @@ def test_on_a_terminal_top_goes_on_until_the_job_has_ended(
             [sys.executable, "-m", "dcos_tensorflow", "top", name],
             stdout=theirs,
             stderr=theirs,
-            env={**serving.environment, "TERM": "xterm"},
+            env={**own.environment, "TERM": "xterm"},
         )
         os.close(theirs)
         # Its end closes the terminal, which Linux tells as an error.
@@ -175,7 +185,7 @@ def test_on_a_terminal_top_goes_on_until_the_job_has_ended(
             while told := terminal.read(4096):
                 file.write(told)
                 if b"worker-0" in told:
-                    (serving.home / "services" / name / "checkpoints" / "finish").touch()
+                    (own.home / "services" / name / "checkpoints" / "finish").touch()
     assert process.wait(30) == 0
     shown = seen.read_text()
     assert "worker-0" in shown

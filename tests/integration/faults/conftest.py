@@ -22,15 +22,23 @@ AGENTS = 5
 FIRST_PORT = 22000 + os.getpid() % 16 * 500
 
 
+#: Mesos gives an agent up after 75 s; here it is two.
+TIMING = Timing(agent_ping=0.5, agent_ping_timeouts=4, update_retry=0.5, heartbeat=0.5)
+
+
 @pytest.fixture
 def timing() -> Timing:
-    """Mesos gives an agent up after 75 s; here it is two."""
-    return Timing(agent_ping=0.5, agent_ping_timeouts=4, update_retry=0.5, heartbeat=0.5)
+    return TIMING
 
 
 @pytest.fixture
 def cluster(tmp_path: Path, timing: Timing) -> Iterator[FaultyCluster]:
-    """Agents with room for one task each."""
+    with running_cluster(tmp_path, timing) as running:
+        yield running
+
+
+def running_cluster(folder: Path, timing: Timing) -> FaultyCluster:
+    """Return agents with room for one task each."""
     agents = [
         AgentConfig(
             address=f"127.0.0.{n + 1}",
@@ -40,8 +48,7 @@ def cluster(tmp_path: Path, timing: Timing) -> Iterator[FaultyCluster]:
         )
         for n in range(AGENTS)
     ]
-    with FaultyCluster(agents, tmp_path / "mesos", timing=timing) as running:
-        yield running
+    return FaultyCluster(agents, folder / "mesos", timing=timing)
 
 
 @pytest.fixture
@@ -64,6 +71,30 @@ def training(make_training: MakeTraining) -> ScheduledTraining:
     made = make_training()
     made.look()
     return made
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScheduledTraining]:
+    """The job of a whole module, which ends right after all that its tests have done to it."""
+    folder = tmp_path_factory.mktemp("lasting")
+    with running_cluster(folder, TIMING) as cluster:
+        made = ScheduledTraining(folder, cluster, job_options(folder))
+        try:
+            yield made
+            made.earlier = 0.0
+            made.ends_right()
+        finally:
+            made.close()
+
+
+@pytest.fixture
+def shared(lasting: ScheduledTraining) -> ScheduledTraining:
+    """The module's job as it trains, for tests that look at no failure: each leaves it whole.
+
+    What fails soon after another failure belongs to that one.
+    """
+    lasting.looks_anew()
+    return lasting
 
 
 @pytest.fixture

@@ -40,19 +40,6 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-# The next one kills all of them.
-@pytest.mark.soak
-@PATIENT
-def test_an_agent_is_killed_and_returns_with_its_tasks(training: ScheduledTraining) -> None:
-    agent = training.agent_of("worker-1")
-    training.cluster.faults.crash_agent(agent)
-    training.cluster.faults.restart_agent(agent)
-    eventually(lambda: reregistered(training, agent), what="the agent's registration")
-    training.is_untouched()
-    assert training.incidents() == []
-    training.ends_right()
-
-
 @PATIENT
 def test_all_agents_are_killed_and_return_with_their_tasks(training: ScheduledTraining) -> None:
     agents = range(len(training.cluster.agents))
@@ -61,22 +48,6 @@ def test_all_agents_are_killed_and_return_with_their_tasks(training: ScheduledTr
     for agent in agents:
         training.cluster.faults.restart_agent(agent)
     eventually(lambda: all(reregistered(training, a) for a in agents), what="registrations")
-    training.is_untouched()
-    assert training.incidents() == []
-    training.ends_right()
-
-
-def test_an_agent_that_was_away_for_less_than_the_wait_costs_nothing(
-    make_training: MakeTraining,
-) -> None:
-    training = make_training(service={"replace_after_seconds": 600})
-    training.look()
-    agent = training.agent_of("worker-1")
-    training.cluster.faults.partition_agent(agent)
-    unreachable(training, "worker-1")
-    training.trains()
-    training.cluster.faults.heal_agent(agent)
-    training.says(lambda job: job["tasks"]["worker-1"]["state"] == "running", "worker-1 back")
     training.is_untouched()
     assert training.incidents() == []
     training.ends_right()
@@ -99,29 +70,6 @@ def test_two_hosts_are_lost_at_once(training: ScheduledTraining) -> None:
     # There is one agent to spare, and two are needed.
     training.cluster.faults.replace_machine(lost[0])
     training.recovers("worker-0", "worker-1", "chief-0", moved=("worker-0", "worker-1"))
-    training.ends_right()
-
-
-def test_a_host_is_shut_down_and_its_pod_replaced_by_hand(make_training: MakeTraining) -> None:
-    training = make_training(service={"replace_after_seconds": 600})
-    training.look()
-    lost = training.agent_of("worker-1")
-    training.cluster.faults.lose_machine(lost)
-    unreachable(training, "worker-1")
-    training.trains()
-    assert training.job()["phase"] == "running"
-    training.order("/v1/pod/worker-1/replace")
-    training.recovers("worker-1", "chief-0", moved=("worker-1",))
-    training.ends_right()
-
-
-# As one that is marked gone.
-@pytest.mark.soak
-def test_an_agent_is_told_to_leave(training: ScheduledTraining) -> None:
-    left = training.agent_of("worker-1")
-    training.cluster.faults.shut_down_agent(left)
-    training.recovers("worker-1", "chief-0", moved=("worker-1",))
-    assert training.agent_of("worker-1") != left
     training.ends_right()
 
 
@@ -180,13 +128,28 @@ def test_an_agent_returns_while_its_task_waits_for_a_place(training: ScheduledTr
     training.ends_right()
 
 
-def test_an_agent_is_frozen_for_a_while(make_training: MakeTraining) -> None:
+def test_with_a_long_wait_agents_that_come_back_cost_nothing_and_a_pod_is_replaced_by_hand(
+    make_training: MakeTraining,
+) -> None:
     training = make_training(service={"replace_after_seconds": 600})
     training.look()
-    agent = training.agent_of("worker-1")
-    training.cluster.faults.freeze_agent(agent)
+    agent, faults = training.agent_of("worker-1"), training.cluster.faults
+    faults.freeze_agent(agent)
     training.trains()
-    training.cluster.faults.thaw_agent(agent)
+    faults.thaw_agent(agent)
     eventually(lambda: reregistered(training, agent), what="the agent's registration")
     training.is_untouched()
+    faults.partition_agent(agent)
+    unreachable(training, "worker-1")
+    training.trains()
+    faults.heal_agent(agent)
+    training.says(lambda job: job["tasks"]["worker-1"]["state"] == "running", "worker-1 back")
+    training.is_untouched()
+    assert training.incidents() == []
+    faults.lose_machine(agent)
+    unreachable(training, "worker-1")
+    training.trains()
+    assert training.job()["phase"] == "running"
+    training.order("/v1/pod/worker-1/replace")
+    training.recovers("worker-1", "chief-0", moved=("worker-1",))
     training.ends_right()

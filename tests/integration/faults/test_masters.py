@@ -24,62 +24,57 @@ def subscribes_again(training: ScheduledTraining, before: int) -> None:
     )
 
 
-def test_the_master_is_killed_and_another_leads(training: ScheduledTraining) -> None:
-    known, before = training.framework_id(), subscriptions(training)
-    training.cluster.faults.lose_master()
-    subscribes_again(training, before)
-    training.is_untouched()
-    assert training.framework_id() == known
-    assert training.incidents() == []
-    training.ends_right()
+def test_the_master_is_killed_and_another_leads(shared: ScheduledTraining) -> None:
+    known, before = shared.framework_id(), subscriptions(shared)
+    shared.cluster.faults.lose_master()
+    subscribes_again(shared, before)
+    shared.is_untouched()
+    assert shared.framework_id() == known
+    assert shared.incidents() == []
 
 
-def test_there_is_no_master_for_a_while(training: ScheduledTraining) -> None:
-    known = training.framework_id()
-    training.cluster.faults.stop_master()
-    eventually(lambda: not training.ask("/v1/why")[1]["registered"], what="that it notices")
-    training.is_untouched()
+def test_there_is_no_master_for_a_while(shared: ScheduledTraining) -> None:
+    known = shared.framework_id()
+    shared.cluster.faults.stop_master()
+    eventually(lambda: not shared.ask("/v1/why")[1]["registered"], what="that it notices")
+    shared.is_untouched()
     # A process that ends meanwhile is started again all the same: that needs no master.
-    training.signal("worker-0", 9)
-    training.recovers("worker-0")
-    training.cluster.faults.start_master()
-    eventually(lambda: training.ask("/v1/why")[1]["registered"], seconds=60, what="a master")
-    assert training.framework_id() == known
-    training.look()
-    training.ends_right()
+    shared.signal("worker-0", 9)
+    shared.recovers("worker-0")
+    shared.cluster.faults.start_master()
+    eventually(lambda: shared.ask("/v1/why")[1]["registered"], seconds=60, what="a master")
+    assert shared.framework_id() == known
+    shared.look()
 
 
-def test_a_new_master_whose_agents_return_late(training: ScheduledTraining) -> None:
-    before = subscriptions(training)
-    training.cluster.faults.lose_master(agents_return=False)
-    subscribes_again(training, before)
-    training.is_untouched()
-    training.cluster.faults.return_agents()
-    training.is_untouched()
-    assert training.incidents() == []
-    training.ends_right()
+def test_a_new_master_whose_agents_return_late(shared: ScheduledTraining) -> None:
+    before = subscriptions(shared)
+    shared.cluster.faults.lose_master(agents_return=False)
+    subscribes_again(shared, before)
+    shared.is_untouched()
+    shared.cluster.faults.return_agents()
+    shared.is_untouched()
+    assert shared.incidents() == []
 
 
-def test_a_framework_that_the_master_has_removed_is_replaced(training: ScheduledTraining) -> None:
-    known = training.framework_id()
+def test_a_framework_that_the_master_has_removed_is_replaced(shared: ScheduledTraining) -> None:
+    known = shared.framework_id()
     body = f"frameworkId={known}".encode()
-    with urllib.request.urlopen(f"http://{training.cluster.master}/teardown", body) as answer:
+    with urllib.request.urlopen(f"http://{shared.cluster.master}/teardown", body) as answer:
         assert answer.status == 200
-    training.recovers(*training.gang, moved=training.gang)
-    assert training.framework_id() != known
-    assert "has been removed" in str(training.incidents())
-    training.ends_right()
+    shared.recovers(*shared.gang, moved=shared.gang)
+    assert shared.framework_id() != known
+    assert "has been removed" in str(shared.incidents())
 
 
-def test_the_master_answers_503_for_a_while(training: ScheduledTraining) -> None:
-    before = subscriptions(training)
-    training.cluster.faults.refuse(1.5)
-    training.cluster.faults.close_streams()
-    training.is_untouched()
-    subscribes_again(training, before)
-    training.cluster.faults.signal_task(training.task_id("worker-1"))
-    training.recovers("worker-1", moved=("worker-1",))
-    training.ends_right()
+def test_the_master_answers_503_for_a_while(shared: ScheduledTraining) -> None:
+    before = subscriptions(shared)
+    shared.cluster.faults.refuse(1.5)
+    shared.cluster.faults.close_streams()
+    shared.is_untouched()
+    subscribes_again(shared, before)
+    shared.cluster.faults.signal_task(shared.task_id("worker-1"))
+    shared.recovers("worker-1", moved=("worker-1",))
 
 
 @pytest.mark.parametrize(
@@ -90,11 +85,10 @@ def test_the_master_answers_503_for_a_while(training: ScheduledTraining) -> None
         "half_open_streams",
     ],
 )
-def test_the_stream_of_events_breaks(training: ScheduledTraining, how: str) -> None:
-    known, before = training.framework_id(), subscriptions(training)
-    getattr(training.cluster.faults, how)()
-    subscribes_again(training, before)
-    training.is_untouched()
-    assert training.framework_id() == known
-    assert training.incidents() == []
-    training.ends_right()
+def test_the_stream_of_events_breaks(shared: ScheduledTraining, how: str) -> None:
+    known, before = shared.framework_id(), subscriptions(shared)
+    getattr(shared.cluster.faults, how)()
+    subscribes_again(shared, before)
+    shared.is_untouched()
+    assert shared.framework_id() == known
+    assert shared.incidents() == []

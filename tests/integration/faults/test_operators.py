@@ -1,4 +1,4 @@
-"""What people do to a running job: its pods, its options, the machines under it."""
+"""What people do to a running job: its grace, its options, the machines under it."""
 
 import contextlib
 import copy
@@ -60,43 +60,6 @@ def with_greeting(training: ScheduledTraining, words: str) -> dict[str, Any]:
     options = copy.deepcopy(training.options)
     options["worker"]["env"] = {"GREETING": words}
     return options
-
-
-def test_a_pod_is_restarted_in_its_container(training: ScheduledTraining) -> None:
-    assert training.order("/v1/pod/worker-1/restart") == {"pod": "worker-1", "tasks": ["worker-1"]}
-    training.recovers("worker-1")
-    assert training.incidents() == []
-    training.ends_right()
-
-
-def test_a_pod_of_a_ps_is_restarted_together_with_the_chief(training: ScheduledTraining) -> None:
-    training.order("/v1/pod/ps-0/restart")
-    training.recovers("ps-0", "chief-0")
-    assert training.incidents() == []
-    training.ends_right()
-
-
-def test_a_pod_is_replaced_on_another_agent(training: ScheduledTraining) -> None:
-    before = training.agent_of("worker-1")
-    training.order("/v1/pod/worker-1/replace")
-    training.recovers("worker-1", "chief-0", moved=("worker-1",))
-    assert training.agent_of("worker-1") != before
-    assert training.incidents() == []
-    training.ends_right()
-
-
-def test_a_pod_is_paused_and_resumed(training: ScheduledTraining) -> None:
-    training.order("/v1/pod/worker-1/pause")
-    eventually(lambda: "worker-1" not in training.running_pids(), seconds=60, what="its end")
-    training.waits_for("running")
-    assert training.job()["paused"] == ["worker-1"]
-    training.trains()
-    assert training.running_attempts() == training.attempts, "it keeps its container"
-    training.order("/v1/pod/worker-1/resume")
-    training.recovers("worker-1")
-    assert training.job()["paused"] == []
-    assert training.incidents() == []
-    training.ends_right()
 
 
 def test_a_process_has_its_grace_to_save(make_training: MakeTraining, tmp_path: Path) -> None:
@@ -178,16 +141,6 @@ def test_an_agent_is_drained(training: ScheduledTraining) -> None:
     training.cluster.faults.drain_agent(drained, max_grace_seconds=1)
     job = training.recovers("worker-1", "chief-0", moved=("worker-1",))
     assert [(i["task"], i["charged"]) for i in job["incidents"]] == [("worker-1", False)]
-    assert training.agent_of("worker-1") != drained
-    training.ends_right()
-
-
-# ``test_agents`` marks an agent gone.
-@pytest.mark.soak
-def test_an_agent_is_drained_and_marked_gone(training: ScheduledTraining) -> None:
-    drained = training.agent_of("worker-1")
-    training.cluster.faults.drain_agent(drained, max_grace_seconds=1, mark_gone=True)
-    training.recovers("worker-1", "chief-0", moved=("worker-1",))
     assert training.agent_of("worker-1") != drained
     training.ends_right()
 

@@ -51,16 +51,6 @@ def test_an_executor_is_killed(training: ScheduledTraining) -> None:
     training.ends_right()
 
 
-# The next one kills a ps and a worker.
-@pytest.mark.soak
-def test_two_processes_are_killed_at_once(training: ScheduledTraining) -> None:
-    training.signal("worker-0", signal.SIGKILL)
-    training.signal("worker-1", signal.SIGKILL)
-    job = training.recovers("worker-0", "worker-1")
-    assert {i["task"] for i in job["incidents"]} <= {"worker-0", "worker-1"}
-    training.ends_right()
-
-
 def test_a_ps_and_a_worker_are_killed_at_once(training: ScheduledTraining) -> None:
     training.signal("ps-0", signal.SIGKILL)
     training.signal("worker-0", signal.SIGKILL)

@@ -33,19 +33,6 @@ def test_the_scheduler_is_killed_and_another_one_finds_the_job_as_it_was(
     served.ends_right()
 
 
-# ``cli/test_services`` ends a daemon and starts the next one.
-@pytest.mark.soak
-def test_the_scheduler_is_ended_in_an_orderly_way_and_the_job_trains_on(
-    served: ServedTraining,
-) -> None:
-    served.leader.process.send_signal(signal.SIGTERM)
-    served.leader.exit_code()
-    served.trains()
-    served.start()
-    served.is_untouched()
-    served.ends_right()
-
-
 def test_what_dies_while_there_is_no_scheduler_is_healed_by_the_next(
     served: ServedTraining,
 ) -> None:

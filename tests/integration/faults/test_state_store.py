@@ -17,23 +17,6 @@ from .conftest import MakeServed, MakeTraining
 pytestmark = [pytest.mark.timeout(240), pytest.mark.zookeeper]
 
 
-# In the next one the task dies while ZooKeeper is away.
-@pytest.mark.soak
-def test_zookeeper_is_killed_and_starts_again(
-    make_served: MakeServed, own_zookeeper: ZooKeeperServer
-) -> None:
-    training = make_served(state=own_zookeeper.url())
-    leader = training.start()
-    training.look()
-    own_zookeeper.kill()
-    training.is_untouched()
-    own_zookeeper.restart()
-    training.signal("worker-1", signal.SIGKILL)
-    training.recovers("worker-1")
-    assert leader.process.poll() is None
-    training.ends_right()
-
-
 def test_what_dies_while_zookeeper_is_away_is_healed_when_it_is_back(
     make_served: MakeServed, own_zookeeper: ZooKeeperServer
 ) -> None:

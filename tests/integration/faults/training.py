@@ -79,6 +79,8 @@ class Training(ABC):
         #: What ran when the test last looked (``look``).
         self.pids: dict[str, int] = {}
         self.attempts: dict[str, str] = {}
+        #: When the last incident was that an earlier test has made.
+        self.earlier = 0.0
 
     # What its user asks.
 
@@ -105,9 +107,11 @@ class Training(ABC):
         return answer
 
     def job(self) -> Json:
-        """Return /v1/job; empty while no scheduler answers."""
+        """Return /v1/job, without incidents of earlier tests; empty while no scheduler answers."""
         status, body = self.ask("/v1/job")
-        return body if status == 200 else {}
+        if status != 200:
+            return {}
+        return {**body, "incidents": [i for i in body["incidents"] if i["at"] > self.earlier]}
 
     def framework_id(self) -> str:
         status, body = self.ask("/v1/state/frameworkId")
@@ -205,6 +209,11 @@ class Training(ABC):
         )
         self.trains()
         self.pids, self.attempts = self.running_pids(), self.running_attempts()
+
+    def looks_anew(self) -> None:
+        """Look, and leave out of account what earlier tests have made of it."""
+        self.look()
+        self.earlier = max((i["at"] for i in self.incidents()), default=self.earlier)
 
     # What a fault has led to.
 

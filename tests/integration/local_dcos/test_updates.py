@@ -38,6 +38,8 @@ from .clients import (
 from .world import World
 
 _SECONDS = 60.0
+#: Asked without a pause, the services that answer would have no time for the update.
+_BETWEEN_QUESTIONS = 0.1
 #: What may be said of an update that goes on.
 UNDER_WAY = {NO_SCHEDULER, "PENDING", "PREPARED", "STARTING", "STARTED", "IN_PROGRESS"}
 #: It takes a moment to end, as a training that saves does.
@@ -121,6 +123,7 @@ def listening(service: Service, is_complete: Callable[[], bool]) -> Iterator[Hea
                 heard.words.append(word)
             if is_last:
                 return
+            over.wait(_BETWEEN_QUESTIONS)
 
     with ThreadPoolExecutor(1) as listener:
         done = listener.submit(listen)
@@ -168,6 +171,13 @@ def service(
     yield found
     if f"/{name}" in world.app_ids():
         found.uninstall()
+
+
+def first_by(client: str) -> pytest.MarkDecorator:
+    """Let ``make test`` look with this client alone, where the other one sees the same."""
+    other = {"plugin": "sdk", "sdk": "plugin"}[client]
+    both = [client, pytest.param(other, marks=pytest.mark.soak)]
+    return pytest.mark.parametrize("service", both, indirect=True)
 
 
 @pytest.fixture
@@ -219,6 +229,7 @@ def test_an_update_that_is_refused_is_an_error_or_never_begins(deployed: Service
     assert deployed.running().keys() == before.keys()
 
 
+@first_by("plugin")
 def test_after_a_refusal_the_next_update_is_complete_with_what_it_names_alone(
     deployed: Service,
 ) -> None:
@@ -231,6 +242,7 @@ def test_after_a_refusal_the_next_update_is_complete_with_what_it_names_alone(
     heard.check(last="COMPLETE", meanwhile={NO_SCHEDULER})
 
 
+@first_by("sdk")
 def test_an_update_of_a_job_that_waits_for_its_place_is_complete_when_it_runs(
     service: Service,
 ) -> None:
@@ -242,6 +254,7 @@ def test_an_update_of_a_job_that_waits_for_its_place_is_complete_when_it_runs(
     heard.check(last="COMPLETE")
 
 
+@first_by("sdk")
 def test_an_update_of_a_job_that_starts_is_complete_when_its_tasks_run_with_it(
     service: Service, tmp_path: Path
 ) -> None:
@@ -260,6 +273,7 @@ def test_an_update_of_a_job_that_starts_is_complete_when_its_tasks_run_with_it(
     heard.check(last="COMPLETE")
 
 
+@first_by("sdk")
 def test_an_update_of_a_job_that_is_done_is_complete_when_the_next_run_runs(
     service: Service,
 ) -> None:
@@ -289,6 +303,7 @@ def test_while_a_service_is_uninstalled_an_update_is_refused_and_the_uninstall_i
     heard.check(last=NO_SERVICE, meanwhile={*UNDER_WAY, "COMPLETE"})
 
 
+@first_by("plugin")
 def test_two_updates_at_once_are_complete_when_both_are(deployed: Service) -> None:
     before = deployed.running()
     wanted = [{"worker": {"mem": 65}}, {"worker": {"count": 2}}]
@@ -369,7 +384,10 @@ class Code:
         s3.close()
 
 
-@pytest.mark.parametrize("place", [Code.in_files, Code.over_http, Code.in_s3])
+@first_by("sdk")
+@pytest.mark.parametrize(
+    "place", [Code.in_files, Code.over_http, pytest.param(Code.in_s3, marks=pytest.mark.soak)]
+)
 def test_an_update_to_code_elsewhere_is_complete_when_that_code_runs(
     service: Service,
     place: Callable[[Code], Any],

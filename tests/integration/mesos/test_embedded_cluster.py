@@ -19,7 +19,6 @@ from dcos_tensorflow.core.model.actions import (
     Teardown,
 )
 from dcos_tensorflow.core.model.events import (
-    AgentFailed,
     CallFailed,
     Disconnected,
     FrameworkRefused,
@@ -339,19 +338,6 @@ def test_teardown_is_final(schedulers, scheduler):
     assert late.hear(FrameworkRefused).message == "Framework has been removed"
 
 
-def test_a_lost_agent_is_told(scheduler, cluster):
-    offer = scheduler.run("t1")
-    lost = next(i for i, a in enumerate(AGENTS) if a.address == offer.address)
-    cluster.faults.partition_agent(lost)
-    kinds = {AgentFailed, TaskUpdate}
-    while kinds:
-        kinds.discard(type(scheduler.hear((AgentFailed, TaskUpdate))))
-    updates = [e for e in scheduler.heard if isinstance(e, TaskUpdate)]
-    assert updates[-1].mesos_state == "TASK_UNREACHABLE"
-    cluster.faults.heal_agent(lost)
-    assert scheduler.state("t1", TaskState.RUNNING).reason == "REASON_AGENT_REREGISTERED"
-
-
 def agent_of(offer):
     return next(i for i, a in enumerate(AGENTS) if a.address == offer.address)
 
@@ -373,38 +359,6 @@ def test_an_unanswered_inverse_offer_is_rescinded_with_the_schedule(scheduler, c
     (asked,) = scheduler.hear(InverseOffersReceived).offers
     cluster.faults.cancel_maintenance()
     assert scheduler.hear(InverseOfferRescinded).inverse_offer_id == asked.inverse_offer_id
-
-
-def test_a_drained_agent_gives_its_reason(scheduler, cluster):
-    offer = scheduler.run("t1")
-    cluster.faults.drain_agent(agent_of(offer), max_grace_seconds=1)
-    assert scheduler.state("t1", TaskState.KILLED).reason == "REASON_AGENT_DRAINING"
-
-
-def test_a_machine_that_goes_down_loses_its_tasks(scheduler, cluster):
-    offer = scheduler.run("t1")
-    agent = agent_of(offer)
-    cluster.faults.schedule_maintenance([agent], 0)
-    cluster.faults.start_maintenance([agent])
-    assert scheduler.state("t1", TaskState.LOST).mesos_state == "TASK_LOST"
-    scheduler.hear(AgentFailed, lambda event: event.agent_id == offer.agent_id)
-
-
-def test_an_agent_marked_gone_says_so(scheduler, cluster):
-    offer = scheduler.run("t1")
-    cluster.faults.mark_agent_gone(agent_of(offer))
-    assert scheduler.state("t1", TaskState.LOST).mesos_state == "TASK_GONE_BY_OPERATOR"
-
-
-def test_a_master_that_is_away_for_a_while_is_waited_for(scheduler, cluster):
-    offer = scheduler.run("t1")
-    cluster.faults.stop_master()
-    scheduler.hear(Disconnected, lambda event: "refused" in event.why)
-    cluster.faults.start_master()
-    assert scheduler.hear(Registered).framework_id == scheduler.framework_id
-    scheduler.offer(offer.agent_id)
-    scheduler.gateway.perform(Reconcile((("t1", offer.agent_id),)))
-    scheduler.state("t1", TaskState.RUNNING)
 
 
 @pytest.mark.parametrize(("secret", "welcome"), [("right", True), ("wrong", False)])

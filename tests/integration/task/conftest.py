@@ -20,3 +20,11 @@ def start(tmp_path: Path, zipapp: Path) -> Iterator[Starter]:
     starter = Starter(tmp_path, [str(zipapp)])
     yield starter
     starter.close()
+
+
+@pytest.fixture(scope="module")
+def start_lasting(tmp_path_factory: pytest.TempPathFactory, zipapp: Path) -> Iterator[Starter]:
+    """Return a function that starts a task which all tests of a module ask, and none changes."""
+    starter = Starter(tmp_path_factory.mktemp("lasting"), [str(zipapp)])
+    yield starter
+    starter.close()

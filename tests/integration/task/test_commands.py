@@ -10,12 +10,16 @@ from waiting import eventually
 WAIT = "print('ready', flush=True)\nimport time\nwhile True: time.sleep(60)\n"
 
 
-@pytest.fixture
-def task(start):
+def running(start):
     found = start(WAIT)
     found.wait_for_text("ready")
     found.wait_for_state("running")
     return found
+
+
+@pytest.fixture(scope="module")
+def task(start_lasting):
+    return running(start_lasting)
 
 
 def asked(*words, seconds=60):
@@ -113,7 +117,8 @@ def test_a_request_that_is_sent_once_more_runs_nothing(task):
     assert task.text("ran") == "ran\n"
 
 
-def test_it_ends_with_the_task(task):
+def test_it_ends_with_the_task(start):
+    task = running(start)
     begun(task, "sh", "-c", "echo $$ > command; exec sleep 600")
     pid = task.pid_in("command")
     assert task.request("POST", "/v1/stop")[0] == 202

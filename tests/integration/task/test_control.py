@@ -25,8 +25,12 @@ def running(start, source=WAIT, **spec):
     return task
 
 
-def test_the_status_says_what_runs(start):
-    task = running(start, attempt=3, cluster={"epoch": 2})
+@pytest.fixture(scope="module")
+def task(start_lasting):
+    return running(start_lasting, attempt=3, cluster={"epoch": 2})
+
+
+def test_the_status_says_what_runs(task):
     status = task.status()
     expected = {
         "service": "mnist",
@@ -51,23 +55,20 @@ def test_a_status_is_held_back_until_something_happens(start):
     assert (code, after["state"]) == (200, "failed")
 
 
-def test_a_status_is_not_held_back_from_a_client_that_does_not_know_the_newest(start):
-    task = running(start)
+def test_a_status_is_not_held_back_from_a_client_that_does_not_know_the_newest(task):
     began = time.monotonic()
     task.request("GET", "/v1/status?after=0&wait=5")
     assert time.monotonic() - began < 5
 
 
-def test_a_status_without_news_comes_when_the_time_is_up(start):
-    task = running(start)
+def test_a_status_without_news_comes_when_the_time_is_up(task):
     before = task.status()
     code, after = task.request("GET", f"/v1/status?after={before['revision']}&wait=0.2")
     assert (code, after["revision"]) == (200, before["revision"])
 
 
 @pytest.mark.parametrize("query", ["after=x&wait=1", "after=1", "after=1&wait=-1", "wait=nan"])
-def test_a_status_that_is_asked_for_wrongly_is_refused(start, query):
-    task = running(start)
+def test_a_status_that_is_asked_for_wrongly_is_refused(task, query):
     code, answer = task.request("GET", f"/v1/status?{query}")
     assert code == 400
     assert answer["error"] == "after must be a revision, and wait a number of seconds"
@@ -139,22 +140,19 @@ def test_a_worker_that_its_code_says_serves_ends_at_once(start):
         ("POST", "/v1/stop", {"grace_seconds": -1}, 400),
     ],
 )
-def test_a_bad_request_gets_an_error_in_json_and_changes_nothing(start, method, path, body, code):
-    task = running(start)
+def test_a_bad_request_gets_an_error_in_json_and_changes_nothing(task, method, path, body, code):
     given, answer = task.request(method, path, body)
     assert given == code
     assert answer["error"]
     assert task.status()["state"] == "running"
 
 
-def test_a_request_without_the_token_is_refused(start):
-    task = running(start)
+def test_a_request_without_the_token_is_refused(task):
     assert task.request("POST", "/v1/stop", token="guessed")[0] == 401
     assert task.status()["state"] == "running"
 
 
-def test_an_old_request_is_refused(start):
-    task = running(start)
+def test_an_old_request_is_refused(task):
     old = signed_headers(TOKEN, "POST", "/v1/stop", int(time.time()) - 400, b"")
     assert task.request("POST", "/v1/stop", **old)[0] == 401
 
@@ -179,8 +177,7 @@ def test_what_was_captured_at_one_task_is_refused_by_another(start):
     assert other.process.poll() is None
 
 
-def test_a_body_that_is_too_large_is_not_read(start):
-    task = running(start)
+def test_a_body_that_is_too_large_is_not_read(task):
     connection = http.client.HTTPConnection("127.0.0.1", task.port, timeout=10)
     connection.putrequest("PUT", "/v1/cluster")
     connection.putheader("Content-Length", str(100 * 1024 * 1024))

@@ -59,20 +59,19 @@ def test_a_log_that_becomes_a_link_to_the_kernels_shows_nothing_of_the_runner(st
     assert [copy for copy in copies if TOKEN.encode() in copy] == []
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "step" + " " * 3990,
-        "result: {'a': " + "[" * 3000,
-        'result: {"a": ' + "[" * 1900 + "]" * 1900 + "}",
-        "step " + "9" * 3900,
-        "\\xff\\xfe\\x00\\x1b[31m loss nan",
-    ],
-    ids=["padded", "open brackets", "deep", "huge", "no text"],
+#: Padded, with open brackets, deep, huge, and no text.
+ODD_LINES = (
+    "step" + " " * 3990,
+    "result: {'a': " + "[" * 3000,
+    'result: {"a": ' + "[" * 1900 + "]" * 1900 + "}",
+    "step " + "9" * 3900,
+    "\\xff\\xfe\\x00\\x1b[31m loss nan",
 )
-def test_no_line_stops_the_reading(start, line):
-    source = f"import os\nos.write(1, b'''{line}\\n''')\nprint('step 7 loss 0.5')\n" + WAIT
-    task = running(start, source)
+
+
+def test_no_line_stops_the_reading(start):
+    odd = "".join(f"os.write(1, b'''{line}\\n''')\n" for line in ODD_LINES)
+    task = running(start, f"import os\n{odd}print('step 7 loss 0.5')\n" + WAIT)
     # What is printed is passed on first, and read then.
     eventually(lambda: task.status()["progress"]["step"] == 7, what="the step")
 

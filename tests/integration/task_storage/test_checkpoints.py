@@ -68,10 +68,18 @@ def test_the_next_attempt_goes_on_from_there(start, s3):
     task.wait_for_text("restored 10")
 
 
-def test_a_running_process_is_published_in_the_background(start, s3):
+def test_a_running_process_is_published_and_trains_on_while_s3_is_away(start, s3):
     task = start(TRAIN_ON)
     status = wait_until_published(task)
     assert (status["checkpoint"]["step"], status["state"]) == (10, "running")
+    assert "very/secret+key" not in json.dumps(status) + task.text("stderr")
+    assert len(list(task.sandbox.glob(".task-runner/libraries-*/boto3"))) == 1
+    s3.fault = lambda request: Fault(status=403, code="AccessDenied")
+    (task.sandbox / "checkpoints" / "extra").write_text("more")
+    status = task.wait_for_status(
+        lambda status: status["storage"]["checkpoints"]["state"] == "blocked", "the problem"
+    )
+    assert status["state"] == "running"
 
 
 def test_what_is_saved_at_a_stop_is_published(start, s3):
@@ -95,13 +103,16 @@ def test_how_much_of_the_last_checkpoint_is_published_is_told(start, s3):
     task.wait_for_status(lambda status: told in status["summary"], told)
 
 
-def test_a_new_start_goes_on_with_the_state_in_the_sandbox(start, s3):
+def test_a_new_start_goes_on_with_the_state_in_the_sandbox_though_s3_is_away(start, s3):
     task = start(TRAIN_AND_FAIL)
     task.wait_for_state("failed")
     task.order(2)
     task.wait_for_state("failed", start=2)
     assert "restored 10" in task.text()
     assert newest(s3) == 20
+    s3.fault = lambda request: Fault(status=403, code="AccessDenied")
+    task.order(3)
+    task.wait_for_text("restored 20")
 
 
 def test_a_held_task_says_what_is_published(start, s3):
@@ -110,31 +121,21 @@ def test_a_held_task_says_what_is_published(start, s3):
     assert task.wait_for_state("held")["checkpoint"]["step"] == 10
 
 
-def test_all_members_restore_the_agreed_step(start, s3):
+def test_a_member_restores_the_agreed_step_and_no_other(start, s3):
     publish(start)
     publish(start, writer=2)
     member = start(ONLY_RESTORE, writer=None, held=True)
     member.wait_for_state("held")
-    member.order(2, expects_restore_step=True, restore_step=10)
-    member.wait_for_text("restored 10")
-
-
-def test_a_step_that_is_not_published_fails_the_start_without_a_charge(start, s3):
-    publish(start)
-    member = start(ONLY_RESTORE, writer=None, held=True)
-    member.wait_for_state("held")
     member.order(2, expects_restore_step=True, restore_step=4)
     failure = member.wait_for_state("failed")["exit"]
+    # It is not charged.
     assert (failure["class"], failure["code"], failure["start"]) == ("storage", 74, 2)
     assert "step 4" in failure["summary"]
-
-
-def test_a_gang_that_agreed_on_nothing_does_not_pass_over_what_is_there(start, s3):
-    publish(start)
-    member = start(ONLY_RESTORE, writer=None, held=True)
-    member.wait_for_state("held")
-    member.order(2, expects_restore_step=True, restore_step=None)
-    assert member.wait_for_state("failed")["exit"]["class"] == "storage"
+    # A gang that agreed on nothing does not pass over what is there.
+    member.order(3, expects_restore_step=True, restore_step=None)
+    assert member.wait_for_state("failed", start=3)["exit"]["class"] == "storage"
+    member.order(4, expects_restore_step=True, restore_step=10)
+    member.wait_for_text("restored 10")
 
 
 def test_the_status_is_answered_while_the_start_is_prepared(start, s3):
@@ -154,38 +155,14 @@ def test_a_stop_ends_the_preparation(start, s3):
     assert task.wait() == 143
 
 
-def test_a_start_whose_checkpoint_is_denied_says_what_to_do(start, s3):
-    s3.fault = lambda request: Fault(status=403, code="AccessDenied")
-    failure = start(ONLY_RESTORE).wait_for_state("failed")["exit"]
-    assert failure["class"] == "storage_refused"
-    assert "s3:GetObject" in failure["hint"]
-
-
-def test_a_failed_start_is_tried_again_when_s3_is_back(start, s3):
+def test_a_start_that_is_denied_says_what_to_do_and_is_tried_again_when_s3_is_back(start, s3):
     publish(start)
     s3.fault = lambda request: Fault(status=403, code="AccessDenied")
     task = start(ONLY_RESTORE, writer=2)
-    task.wait_for_state("failed")
+    failure = task.wait_for_state("failed")["exit"]
+    assert failure["class"] == "storage_refused"
+    assert "s3:GetObject" in failure["hint"]
     s3.fault = lambda request: None
-    task.order(2)
-    task.wait_for_text("restored 10")
-
-
-def test_training_goes_on_while_s3_is_away(start, s3):
-    task = start(TRAIN_ON)
-    wait_until_published(task)
-    s3.fault = lambda request: Fault(status=403, code="AccessDenied")
-    (task.sandbox / "checkpoints" / "extra").write_text("more")
-    status = task.wait_for_status(
-        lambda status: status["storage"]["checkpoints"]["state"] == "blocked", "the problem"
-    )
-    assert status["state"] == "running"
-
-
-def test_a_restart_goes_on_with_its_own_state_while_s3_is_away(start, s3):
-    task = start(TRAIN_AND_FAIL)
-    task.wait_for_state("failed")
-    s3.fault = lambda request: Fault(status=403, code="AccessDenied")
     task.order(2)
     task.wait_for_text("restored 10")
 
@@ -232,24 +209,11 @@ def test_summaries_are_copied(start, s3):
     assert s3.list_keys("logs/") == ["logs/events.out.tfevents.1"]
 
 
-def test_no_secret_is_shown(start, s3):
-    task = start(TRAIN_ON)
-    status = wait_until_published(task)
-    shown = json.dumps(status) + task.text("stderr")
-    assert "very/secret+key" not in shown
-
-
-@pytest.mark.parametrize("code", ["user", "crash"])
+@pytest.mark.parametrize("code", ["user", pytest.param("crash", marks=pytest.mark.soak)])
 def test_the_exit_code_stays_that_of_the_job(start, s3, code):
     source = "raise SystemExit(3)" if code == "user" else "import os; os.kill(os.getpid(), 6)"
     task = start(source, hold_on_failure=False)
     assert task.wait() == {"user": 3, "crash": 134}[code]
-
-
-def test_the_runner_brings_boto3_along(start, s3):
-    task = start(TRAIN_AND_END)
-    assert task.wait() == 0
-    assert len(list(task.sandbox.glob(".task-runner/libraries-*/boto3"))) == 1
 
 
 NOT_UTF_8 = (
