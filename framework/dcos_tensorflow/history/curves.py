@@ -6,9 +6,11 @@ nothing of what shows them (``/v1/curves``) or keeps them (``keeper``). Long cur
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from dcos_tensorflow.core.model.report import Report, unit_of
@@ -31,6 +33,8 @@ MOST_TASKS = 8
 MOST_TRIALS = 1000
 #: So many new points wait for their keeper; after more he takes all points again.
 _MOST_NEW = 10_000
+#: Of so many metrics of a task the least and the most are known: a report has fewer.
+_MOST_NAMES = 200
 #: Fewer points are no curve, however many metrics each has.
 _FEWEST = 3
 
@@ -48,6 +52,8 @@ class Curves:
         self._changed = False
         #: Of each task the step at which each of its metrics was told last.
         self._told_at: dict[str, dict[str, int]] = defaultdict(dict)
+        #: Of each task the least and the most value of each metric that a point has had.
+        self._ends: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
         self._reports: Mapping[str, Report] = {}
         self._spec: ServiceSpec | None = None
         self._tasks: tuple[str, ...] = ()
@@ -90,6 +96,8 @@ class Curves:
                 known = {(point.at, point.step): point for point in both}
                 self._points[name] = sorted(known.values(), key=lambda point: point.at)
                 self._values[name] = sum(point.values for point in known.values())
+                for point in points:
+                    _widen(self._ends[name], point)
             self._changed = True
             self._bound()
 
@@ -97,11 +105,19 @@ class Curves:
         return {name: tuple(points) for name, points in self._points.items()}
 
     def _take(self, name: str, report: Report) -> None:
-        for point in _told(report, self._told_at[name]):
+        told, ends = report.get("progress"), self._ends[name]
+        if not isinstance(told, Mapping):
+            return
+        newest = list(_told(told, self._told_at[name]))
+        for point in newest:
+            _widen(ends, point)
+        # What came and went between two reports: the best value may be one of them.
+        for point in (*_extremes(told, ends), *newest):
             self._keep(name, point)
 
     def _keep(self, name: str, point: Point) -> None:
         with self._lock:
+            _widen(self._ends[name], point)
             points = self._points.setdefault(name, [])
             if points and points[-1] == point:
                 return
@@ -148,16 +164,38 @@ def trials(state: ServiceState) -> Iterator[tuple[str, Report]]:
             yield f"trial-{told[0]}", report
 
 
-def _told(report: Report, before: dict[str, int]) -> Iterator[Point]:
-    """Yield what a report tells anew of the training.
+def _widen(ends: dict[str, tuple[float, float]], point: Point) -> None:
+    """Take the values of a point into the least and the most of each metric."""
+    for name, value in point.metrics.items():
+        if math.isfinite(value) and (name in ends or len(ends) < _MOST_NAMES):
+            least, most = ends.get(name, (value, value))
+            ends[name] = (min(least, value), max(most, value))
+
+
+def _extremes(told: Mapping[str, Any], ends: Mapping[str, tuple[float, float]]) -> list[Point]:
+    """Return the least and the most that a report tells of metrics, where no point had them."""
+    given = told.get("extremes")
+    found: dict[int | None, dict[str, float]] = defaultdict(dict)
+    for name, values in islice(given.items(), _MOST_NAMES) if isinstance(given, Mapping) else ():
+        least, most = ends.get(name, (math.inf, -math.inf))
+        for each in values if isinstance(values, list) else ():
+            if not (isinstance(each, list) and len(each) == 2):
+                continue
+            point = point_of(told.get("at"), each[0], {name: each[1]})
+            value = None if point is None else point.metrics.get(name)
+            if point is not None and value is not None and not least <= value <= most:
+                found[point.step].update(point.metrics)
+    points = (point_of(told.get("at"), step, metrics) for step, metrics in found.items())
+    return [point for point in points if point is not None]
+
+
+def _told(told: Mapping[str, Any], before: dict[str, int]) -> Iterator[Point]:
+    """Yield what a report's progress tells anew of the training.
 
     A report carries all that is known. A metric that was told at an earlier step is a point of that
     step, once: a validation between epochs is no line of stairs. ``before`` holds the step at which
     each metric was told last, and is kept up.
     """
-    told = report.get("progress")
-    if not isinstance(told, Mapping):
-        return
     named = {name: told[name] for name in ("loss", "accuracy") if name in told}
     more, earlier = told.get("metrics"), told.get("told_at")
     known = {**named, **(more if isinstance(more, Mapping) else {})}

@@ -60,6 +60,30 @@ def test_a_metric_that_was_told_between_two_reports_is_a_point_of_its_step() -> 
     assert [(p.step, dict(p.metrics)) for p in points] == [(10, {"val_loss": 0.5}), (12, {})]
 
 
+def test_the_best_value_is_a_point_though_it_came_and_went_between_two_reports() -> None:
+    record = a_record("worker-0")
+    state = a_state(records=[record], spec=a_spec(roles=(a_role(TaskRole.WORKER, 1),)))
+    curves = Curves()
+    for at, extremes in ((1.0, [[2, 0.1], [1, 0.9]]), (2.0, [[2, 0.1], [1, 0.9]]), (3.0, [])):
+        told = {"step": 5, "at": at, "loss": 0.5, "extremes": {"loss": extremes}}
+        curves.observe(with_reports(state, {record.task_id: {"progress": told}}))
+    points = [(p.at, p.step, p.metrics["loss"]) for p in curves.points()["worker-0"]]
+    assert points[:3] == [(1.0, 2, 0.1), (1.0, 1, 0.9), (1.0, 5, 0.5)]
+    assert [value for _, _, value in points[3:]] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    "extremes", [1, {"loss": 1}, {"loss": [1, [1], [1, "hidden"], [{}, None]]}, {1: [[1, 2]]}]
+)
+def test_extremes_that_are_none_are_passed_over(extremes: object) -> None:
+    record = a_record("worker-0")
+    state = a_state(records=[record], spec=a_spec(roles=(a_role(TaskRole.WORKER, 1),)))
+    told = {"step": 5, "at": 1.0, "loss": 0.5, "extremes": extremes}
+    curves = Curves()
+    curves.observe(with_reports(state, {record.task_id: {"progress": told}}))
+    assert [point.step for point in curves.points()["worker-0"]] == [5]
+
+
 def test_what_is_new_is_taken_once() -> None:
     curves = Curves()
     for state in reports(evaluators=1, steps=2, metrics=1):

@@ -279,6 +279,17 @@ def test_the_step_of_what_was_told_before_the_newest_one_is_told() -> None:
     assert known.as_json()["told_at"] == {"val_loss": 5}
 
 
+def test_the_least_and_the_most_of_before_are_told_with_their_steps() -> None:
+    known = after("step 1 loss 0.9", "step 2 loss 0.1", "step 3 loss nan", "step 4 loss 0.5")
+    assert known.as_json()["extremes"] == {"loss": [[2, 0.1], [1, 0.9]]}
+
+
+def test_the_mean_of_an_epochs_first_batches_is_no_extreme() -> None:
+    first = ("Epoch 1/2", "1/20 - loss: 9.0", "20/20 - loss: 0.5")
+    known = after(*first, "Epoch 2/2", "1/20 - loss: 0.1", "20/20 - loss: 0.625")
+    assert known.as_json()["extremes"] == {"loss": [[20, 0.5]]}
+
+
 def test_the_bar_of_an_evaluation_is_no_step_of_the_training() -> None:
     lines = [
         "Epoch 2/2",

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from dataclasses import field, replace
-from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional
+from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.records import dataclass
@@ -70,6 +70,8 @@ _CALL = re.compile(r"\s*[A-Za-z_][\w.]*\([^()]*=.*\)\s*")
 #: How the numbers of a bar of ``evaluate`` begin.
 _EVALUATION = "eval"
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
+#: A step, None where the job told none by then, and the value that a metric had there.
+_Told = Tuple[Optional[int], float]
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class Progress:
     named: FrozenSet[str] = frozenset()
     #: The step at which each metric was told last, by name.
     told_at: Mapping[str, int] = field(default_factory=dict)
+    #: The least and the most finite value that was told of each metric, by name.
+    extremes: Mapping[str, Tuple[_Told, _Told]] = field(default_factory=dict)
 
     def as_json(self) -> Mapping[str, Any]:
         """Return what ``GET /v1/status`` shows under ``progress``."""
@@ -113,6 +117,12 @@ class Progress:
             "at": self.at,
             # Of those that are not of the newest step, as an evaluation between epochs is not.
             "told_at": {name: at for name, at in self.told_at.items() if at != self.step},
+            # A report carries what is newest: what came and went between two of them.
+            "extremes": {
+                name: values
+                for name, both in self.extremes.items()
+                if (values := [list(one) for one in both if one[0] != self.step])
+            },
         }
 
 
@@ -175,6 +185,7 @@ def read_scalar(progress: Progress, name: str, value: float, now: float) -> Prog
     if name not in (*known, "loss", "accuracy") and len(known) >= MAX_METRICS:
         return progress
     progress = replace(progress, at=now, told_at=_told_now(progress, (name,)))
+    progress = _with_extremes(progress, {name: value})
     if name == "loss":
         return replace(progress, loss=value)
     if name == "accuracy":
@@ -234,7 +245,8 @@ def read_line(progress: Progress, line: str, now: float) -> Progress:
     # Keras counts batches within an epoch; the whole run's count is what can be compared.
     whole = _steps((max(progress.epoch or 1, 1) - 1) * batches + done)
     progress = replace(progress, batches=batches)
-    return _with_line(progress, whole, _numbers_in(line), now)
+    # Until its last batch a bar shows the mean of an epoch's first ones, of one perhaps.
+    return _with_line(progress, whole, _numbers_in(line), now, is_whole=done >= batches)
 
 
 def read_record(progress: Progress, line: str, now: float) -> Progress:
@@ -252,7 +264,7 @@ def read_record(progress: Progress, line: str, now: float) -> Progress:
         "epoch": _whole(record.get("epoch")),
         "epochs": _whole(record.get("epochs")),
     }
-    progress = _with_metrics(_with_numbers(progress, found, now), found, record, now)
+    progress = _with_metrics(_with_numbers(progress, found, now), found, record, now, is_whole=True)
     result = record.get("result")
     return _with_result(progress, result, now) if isinstance(result, dict) else progress
 
@@ -265,9 +277,17 @@ def _with_numbers(progress: Progress, found: Mapping[str, Optional[float]], now:
 
 
 def _with_metrics(
-    progress: Progress, found: Mapping[str, Optional[float]], record: Mapping[str, Any], now: float
+    progress: Progress,
+    found: Mapping[str, Optional[float]],
+    record: Mapping[str, Any],
+    now: float,
+    *,
+    is_whole: bool,
 ) -> Progress:
-    """Add what ``record`` names beside ``found``, which has a place of its own."""
+    """Add what ``record`` names beside ``found``, which has a place of its own.
+
+    Numbers that are not ``is_whole`` are those of the moment, and no extremes.
+    """
     numbers = {k: number(v) for k, v in record.items() if k not in _NAMED and len(k) <= MAX_NAME}
     told = {name: value for name, value in numbers.items() if value is not None}
     newest = {k: v for k in ("loss", "accuracy") if (v := found.get(k)) is not None}
@@ -279,8 +299,26 @@ def _with_metrics(
         if name in known or len(known) < MAX_METRICS:
             known[name] = value
     named = progress.named.union(newest)
-    told_at = _told_now(progress, (name for name in newest if name in known or name not in told))
+    kept = {name: value for name, value in newest.items() if name in known or name not in told}
+    if is_whole:
+        progress = _with_extremes(progress, kept)
+    told_at = _told_now(progress, kept)
     return replace(progress, metrics=known, newest=newest, named=named, told_at=told_at, at=now)
+
+
+def _with_extremes(progress: Progress, told: Mapping[str, float]) -> Progress:
+    """Return the progress with what was told now where it is less or more than ever before."""
+    found: Dict[str, Tuple[_Told, _Told]] = {}
+    for name, value in told.items():
+        least, most = progress.extremes.get(name, ((None, math.inf), (None, -math.inf)))
+        now = (progress.step, value)
+        if math.isfinite(value) and not least[1] <= value <= most[1]:
+            found[name] = (min(least, now, key=_value), max(most, now, key=_value))
+    return replace(progress, extremes={**progress.extremes, **found}) if found else progress
+
+
+def _value(told: _Told) -> float:
+    return told[1]
 
 
 def _told_now(progress: Progress, names: Iterable[str]) -> Mapping[str, int]:
@@ -291,10 +329,16 @@ def _told_now(progress: Progress, names: Iterable[str]) -> Mapping[str, int]:
 
 
 def _with_line(
-    progress: Progress, step: Optional[int], told: Mapping[str, float], now: float
+    progress: Progress,
+    step: Optional[int],
+    told: Mapping[str, float],
+    now: float,
+    *,
+    is_whole: bool = True,
 ) -> Progress:
     found = {"step": step, "loss": told.get("loss"), "accuracy": told.get("accuracy")}
-    return _with_metrics(_with_numbers(progress, found, now), found, told, now)
+    progress = _with_numbers(progress, found, now)
+    return _with_metrics(progress, found, told, now, is_whole=is_whole)
 
 
 def _is_evaluation(progress: Progress, batches: int) -> bool:
