@@ -16,18 +16,22 @@ from dataclasses import replace
 
 from embedded_mesos.configuration import LAST_PORT, PORTS_PER_AGENT, AgentConfig
 
+#: No cluster is given ports below: servers of the machine have them.
+_LOWEST = 12000
 _NAME = "\0embedded-mesos-ports-{}"
 
 
 def claim(agents: Sequence[AgentConfig], claims: contextlib.ExitStack) -> tuple[AgentConfig, ...]:
     """Return the agents with ports that are theirs until ``claims`` is closed.
 
-    First those that they have, then others from there upwards, all moved by as much. On a machine
-    that has no more, or no abstract sockets, they keep what they have, and share it.
+    First those that they have, then others upwards from the lowest, all moved by as much: the ports
+    of outgoing connections (``ip_local_port_range``) come last. On a machine that has no more, or
+    no abstract sockets, they keep what they have, and share it.
     """
     first = min(agent.ports[0] for agent in agents)
     last = max(agent.ports[1] for agent in agents)
-    for shift in range(0, LAST_PORT - last + 1, PORTS_PER_AGENT):
+    for begin in (first, *range(_LOWEST, LAST_PORT - (last - first) + 1, PORTS_PER_AGENT)):
+        shift = begin - first
         blocks = range((first + shift) // PORTS_PER_AGENT, (last + shift) // PORTS_PER_AGENT + 1)
         with contextlib.ExitStack() as taken, contextlib.suppress(OSError):
             for block in blocks:

@@ -243,7 +243,7 @@ def _end(
         sandbox, report, lambda line: stderr.write(f"task-runner: {line}\n".encode())
     )
     document = report.as_json()
-    del document["last_lines"]
+    del document["last_lines"], document["progress"]
     stderr.write(f"task-runner: {human_line(task, report)}\n".encode())
     if console is not None and not wanted:
         console.close()

@@ -499,11 +499,13 @@ class Runner:
 
     def _finish(self, report: ExitReport) -> None:
         self._starts.progress.read_file(last=True)
-        result = self._starts.progress.known.result
+        known = self._starts.progress.known
         # What waits for a unit of work waits in vain.
         self._starts.kill()
         self._starts.unit.discard()
-        self._report = replace(report, result=result, left=self._starts.left())
+        self._report = replace(
+            report, result=known.result, progress=known.as_json(), left=self._starts.left()
+        )
 
     def _close(self) -> None:
         if self._notices:

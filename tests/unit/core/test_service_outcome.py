@@ -18,6 +18,15 @@ def test_when_the_decider_finishes_the_job_has_succeeded_and_everything_is_given
     assert cluster.alive() == []
 
 
+def test_what_a_task_told_last_is_known_though_no_scheduler_asked_it_then():
+    scheduler = started()
+    task_id = scheduler.cluster.id_of("worker-0")
+    scheduler.cluster.report(task_id, TaskState.FINISHED)
+    scheduler.run(1)
+    scheduler.handle(events.EvidenceFound(task_id, "", progress={"step": 5}))
+    assert scheduler.state.told.reports[task_id]["progress"] == {"step": 5}
+
+
 def test_the_others_may_end_by_themselves_within_the_grace():
     scheduler = started(small_job(outcome_grace_seconds=30.0))
     cluster = scheduler.cluster

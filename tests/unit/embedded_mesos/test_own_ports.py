@@ -1,16 +1,18 @@
 """Ports that the clusters of one machine do not offer twice."""
 
+import os
 import subprocess
 import sys
 from contextlib import ExitStack
 
 import pytest
 
-from embedded_mesos.configuration import LAST_PORT, AgentConfig, alike
+from embedded_mesos import own_ports
+from embedded_mesos.configuration import FIRST_PORT, AgentConfig, alike
 from embedded_mesos.own_ports import claim
 
-#: No other test's cluster has these.
-FIRST = 50000
+#: No cluster of another test has these, nor one of another test process.
+FIRST = 45000 + 3000 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
 TWO = alike(AgentConfig(), 2, FIRST)
 
 
@@ -28,20 +30,23 @@ def test_a_cluster_has_the_ports_that_it_asks_for(claims):
     assert claim(TWO, claims) == TWO
 
 
-def test_a_second_cluster_has_the_next_ones(claims):
+def test_a_second_cluster_has_others_than_those_of_outgoing_connections(claims):
     claim(TWO, claims)
-    assert ports(claim(TWO, claims)) == [(52000, 52999), (53000, 53999)]
+    (first, last), after = ports(claim(TWO, claims))
+    assert first < FIRST_PORT
+    assert after == (last + 1, last + 1000)
 
 
 def test_ports_that_overlap_in_part_are_not_shared(claims):
     claim(TWO[1:], claims)
-    assert ports(claim(TWO, claims))[0] == (52000, 52999)
+    assert ports(claim(TWO, claims)) != ports(TWO)
 
 
-def test_a_machine_without_more_ports_shares_them(claims):
-    last = [AgentConfig(ports=(LAST_PORT - 500, LAST_PORT))]
-    claim(last, claims)
-    assert ports(claim(last, claims)) == ports(last)
+def test_a_machine_without_more_ports_shares_them(claims, monkeypatch):
+    monkeypatch.setattr(own_ports, "_LOWEST", FIRST)
+    monkeypatch.setattr(own_ports, "LAST_PORT", FIRST + 2000)
+    claim(TWO, claims)
+    assert claim(TWO, claims) == TWO
 
 
 def test_ports_of_a_cluster_that_ends_are_free(claims):

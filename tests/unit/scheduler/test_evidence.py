@@ -65,6 +65,11 @@ def test_a_sandbox_that_cannot_be_read_is_no_error():
     assert read_evidence(Files(), HERE, TASK).summary == ""
 
 
+def test_the_last_progress_of_a_task_is_read():
+    report = '{"summary": "", "progress": {"step": 5}}'
+    assert read_evidence(Files(task_exit_json=report), HERE, TASK).progress == {"step": 5}
+
+
 def test_a_report_cut_in_the_middle_is_not_believed():
     assert read_evidence(Files(task_exit_json='{"summ'), HERE, TASK).summary == ""
 

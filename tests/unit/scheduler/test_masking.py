@@ -17,9 +17,11 @@ def test_a_report_is_masked_in_all_its_texts() -> None:
 
 
 def test_what_a_sandbox_tells_of_an_end_is_masked() -> None:
-    found = EvidenceFound("t", "hunter2 is wrong", ("a", "b hunter2"), result={"hunter2": [1]})
+    told = {"result": {"hunter2": [1]}, "progress": {"metrics": {"hunter2": 1}}}
+    found = EvidenceFound("t", "hunter2 is wrong", ("a", "b hunter2"), **told)
+    masked = {"result": {REDACTED: [1]}, "progress": {"metrics": {REDACTED: 1}}}
     assert heard.event(found) == EvidenceFound(
-        "t", f"{REDACTED} is wrong", ("a", f"b {REDACTED}"), result={REDACTED: [1]}
+        "t", f"{REDACTED} is wrong", ("a", f"b {REDACTED}"), **masked
     )
 
 

@@ -56,10 +56,9 @@ class World:
         units: bool = False,
         serves: bool = False,
     ) -> None:
-        settings = LifecycleSettings(
-            10.0, 100.0, gated and not serves, keeps, stores, serves=serves
-        )
+        settings = LifecycleSettings(10.0, 100.0, gated and not serves, keeps, stores)
         self.state = Lifecycle(first, settings)
+        self.serves = serves
         self.units = units or serves
         self.done: set[int] = set()
         self.now = 0.0
@@ -141,7 +140,7 @@ class World:
         elif what == "kept":
             refusal = storage_failed("no answer") if number == 0 else None
             self.feed(OutputKept(self.state.starts - number // 4, refusal))
-        elif what == "done" and self.alive and self.state.settings.serves:
+        elif what == "done" and self.alive and self.serves:
             start = self.state.current.start if self.state.current else 0
             report = analyse(ProcessEnding(0), ())
             self.feed(UnitDone(self.alive, start - number // 4, report, self.now))

@@ -56,6 +56,10 @@ def learn(draft: Draft, found: EvidenceFound) -> None:
             evidence_wanted={k: v for k, v in told.evidence_wanted.items() if k != found.task_id},
         ),
     )
+    if found.progress and draft.state.task_by_id(found.task_id) is not None:
+        # What a task told last may have found no scheduler that asked just then.
+        known = draft.state.told.reports.get(found.task_id, {})
+        draft.note_report(found.task_id, {**known, "progress": found.progress})
     parsed = parse_task_id(found.task_id)
     gang = gang_named(parsed[1]) if parsed is not None else MAIN
     if gang in draft.state.gangs:

@@ -48,7 +48,8 @@ OF_EVENTS: Mapping[str, Mapping[str, int]] = {
     },
     "FrameworkRefused": {"message": TEXT_BYTES},
     "CallFailed": {"message": TEXT_BYTES},
-    "EvidenceFound": {"summary": TEXT_BYTES, "result": JOB_RESULT_BYTES},
+    "EvidenceFound": dict.fromkeys(("result", "progress"), JOB_RESULT_BYTES)
+    | {"summary": TEXT_BYTES},
     "StopRequested": {"why": TEXT_BYTES},
     "UninstallRequested": {"why": TEXT_BYTES},
     "UnitPruned": {"why": UNIT_TEXT_BYTES, "result": UNIT_RESULT_BYTES},

@@ -146,13 +146,15 @@ class RunnerReported:
 
 @dataclass(frozen=True)
 class EvidenceFound:
-    """Why a task ended and what it left as its result, read from its sandbox after its end."""
+    """Why a task ended, its result and last progress, read from its sandbox after its end."""
 
     task_id: str
     summary: str
     last_lines: tuple[str, ...] = ()
     error: OwnError | None = None
     result: Mapping[str, Any] = field(default_factory=dict)
+    #: As a report has it under this name; empty where the sandbox tells none.
+    progress: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -56,13 +56,14 @@ def read_evidence(files: AgentFiles, sandbox: Sandbox, task_id: str) -> Evidence
         summary = "; ".join(part for part in (str(report.get("summary") or ""), hint) if part)
         last = report.get("last_lines")
         lines = tuple(str(line) for line in last) if isinstance(last, list) else ()
-        result = report.get("result")
+        result, progress = report.get("result"), report.get("progress")
         return EvidenceFound(
             task_id,
             summary,
             lines,
             own_error_of(report.get("error")),
             result if isinstance(result, dict) else {},
+            progress if isinstance(progress, dict) else {},
         )
     lines = tuple(tail("stderr", _LINES))
     return EvidenceFound(task_id, _telling(lines), lines)

@@ -34,9 +34,10 @@ class Masking:
             case TaskUpdate():
                 return replace(event, message=self.value(event.message))
             case EvidenceFound():
-                said = (event.summary, list(event.last_lines), event.result)
-                summary, lines, result = self.value(said)
-                return replace(event, summary=summary, last_lines=tuple(lines), result=result)
+                said = (event.summary, list(event.last_lines), event.result, event.progress)
+                summary, lines, result, progress = self.value(said)
+                told = {"result": result, "progress": progress}
+                return replace(event, summary=summary, last_lines=tuple(lines), **told)
         return event
 
     def value(self, value: T) -> T:

@@ -99,7 +99,8 @@ class ExitReport:
 
     ``result`` is the last that the process reported as such (docs/job-contract.md). ``error`` is
     there where an exception of the user's code has ended the process, and nothing else is known
-    that has. ``left`` is what the task has left in its sandbox, known at its end only.
+    that has. ``left`` is what the task has left in its sandbox, and ``progress`` the last that
+    ``GET /v1/status`` would have shown under that name: both are known at its end only.
     """
 
     exit_code: int
@@ -111,6 +112,7 @@ class ExitReport:
     result: Optional[Mapping[str, Any]] = None
     error: Optional[CodeError] = None
     left: Optional[LeftFiles] = None
+    progress: Optional[Mapping[str, Any]] = None
 
     def as_json(self) -> Dict[str, Any]:
         """Return the document that goes to ``task-exit.json``."""
@@ -122,6 +124,7 @@ class ExitReport:
             "hint": self.hint,
             "error": self.error.as_json() if self.error else None,
             "result": dict(self.result or {}),
+            "progress": self.progress,
             "left": self.left.as_json() if self.left else None,
             "last_lines": list(self.last_lines),
         }
