@@ -52,6 +52,7 @@ def test_the_report_is_the_last_line_of_stderr_too(start):
     report = task.report()
     assert (report["class"], report["summary"]) == ("user_error", "KeyError: 'x' (job.py, line 1)")
     assert "KeyError: 'x'" in report.pop("last_lines")
+    assert report.pop("progress")["step"] is None
     assert json.loads(task.text("stderr").splitlines()[-1]) == report
 
 
