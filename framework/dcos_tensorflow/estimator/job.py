@@ -103,10 +103,16 @@ class Job:
 
         While the job runs it is the directory of all its tasks.
         """
-        return self._told(
-            lambda snapshot: str(snapshot.job.get("output") or ""),
-            lambda ended: str(ended["places"].get("output", "")),
-        )
+
+        def left(ended: Mapping[str, Any]) -> str:
+            return str(ended["places"].get("output", ""))
+
+        def now(snapshot: Snapshot) -> str:
+            # Its scheduler may still answer when what the job left is known already.
+            ended = self._service.last_end() if snapshot.done else None
+            return left(ended) if ended else str(snapshot.job.get("output") or "")
+
+        return self._told(now, left)
 
     @property
     def checkpoint_dir(self) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from difflib import get_close_matches
@@ -32,6 +33,7 @@ _MISSING = object()
 
 #: pydantic's own variable.
 _NO_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
+_ONCE = threading.Lock()
 
 #: A file with more wrong options than this is no options file; the rest is not looked into.
 _MOST_PROBLEMS = 200
@@ -43,17 +45,19 @@ def _work_out_models() -> None:
     Plugins are other people's. To find that there is none, pydantic reads what every installed
     package says of itself, which takes longer than the models.
     """
-    if Options.__pydantic_complete__:
-        return
-    before = os.environ.get(_NO_PLUGINS)
-    os.environ[_NO_PLUGINS] = "__all__"
-    try:
-        Options.model_rebuild()
-    finally:
-        # No child process is to have it.
-        del os.environ[_NO_PLUGINS]
-        if before is not None:
-            os.environ[_NO_PLUGINS] = before
+    # Threads of a program may begin jobs at the same time.
+    with _ONCE:
+        if Options.__pydantic_complete__:
+            return
+        before = os.environ.get(_NO_PLUGINS)
+        os.environ[_NO_PLUGINS] = "__all__"
+        try:
+            Options.model_rebuild()
+        finally:
+            # No child process is to have it.
+            del os.environ[_NO_PLUGINS]
+            if before is not None:
+                os.environ[_NO_PLUGINS] = before
 
 
 def load(
