@@ -36,8 +36,13 @@ class Masking:
             case EvidenceFound():
                 said = (event.summary, list(event.last_lines), event.result, event.progress)
                 summary, lines, result, progress = self.value(said)
-                told = {"result": result, "progress": progress}
-                return replace(event, summary=summary, last_lines=tuple(lines), **told)
+                return replace(
+                    event,
+                    summary=summary,
+                    last_lines=tuple(lines),
+                    result=result,
+                    progress=progress,
+                )
         return event
 
     def value(self, value: T) -> T:
