@@ -175,8 +175,9 @@ EXIT_CLASS_STORAGE = "storage"
 #: The same where every machine is refused alike, until an operator changes something.
 EXIT_CLASS_STORAGE_REFUSED = "storage_refused"
 
-#: Why a runner cannot reach a peer's machine: its name means nothing there; packets get no answer;
-#: no way leads there.
+#: Why a runner cannot reach a peer: its name means nothing there; packets get no answer; no way
+#: leads there; the port refuses, as it does while nothing listens there.
 UNREACHABLE_NAME = "unknown name"
 UNREACHABLE_SILENT = "no answer"
 UNREACHABLE_ROUTE = "no route"
+UNREACHABLE_REFUSED = "refused"

@@ -8,6 +8,8 @@ cluster tells of its container, and no other task shares its ports.
 import json
 import os
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,8 +18,11 @@ from pathlib import Path
 import pytest
 
 from cluster_faults import FaultyCluster
+from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.addresses import RUNNER_PORT
+from dcos_tensorflow.core.failures import waits
 from dcos_tensorflow.core.model.events import PodCommand, PodVerb
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec, VirtualNetwork
 from dcos_tensorflow.mesos.wire import convert
@@ -146,3 +151,32 @@ def test_a_machine_that_is_not_in_the_network_says_so(schedule, on_agents):
     scheduler = schedule(replace(on_agents, peer_network="10.99.0.0/16"))
     named = "cluster_spec.peer_network: "
     wait_until(scheduler, lambda s: any(named in one.evidence for one in s.job.incidents))
+
+
+def test_a_server_that_its_peers_are_refused_by_is_told_with_its_name(
+    schedule, on_agents, marks, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(waits, "START_SECONDS", 1.0)
+    server = tmp_path / "server.py"
+    server.write_text(
+        "import json, os, socket, time\n"
+        "config = json.loads(os.environ['TF_CONFIG'])\n"
+        "own = config['cluster']['worker'][config['task']['index']]\n"
+        "host = '127.0.0.1' if config['task']['index'] else ''\n"
+        "listener = socket.create_server((host, int(own.rpartition(':')[2])))\n"
+        f"while not os.path.exists({str(marks / 'finish')!r}):\n"
+        "    time.sleep(0.05)\n"
+    )
+    job = replace(on_agents.job, command=f"{sys.executable} {server}")
+    scheduler = schedule(replace(on_agents, job=job))
+
+    def told(state: ServiceState) -> bool:
+        return any(
+            (wait.tasks, wait.waits_for) == (("worker-0",), ("worker-1",))
+            and contract.UNREACHABLE_REFUSED in wait.why
+            for wait in waits.waits(state.view(), time.time())
+        )
+
+    wait_until(scheduler, told)
+    (marks / "finish").touch()
+    wait_until(scheduler, done)

@@ -30,8 +30,9 @@ def let_rest(scheduler: Scheduler, *names: str) -> None:
     scheduler.run(1)
 
 
-def told(scheduler: Scheduler) -> list[Wait]:
-    return list(waits(scheduler.state.view(), scheduler.cluster.now))
+def told(scheduler: Scheduler, seconds: float = 0.0) -> list[Wait]:
+    """What is told so many seconds from now."""
+    return list(waits(scheduler.state.view(), scheduler.cluster.now + seconds))
 
 
 # Who waits for whom.
@@ -228,6 +229,18 @@ def test_a_task_that_makes_steps_has_reached_its_peers():
     away = {scheduler.state.epoch.addresses["ps-0"]: contract.UNREACHABLE_ROUTE}
     unreached(scheduler, "worker-0", unreachable=away, progress={"step": 3})
     assert told(scheduler) == []
+
+
+def test_a_refusal_is_told_once_the_server_listens_for_as_long_as_a_start_takes():
+    scheduler = a_job(SESSIONS)
+    refused = {scheduler.state.epoch.addresses["ps-0"]: contract.UNREACHABLE_REFUSED}
+    unreached(scheduler, "worker-0", unreachable=refused)
+    assert told(scheduler) == []
+    unreached(scheduler, "ps-0", listens_since=scheduler.cluster.now)
+    assert told(scheduler, START_SECONDS - 1) == []
+    (wait,) = told(scheduler, START_SECONDS)
+    assert (wait.tasks, wait.waits_for) == (("worker-0",), ("ps-0",))
+    assert "127.0.0.1" in wait.ends
 
 
 @pytest.mark.parametrize("said", [5, "x", ["10.0.0.1:1"], None])

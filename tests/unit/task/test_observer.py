@@ -80,7 +80,9 @@ class OurProcess:
 
 def test_a_port_that_was_closed_for_a_moment_is_not_taken_for_closed(monkeypatch):
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(observer, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(
+        observer, "time", SimpleNamespace(monotonic=lambda: clock.now, time=time.time)
+    )
     port = free_port()
     limits = WatchdogLimits(freeze_seconds=1.0)
     watching = Observer(OurProcess(), limits, port=port, in_shell=False, directories=())

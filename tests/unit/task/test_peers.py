@@ -29,8 +29,22 @@ def silent() -> Iterator[str]:
         each.close()
 
 
-def test_a_machine_that_refuses_is_reached() -> None:
-    assert unreachable([f"127.0.0.3:{free_port()}"]) == {}
+def test_a_port_that_refuses_does_so_until_a_server_listens() -> None:
+    address = f"127.0.0.3:{free_port()}"
+    assert unreachable([address]) == {address: contract.UNREACHABLE_REFUSED}
+    host, _, port = address.rpartition(":")
+    with socket.create_server((host, int(port))):
+        assert unreachable([address]) == {}
+
+
+def test_a_port_that_has_refused_for_long_is_no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dcos_tensorflow.task.network.peers.REACH_MOST_SECONDS", 0.5)
+    monkeypatch.setattr("dcos_tensorflow.task.network.peers.REACH_SELDOM_SECONDS", 0.1)
+    address = f"127.0.0.3:{free_port()}"
+    told: list[object] = []
+    check = ReachCheck([address], lambda: told.append(check.found), patience=0.1, pause=0.1)
+    eventually(lambda: len(told) == 2, what="that it is told, and taken back")
+    assert told == [((address, contract.UNREACHABLE_REFUSED),), ()]
 
 
 def test_a_machine_that_drops_packets_gives_no_answer(silent: str) -> None:

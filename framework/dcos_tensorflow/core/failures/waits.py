@@ -20,7 +20,7 @@ from dcos_tensorflow.core.failures.causes import Cause
 from dcos_tensorflow.core.failures.clean_ends import IDLE_SECONDS, EndedServer, ended_servers
 from dcos_tensorflow.core.failures.failure import Failure
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.report import idle_since, unreachable, waited_for
+from dcos_tensorflow.core.model.report import idle_since, listens_since, unreachable, waited_for
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
@@ -109,10 +109,12 @@ def waits(view: GangView, now: float) -> tuple[Wait, ...]:
         return ()
     grace = view.spec.outcome_grace_seconds
     servers = [s for s in ended_servers(view) if now - s.record.changed_at >= grace]
+    unreached = tuple(_for_machines(view, now))
     told = {name for server in servers for name in server.waiting}
+    told.update(name for wait in unreached for name in wait.tasks)
     return (
         *(_for_a_server(view, server) for server in servers),
-        *_for_machines(view),
+        *unreached,
         *_for_peers(view, now, told),
         *_for_files(view, now),
         *_idle(view, decided=bool(servers)),
@@ -157,15 +159,30 @@ _REMEDIES = {
     " agent's ports, or the machine is away",
     contract.UNREACHABLE_ROUTE: "name the network of the peers in cluster_spec.peer_network, or"
     " start each agent with --ip, the address by which the other machines reach it",
+    contract.UNREACHABLE_REFUSED: "a firewall between the two machines may refuse what goes to the"
+    " agent's ports, or the server listens on 127.0.0.1 alone",
 }
 
 
-def _for_machines(view: GangView) -> Iterator[Wait]:
-    """Yield the tasks whose machines do not reach those of peers; those that are alike together."""
+def _for_machines(view: GangView, now: float) -> Iterator[Wait]:
+    """Yield the tasks that do not reach the machines of peers; those that are alike together.
+
+    A port that refuses has no server yet, unless the task there says that its own listens.
+    """
     names = {address: name for name, address in _addresses(view).items()}
     alike: dict[tuple[str, tuple[str, ...]], list[TaskRecord]] = {}
+    listening = {
+        address
+        for address, name in names.items()
+        if name in view.tasks
+        and now - (listens_since(view.report_of(view.tasks[name])) or now) >= START_SECONDS
+    }
     for record in _members_running(view.tasks.live):
-        told = unreachable(view.report_of(record))
+        told = {
+            address: why
+            for address, why in unreachable(view.report_of(record)).items()
+            if why != contract.UNREACHABLE_REFUSED or address in listening
+        }
         for word in sorted(set(told.values())):
             addresses = tuple(address for address, why in told.items() if why == word)
             alike.setdefault((word, addresses), []).append(record)

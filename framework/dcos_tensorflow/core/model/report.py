@@ -117,7 +117,7 @@ def peer_address(report: Report) -> str:
 
 
 def unreachable(report: Report) -> Mapping[str, str]:
-    """Return the addresses of peers whose machines a runner does not reach, with the word why.
+    """Return the addresses of peers that a runner does not reach, with the word why.
 
     None once its process makes steps: then it has reached them.
     """
@@ -132,7 +132,16 @@ def idle_since(report: Report) -> float | None:
 
     Nothing is: no step, no line of output, and hardly any CPU time, for a minute at least.
     """
-    since = report.get("idle_since")
+    return _since(report, "idle_since")
+
+
+def listens_since(report: Report) -> float | None:
+    """Return since when a process' own TensorFlow server listens, in unix seconds; None for not."""
+    return _since(report, "listens_since")
+
+
+def _since(report: Report, name: str) -> float | None:
+    since = report.get(name)
     if report.get("state") != contract.RUNNER_RUNNING or not isinstance(since, int | float):
         return None
     return float(since) if 0 <= since < _NEVER else None

@@ -24,6 +24,13 @@ MOST_PAUSE_SECONDS = 0.2
 REACH_SECONDS = 3.0
 #: One that has not for so long is told. Looks come so often, and then seldom (seconds).
 REACH_PATIENCE_SECONDS, REACH_PAUSE_SECONDS, REACH_SELDOM_SECONDS = 10.0, 2.0, 30.0
+#: A port that has refused for so long is no server's: a chief may open none.
+REACH_MOST_SECONDS = 900.0
+
+_WORDS = {
+    errno.ECONNREFUSED: contract.UNREACHABLE_REFUSED,
+    errno.ETIMEDOUT: contract.UNREACHABLE_SILENT,
+}
 
 
 def accepts(address: str, timeout: float = CONNECT_SECONDS) -> bool:
@@ -37,9 +44,9 @@ def accepts(address: str, timeout: float = CONNECT_SECONDS) -> bool:
 
 
 def unreachable(addresses: Sequence[str], seconds: float = REACH_SECONDS) -> Dict[str, str]:
-    """Return those of these addresses that no way leads to, each with the word why.
+    """Return those of these addresses that do not accept, each with the word why.
 
-    All are dialled at once. A machine that refuses is reached: nothing listens there yet.
+    All are dialled at once.
     """
     found: Dict[str, str] = {}
     dialled: Dict[int, Tuple[socket.socket, str]] = {}
@@ -75,17 +82,17 @@ def unreachable(addresses: Sequence[str], seconds: float = REACH_SECONDS) -> Dic
 
 
 def _why_not(address: str, error: int) -> Dict[str, str]:
-    if error in (0, errno.ECONNREFUSED):
+    if error == 0:
         return {}
-    silent = error == errno.ETIMEDOUT
-    return {address: contract.UNREACHABLE_SILENT if silent else contract.UNREACHABLE_ROUTE}
+    return {address: _WORDS.get(error, contract.UNREACHABLE_ROUTE)}
 
 
 class ReachCheck:
-    """Looks on a thread whether this machine reaches its peers', until it has reached all once.
+    """Looks on a thread whether this task reaches its peers, until all have accepted once.
 
     ``on_news`` is called there when ``found`` has changed. A name may be told to DNS only when its
-    task runs: nothing is found before it has been so for ``patience`` seconds.
+    task runs: nothing is found before it has been so for ``patience`` seconds. A peer that refuses
+    may be about to listen, which the scheduler hears from that peer's own runner.
     """
 
     def __init__(
@@ -111,8 +118,10 @@ class ReachCheck:
     def _look(self) -> None:
         began, left = time.monotonic(), self.addresses
         while left and not self._stopped.is_set():
-            now = unreachable(left)
-            left, patient = tuple(now), time.monotonic() - began < self._patience
+            now, looked = unreachable(left), time.monotonic() - began
+            if looked > REACH_MOST_SECONDS:
+                now = {a: why for a, why in now.items() if why != contract.UNREACHABLE_REFUSED}
+            left, patient = tuple(now), looked < self._patience
             found = () if patient else tuple(now.items())
             if found != self.found:
                 self.found = found

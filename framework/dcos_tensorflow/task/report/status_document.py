@@ -45,7 +45,7 @@ class Moment:
     ``report`` is that of the task's end. ``doing`` says what is being brought, where that
     is known. ``unit`` is what is told of a unit of work that has ended, ``notice`` what the machine
     says of its own end, ``gpus`` the device files of the GPUs that the runner itself has taken,
-    ``unreachable`` the addresses of peers whose machines are not reached, with the word why,
+    ``unreachable`` the addresses of peers that are not reached, with the word why,
     ``data_service`` where the way to the job's tf.data service leads.
     """
 
@@ -152,6 +152,7 @@ class Showing:
             "usage": self._usage.usage(now.observer, progress.start_step),
             "frozen_seconds": round(now.observer.frozen_seconds, 1) if now.observer else 0.0,
             "idle_since": now.observer.idle_since if now.observer else None,
+            "listens_since": now.observer.listens_since if now.observer else None,
             "notice": now.notice.as_json() if now.notice else None,
             "gpus": list(now.gpus),
             "unreachable": dict(now.unreachable),

@@ -103,6 +103,8 @@ class Observer:
         self._activity_at = self._looked_at
         #: Since when the process does nothing, in unix seconds; None while it does something.
         self.idle_since: Optional[float] = None
+        #: Since when its server listens, in unix seconds; None while it does not.
+        self.listens_since: Optional[float] = None
         self._memory: Optional[int] = None
         self._memory_due = self._looked_at + first_look
         self._memory_lock = threading.Lock()
@@ -185,6 +187,10 @@ class Observer:
             self._chain = process_table.only_children_of(self._process.pid)
         if self._port:
             self._port_open = self._is_port_open()
+            if not self._port_open:
+                self.listens_since = None
+            elif self.listens_since is None:
+                self.listens_since = time.time()
 
     def _is_port_open(self) -> Optional[bool]:
         """Say whether the task's server listens; None where nothing can be said.
