@@ -12,6 +12,8 @@ import asyncio
 import contextlib
 import threading
 
+from waiting import end_others
+
 
 class TcpProxy:
     """Forwards from a free port of 127.0.0.1 to ``host:port``; a context manager."""
@@ -84,10 +86,7 @@ class TcpProxy:
         assert self._server is not None
         self._server.close()
         await self._cut()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await end_others()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._refusing:

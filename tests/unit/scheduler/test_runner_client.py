@@ -33,6 +33,7 @@ from dcos_tensorflow.core.spec.service_spec import (
 from dcos_tensorflow.scheduler.runners import runner_client
 from dcos_tensorflow.scheduler.runners.runner_client import RunnerClient
 from sample_states import a_state, changed, with_records
+from waiting import end_others
 
 KEY = "00" * 32
 DEADLINE = 20.0
@@ -147,13 +148,7 @@ class Runners:
         async def end() -> None:
             for server in self.servers:
                 server.close()
-            # A task that is cancelled before its first line leaves its connection open.
-            for _ in range(5):
-                await asyncio.sleep(0)
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+            await end_others()
 
         asyncio.run_coroutine_threadsafe(end(), self.loop).result(DEADLINE)
         self.loop.call_soon_threadsafe(self.loop.stop)
