@@ -5,7 +5,7 @@
 for the slopes as JSON. The scheduler dies once, early, and of each of its lives what comes before
 the 200th kill does not count: until the recorder of its last turns is full and its heaps have their
 size, its memory grows, and must (measured with a kill every 5 s: 75 to 84 MB within 150 kills, and
-0.3 MB in the next 190). Growth is judged from half an hour on.
+1 MB in the next 190, as its 500 incidents fill). Growth is judged from half an hour on.
 """
 
 import dataclasses
