@@ -106,23 +106,3 @@ def test_a_standby_does_not_bring_back_what_is_uninstalled(
             waiting.result(30)
     assert end.value.exit_code == EXIT_UNINSTALLING
     assert (frameworks(cluster), values(tmp_path)) == ([], {})
-
-
-def test_an_uninstall_that_was_interrupted_is_gone_on_with_by_who_is_to_only(
-    schedule, marks, tmp_path
-):
-    stubborn = command_job(
-        f"""trap '' TERM; {UNTIL_TOLD.format(marks=marks)}""", kill_grace_seconds=20.0
-    )
-    first = schedule(stubborn)
-    wait_until(first, running)
-    first.submit(UninstallRequested("the test wants it"))
-    wait_until(first, lambda s: s.uninstall.asked)
-    first.stop()
-    with pytest.raises(SchedulerError, match="being uninstalled") as refused:
-        schedule(stubborn)
-    assert refused.value.exit_code == EXIT_UNINSTALLING == 11
-    (marks / "finish").touch()
-    third = schedule(stubborn, finish_uninstall=True)
-    wait_until(third, lambda s: s.removal.erased)
-    assert values(tmp_path) == {}
