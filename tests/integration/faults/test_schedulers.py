@@ -90,6 +90,7 @@ def test_a_frozen_scheduler_is_followed_by_its_standby_and_ends_without_harm(
     # What happens now is the standby's to heal, and stays so when the old one wakes up.
     training.signal("worker-1", signal.SIGKILL)
     training.recovers("worker-1")
+    assert standby.api.encode() in stored(training.state)["Properties/address"]
     frozen.thaw()
     assert frozen.exit_code() == EXIT_LOCKED
     assert "Traceback" not in frozen.log
