@@ -64,16 +64,6 @@ def batch(command_line: CommandLine, tmp_path: Path) -> Batch:
     return Batch(command_line, tmp_path)
 
 
-def test_a_batch_of_which_everything_was_killed_goes_on_and_is_killed_again(batch: Batch) -> None:
-    batch.killed_on_the_way()
-    there = batch.killed_on_the_way("--resume", outputs=8)
-    ended = batch.run("--resume")
-    assert ended.code == 0, ended.out
-    assert batch.is_whole()
-    # Of those that ran when all was killed, no record could say that they were done.
-    assert sum(batch.worked()[name] > 1 for name in there) <= 2 * AT_A_TIME
-
-
 def test_a_batch_of_which_nothing_is_left_but_its_output_does_what_is_missing(
     batch: Batch,
 ) -> None:
