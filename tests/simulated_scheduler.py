@@ -30,6 +30,13 @@ class Crash(Exception):
     """The scheduler process is killed here."""
 
 
+#: What a service owns besides its gangs: after a crash it is what it was.
+KEPT = (
+    *("spec", "instance", "run", "attempt", "abandoned", "controls", "reservations"),
+    *("maintenance", "agent_failures", "uninstall"),
+)
+
+
 class Scheduler:
     """The event loop without threads: step, commit, perform. ``store`` outlives a crash."""
 
@@ -42,6 +49,8 @@ class Scheduler:
         self.erased = False
         settings = LaunchSettings(token_key="00" * 32)
         self.state = ServiceState.of_one_gang(spec, "instance-1", settings)
+        #: What the last step has committed as a whole; None after a crash in the middle of that.
+        self.committed: ServiceState | None = self.state
         self.commit(first_writes(self.state))
 
     def commit(self, writes: tuple[Write, ...]) -> None:
@@ -54,9 +63,11 @@ class Scheduler:
     def handle(self, *together: events.Event) -> Decision:
         """Take events that came in together: one step, one commit."""
         before, decision = self.state, step(self.state, together, self.cluster.now)
+        self.committed = None
         self.before_commit()
         if not self.erased:
             self.commit(decision.writes)
+        self.committed = decision.state
         self.after_commit(before, decision)
         self.state = decision.state
         for action in decision.actions:
@@ -99,6 +110,11 @@ class Scheduler:
         """A new process: only what was committed is left."""
         restored = restore(self.store, LaunchSettings(), self.cluster.now)
         assert restored is not None
+        if self.committed is not None:
+            for name in KEPT:
+                assert getattr(restored, name) == getattr(self.committed, name), name
+            jobs = [{n: g.job for n, g in s.gangs.items()} for s in (restored, self.committed)]
+            assert jobs[0] == jobs[1]
         self.state = restored
         self.cluster.subscribe()
 

@@ -54,8 +54,8 @@ knows: agent ids, the maintenance schedule, who is drained, quotas; tasks only w
 are back.
 
 Messages: ``drop_updates``, ``delay_updates``, ``duplicate_updates``, ``drop_accept_before``,
-``drop_accept_after``, ``rescind_offers``, ``rescind_at_accept``, ``close_streams``,
-``close_streams_mid_record``, ``half_open_streams``.
+``drop_accept_after``, ``rescind_at_accept``, ``close_streams``, ``close_streams_mid_record``,
+``half_open_streams``.
 """
 
 from cluster_faults.agents import FaultError

@@ -262,10 +262,9 @@ class Disturbance(Interference):
         if not self.has_master:
             raise ConnectionAbortedError("there is no master")
         if self.http.take("rescind_at_accept", body):
-            self.rescind_offers()
+            self._rescind_offers()
 
-    def rescind_offers(self) -> None:
-        """Take every open offer back. The lock is held."""
+    def _rescind_offers(self) -> None:
         desk = self._cluster.core.desk
         for offer in list(desk.state.offers.values()):
             offers.rescind(desk, offer)

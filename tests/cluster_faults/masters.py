@@ -163,11 +163,6 @@ class MasterFaults:
 
     # -- offers --------------------------------------------------------------------------------
 
-    def rescind_offers(self) -> None:
-        """Take every open offer back."""
-        with self._cluster.lock:
-            self._disturbance.rescind_offers()
-
     def rescind_at_accept(self, count: int = 1) -> None:
         """Take the offers of the next ACCEPTs back just before they are looked at."""
         self._disturbance.http.rescind_at_accept = count

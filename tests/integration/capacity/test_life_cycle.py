@@ -13,14 +13,13 @@ import pytest
 
 from cluster_faults import FaultyCluster
 from cluster_faults.door import make_server
-from dcos_tensorflow.core.model.events import StopRequested
 from dcos_tensorflow.core.model.machine_records import machines_left
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from embedded_mesos import AgentConfig, Timing
 from machine_rack import PORTS, Rack
-from scheduled_jobs import command_job, done, here, running, wait_until
+from scheduled_jobs import command_job, done, here, wait_until
 
 #: Ports of a place of this process' own.
 FIRST_PORT = 22000 + os.getpid() % 16 * 500
@@ -80,21 +79,4 @@ def test_machines_come_when_a_job_waits_and_go_when_it_is_done(
     assert state.job.verdict.exit_code == 0
     assert {record.hostname for record in state.tasks.values()} == {"rack-1", "rack-2"}
     assert len(rack[1].machines) == 2
-    assert alive(rack[1]) == []
-
-
-def test_the_next_scheduler_goes_on_with_the_machines_of_the_one_before(
-    rack: tuple[FaultyCluster, Rack], tmp_path: Path
-) -> None:
-    first = scheduler_of(rack, tmp_path, "sleep 600")
-    wait_until(first, lambda state: machines_left(state.capacity) > 0)
-    first.stop()
-    second = scheduler_of(rack, tmp_path, "sleep 600")
-    try:
-        wait_until(second, running)
-        assert len(alive(rack[1])) == 2
-        second.submit(StopRequested("the test is over"))
-        wait_until(second, given_back)
-    finally:
-        second.stop()
     assert alive(rack[1]) == []

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from cluster_faults import FaultyCluster
 from cluster_faults.processes import kill_from_top
 from command_line import CommandLine, Ended, write_options
-from embedded_mesos import AgentConfig
 from waiting import eventually
 
 pytestmark = pytest.mark.timeout(300)
@@ -66,16 +64,6 @@ def batch(command_line: CommandLine, tmp_path: Path) -> Batch:
     return Batch(command_line, tmp_path)
 
 
-def test_a_batch_of_which_everything_was_killed_goes_on_and_is_killed_again(batch: Batch) -> None:
-    batch.killed_on_the_way()
-    there = batch.killed_on_the_way("--resume", outputs=8)
-    ended = batch.run("--resume")
-    assert ended.code == 0, ended.out
-    assert batch.is_whole()
-    # Of those that ran when all was killed, no record could say that they were done.
-    assert sum(batch.worked()[name] > 1 for name in there) <= 2 * AT_A_TIME
-
-
 def test_a_batch_of_which_nothing_is_left_but_its_output_does_what_is_missing(
     batch: Batch,
 ) -> None:
@@ -108,35 +96,6 @@ def test_shards_that_have_failed_are_made_up_for_and_then_nothing_is_missing(
     assert batch.worked() == worked
 
 
-def test_inputs_that_have_come_meanwhile_are_worked_on_with_those_that_failed(
-    lasting: Any, tmp_path: Path
-) -> None:
-    command_line = lasting.command_line
-    manifest = tmp_path / "inputs.txt"
-    manifest.write_text("\n".join("abcdef"))
-    options = write_options(
-        tmp_path,
-        service={
-            "name": "named",
-            "job_cmd": f'test -e {tmp_path}/good -o "$SHARD_INDEX" != 2 || exit 3;'
-            ' cat "$SHARD_INPUTS" > "$SHARD_OUTPUT"',
-        },
-        worker={"count": 1},
-        batch={
-            "inputs": {"manifest": str(manifest), "per_shard": 2},
-            "output": str(tmp_path / "out" / "part-{index}"),
-            "max_retries": 0,
-        },
-    )
-    assert command_line("run", options, "--yes").code == 1
-    manifest.write_text("\n".join("xyabcdef"))
-    (tmp_path / "good").touch()
-    ended = command_line("run", options, "--yes", "--resume")
-    assert ended.code == 0, ended.out
-    worked = "".join(path.read_text() for path in tmp_path.glob("out/part-*"))
-    assert sorted(worked.split()) == sorted("xyabcdef")
-
-
 def test_a_script_resumes_by_itself(command_line: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('hi')\n")
     refused = command_line.ask("run", tmp_path / "train.py", "--resume")
@@ -146,55 +105,3 @@ def test_a_script_resumes_by_itself(command_line: CommandLine, tmp_path: Path) -
 def test_only_a_batch_is_resumed(command_line: CommandLine, tmp_path: Path) -> None:
     refused = command_line.ask("run", write_options(tmp_path, service={"job_cmd": "x"}), "--resume")
     assert (refused.code, "batch.inputs" in refused.out) == (2, True), refused.out
-
-
-def test_files_that_come_while_a_batch_is_under_way_are_none_of_its_inputs(
-    command_line: CommandLine, tmp_path: Path
-) -> None:
-    batch, data = Batch(command_line, tmp_path), tmp_path / "data"
-    data.mkdir()
-    for number in range(SHARDS):
-        (data / f"{number:02}.txt").write_text(str(number))
-    shard = "echo $SHARD_INDEX >> {0}/worked; sleep 0.3; cat $(cat $SHARD_INPUTS) > $SHARD_OUTPUT"
-    batch.options = write_options(
-        tmp_path,
-        service={"name": "batch", "job_cmd": shard.format(tmp_path)},
-        worker={"count": 1},
-        batch={
-            "inputs": {"files": "data/*.txt", "per_shard": 1},
-            "output": "out/part-{index}",
-            "parallelism": AT_A_TIME,
-        },
-    )
-    batch.killed_on_the_way()
-    (data / "00a.txt").write_text("came later")
-    ended = batch.run("--resume")
-    assert ended.code == 0, ended.out
-    found = {path.name: path.read_text() for path in tmp_path.glob("out/part-*")}
-    assert found == {f"part-{n}": str(n) for n in range(SHARDS)}
-    # The next run of the batch lists them anew.
-    assert batch.run("--resume").code == 0
-    assert (tmp_path / "out" / f"part-{SHARDS}").read_text() == "came later"
-
-
-def test_files_reach_tasks_on_other_machines(command_line: CommandLine, tmp_path: Path) -> None:
-    data = tmp_path / "data" / "deep"
-    data.mkdir(parents=True)
-    for number in range(3):
-        (data / f"{number}.txt").write_text(f"of {number}")
-    options = write_options(
-        tmp_path,
-        service={"name": "batch", "job_cmd": "cat $(cat $SHARD_INPUTS) > $SHARD_OUTPUT"},
-        worker={"count": 1, "cpus": 0.5, "mem": 64},
-        batch={
-            "inputs": {"files": "data/**/*.txt", "per_shard": 1},
-            "output": str(tmp_path / "out" / "part-{index}"),
-            "parallelism": 1,
-        },
-    )
-    with FaultyCluster([AgentConfig(cpus=1, mem=500)], tmp_path / "mesos") as cluster:
-        ended = command_line("run", options, "--master", cluster.master)
-    assert ended.code == 0, ended.out
-    found = {path.name: path.read_text() for path in tmp_path.glob("out/part-*")}
-    assert found == {f"part-{number}": f"of {number}" for number in range(3)}
-    assert "data/deep/0.txt" in next(command_line.home.glob("services/*/inputs/*.txt")).read_text()

@@ -64,13 +64,3 @@ def test_the_scheduler_registers_as_its_service_account(
     kept = b"".join(p.read_bytes() for p in command_line.home.rglob("*") if p.is_file())
     assert TOKEN.encode() not in kept
     assert b"PRIVATE KEY" not in kept
-
-
-def test_a_secret_that_dcos_did_not_hand_over_is_missed_by_its_option(
-    cluster: Cluster, command_line: CommandLine, tmp_path: Path
-) -> None:
-    service = {"name": "job", "job_cmd": "true", "service_account_secret": "team/tf"}
-    options = write_options(tmp_path, service=service)
-    ended = command_line("scheduler", options, f"--master={cluster.master.address}")
-    assert ended.code == 2
-    assert "service.service_account_secret: DC/OS hands its content" in ended.out

@@ -12,10 +12,7 @@ import trustme
 
 from answering_service import SPEC, TOKEN, Service
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
-from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.model.task import TaskState
-from sample_states import a_state, changed, failed, gang
+from sample_states import changed
 from web_server import Handler, served
 
 ASKED = (
@@ -44,6 +41,8 @@ ASKED = (
     "debug state framework_id",
     "debug state properties",
     "debug pod pause worker-0",
+    "stop --no-wait",
+    "uninstall tensorflow --yes --no-wait",
 )
 
 
@@ -70,33 +69,6 @@ def test_a_command_that_asks_or_steers_works_from_elsewhere(
     told = capsys.readouterr()
     assert told.out
     assert TOKEN not in told.out + told.err
-
-
-def test_a_stop_waits_for_the_end_of_a_job_elsewhere(service: Service, capsys: Any) -> None:
-    verdict = Verdict(Outcome.STOPPED, 130, "stopped from the command line")
-    service.afterwards = a_state(JobPhase.DONE, gang(TaskState.KILLED), job={"verdict": verdict})
-    assert run_command_line(["stop"]) == 0
-    assert service.events == [StopRequested("stopped from the command line")]
-    assert "tensorflow has ended: stopped" in capsys.readouterr().out
-
-
-def test_an_uninstall_leaves_nothing_elsewhere(service: Service, capsys: Any) -> None:
-    service.afterwards = a_state(
-        JobPhase.DONE,
-        gang(TaskState.KILLED),
-        job={"uninstalling": True},
-        erased=True,
-        framework_id="",
-    )
-    assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 0
-    assert service.events == [UninstallRequested("from the command line")]
-    assert capsys.readouterr().out == "tensorflow is uninstalled.\n"
-
-
-def test_following_a_job_elsewhere_ends_with_its_code(service: Service, capsys: Any) -> None:
-    service.current = failed()
-    assert run_command_line(["status", "--follow"]) == 3
-    assert "The job tensorflow has failed" in capsys.readouterr().out
 
 
 def test_flags_win_over_variables(

@@ -209,20 +209,6 @@ def test_a_daemon_that_is_told_to_end_leaves_its_tasks_to_the_next(
     assert second.returncode == 0
 
 
-def test_a_second_daemon_waits_for_the_first_or_says_who_it_is(command_line, scheduler, name):
-    first = scheduler()
-    eventually(lambda: phase(command_line, name) == "running")
-    refused, waiting = scheduler("--no-wait-for-leadership"), scheduler()
-    out, _ = refused.communicate(timeout=30)
-    assert refused.returncode == 8, out
-    assert f"pid {first.pid}" in out
-    first.send_signal(signal.SIGKILL)
-    first.wait()
-    registration = command_line.home / "services" / name / "scheduler.json"
-    eventually(lambda: json.loads(registration.read_text())["pid"] == waiting.pid)
-    assert command_line.ask("stop", name).code == 0
-
-
 def test_a_daemon_that_waits_for_the_leadership_ends_when_told_to(command_line, scheduler, name):
     scheduler()
     eventually(lambda: phase(command_line, name) == "running")

@@ -22,15 +22,6 @@ if rate > 0.7 and context["trial"]:
 print(f"epoch 3 step 3 score {1 - abs(rate - 0.5)}")
 pathlib.Path(os.environ["CHECKPOINT_DIR"], "context").write_text(os.environ["JOB_CONTEXT"])
 """
-#: A script of one training, which was written for a person that types its arguments.
-PARSES = """
-import argparse
-parser = argparse.ArgumentParser()
-parser.add_argument("--rate", type=float)
-parser.add_argument("--units", type=int)
-given = parser.parse_args()
-print(f"epoch 1 step 1 loss {given.rate + given.units}")
-"""
 SHARD = """
 import os
 if os.environ["SHARD_INDEX"] == "1":
@@ -161,22 +152,6 @@ def test_the_best_trial_is_trained_in_full_as_a_job_of_its_own(
     assert "worker-0" in [path.name for path in (home / "tasks").iterdir()]
 
 
-def test_a_script_is_searched_without_a_file_and_its_board_stands_at_the_end(
-    command_line: CommandLine, tmp_path: Path
-) -> None:
-    script = tmp_path / "job" / "search.py"
-    script.parent.mkdir()
-    script.write_text(PARSES)
-    flags = ("--sweep", "lr=0.5,2", "--sweep", "units=3", "--metric", "loss", "--trials", "2")
-    small = ("--set", "worker.mem=100", "--set", "worker.disk=10")
-    wishes = (*ROOMY, *small, "--set", "sweep.method=grid")
-    ended = command_line("run", script, *flags, *wishes, "--", "--rate", "{lr}")
-    assert ended.code == 0, ended.out
-    board = [line.split()[:5] for line in ended.out.splitlines() if line.startswith("  1  ")]
-    assert [(row[2], row[3], row[4]) for row in board] == [("3.5", "0.5", "3")]
-    assert ended.out.count(" finished") >= 2
-
-
 def test_the_best_of_another_sweep_does_not_go_on_from_it(swept: Swept, trained: Ended) -> None:
     folder = swept.file.parent.parent / "other"
     home = swept.command_line
@@ -247,18 +222,3 @@ def test_the_best_of_a_service_is_asked_of_its_scheduler(
     finally:
         served.terminate()
         served.communicate(timeout=60)
-
-
-def test_a_sweep_goes_on_with_the_trials_that_are_not_done(tmp_path: Path) -> None:
-    command_line = CommandLine(tmp_path / "home")
-    notes = f"open({str(tmp_path / 'begun')!r}, 'a').write(str(rate) + ' ')\n"
-    code = TRIAL.replace("if rate", notes + "if rate", 1)
-    values = [0.25, 0.5, 0.75]
-    file = options(tmp_path / "job", "more", code, sweep=sweep(values, parallelism=1))
-    assert command_line("run", file, *ROOMY).code == 0
-    file = options(tmp_path / "job", "more", code, sweep=sweep([*values, 0.6], parallelism=1))
-    ended = command_line("run", file, "--resume", *ROOMY)
-    assert ended.code == 0, ended.out
-    assert "3 of 4 trials have succeeded, 1 has failed" in ended.out
-    begun = sorted((tmp_path / "begun").read_text().split())
-    assert begun == ["0.25", "0.5", "0.6", "0.75", "0.75"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cluster_faults import FaultError, FaultyCluster
+from cluster_faults import FaultyCluster
 from cluster_faults.processes import descendants
 from embedded_mesos import Timing
 from mesos_scheduler import Scheduler, task
@@ -102,20 +102,6 @@ def test_task_that_ends_while_its_agent_is_away_says_so_afterwards(
         assert scheduler.run_until("t", "TASK_FAILED")["message"].endswith("status 3")
 
 
-def test_agent_that_was_shut_down_is_a_new_one_when_it_starts(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    with Scheduler(cluster.master) as scheduler:
-        started(scheduler)
-        (pid,) = cluster.faults.task_pids("t")
-        before = cluster.faults.agent_id(0)
-        cluster.faults.shut_down_agent(0)
-        assert scheduler.update("t")["state"] == "TASK_LOST"
-        eventually(lambda: not alive(pid), what="the task's end")
-        cluster.faults.restart_agent(0)
-        offer = scheduler.offer("127.0.0.1", least_cpus=4)
-        assert offer["agent_id"]["value"] == cluster.faults.agent_id(0) != before
-
-
 def test_lost_machine_kills_everything_that_its_tasks_started(
     make_cluster: MakeCluster, tmp_path: Path
 ) -> None:
@@ -188,23 +174,6 @@ def test_cluster_stops_with_a_frozen_machine(make_cluster: MakeCluster, tmp_path
         cluster.faults.freeze_agent(0, tasks=True)
     cluster.stop()
     eventually(lambda: not any(map(alive, pids)), what="the end of every process")
-
-
-def test_task_killed_during_a_partition_lives_until_it_is_killed_again(
-    make_cluster: MakeCluster,
-) -> None:
-    # As recorded of Mesos (agent_partition): a KILL does not outlast the agent's absence.
-    cluster = make_cluster()
-    with Scheduler(cluster.master) as scheduler:
-        started(scheduler)
-        cluster.faults.partition_agent(0)
-        scheduler.update("t", "TASK_UNREACHABLE")
-        scheduler.kill("t")
-        assert scheduler.update("t")["state"] == "TASK_UNREACHABLE"
-        cluster.faults.heal_agent(0)
-        assert scheduler.update("t")["state"] == "TASK_RUNNING"
-        scheduler.kill("t")
-        scheduler.run_until("t", "TASK_KILLED")
 
 
 def test_task_that_was_launched_into_a_partition_is_dropped_at_its_end(
@@ -322,38 +291,7 @@ def test_executor_that_is_killed_takes_its_task_along(
         eventually(lambda: not any(map(alive, pids)), what="the end of every process")
 
 
-def test_tasks_are_found_by_their_id(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    with Scheduler(cluster.master) as scheduler:
-        started(scheduler)
-        assert cluster.faults.agent_of("t") == 0
-        with pytest.raises(FaultError, match="nobody"):
-            cluster.faults.agent_of("nobody")
-
-
 # -- the master is gone for a while ------------------------------------------------------------
-
-
-def test_there_is_no_answer_without_a_master(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    with Scheduler(cluster.master) as scheduler:
-        cluster.faults.stop_master()
-        eventually(lambda: scheduler.stream.closed, what="the broken stream")
-        with pytest.raises(ConnectionRefusedError):
-            scheduler.call("REVIVE")
-        cluster.faults.start_master()
-        with Scheduler(cluster.master, framework_id=scheduler.framework_id) as again:
-            again.offer()
-
-
-def test_master_that_dies_kills_nothing(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    with Scheduler(cluster.master, failover_timeout=0) as scheduler:
-        started(scheduler)
-        (pid,) = cluster.faults.task_pids("t")
-        cluster.faults.stop_master()
-        eventually(lambda: scheduler.stream.closed, what="the broken stream")
-        assert stays(lambda: alive(pid), 0.2)
 
 
 def test_task_that_ends_without_a_master_is_told_to_the_next_one(

@@ -1,4 +1,4 @@
-"""Faults do what they say; of the others ``mesos/test_embedded_cluster`` fails without them."""
+"""Faults do what they say; of the others those of ``integration/faults`` fail without them."""
 
 import time
 from collections.abc import Callable

@@ -47,17 +47,6 @@ def call(cluster: FaultyCluster, path: str, body: object) -> tuple[int, Any]:
 # -- maintenance -------------------------------------------------------------------------------
 
 
-def test_scheduled_machine_is_offered_with_its_unavailability(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    cluster.faults.schedule_maintenance([0], 3600, 600)
-    with Scheduler(cluster.master) as scheduler:
-        offer = scheduler.offer("127.0.0.1")
-        start = offer["unavailability"]["start"]["nanoseconds"] / 1e9
-        assert start - cluster.now() == pytest.approx(3600, abs=60)
-        assert offer["unavailability"]["duration"] == {"nanoseconds": 600_000_000_000}
-        assert "unavailability" not in scheduler.offer("127.0.0.2")
-
-
 def test_who_has_tasks_on_a_scheduled_machine_is_asked_to_leave(make_cluster: MakeCluster) -> None:
     cluster = make_cluster()
     with Scheduler(cluster.master) as scheduler:
@@ -87,14 +76,6 @@ def test_scheduler_that_comes_back_is_asked_again(make_cluster: MakeCluster) -> 
         again.wait("INVERSE_OFFERS")
 
 
-def test_schedule_outlives_the_master(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    cluster.faults.schedule_maintenance([0], 3600)
-    cluster.faults.lose_master()
-    with Scheduler(cluster.master) as scheduler:
-        assert "unavailability" in scheduler.offer("127.0.0.1")
-
-
 def test_machine_that_goes_down_takes_its_tasks_along(make_cluster: MakeCluster) -> None:
     cluster = make_cluster()
     with Scheduler(cluster.master) as scheduler:
@@ -111,12 +92,6 @@ def test_machine_that_goes_down_takes_its_tasks_along(make_cluster: MakeCluster)
         offer = scheduler.offer("127.0.0.1", least_cpus=4)
         assert offer["agent_id"] != status["agent_id"]
         assert "unavailability" not in offer
-
-
-def test_machine_that_is_not_scheduled_cannot_go_down(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    with pytest.raises(FaultError, match="is not part of a maintenance schedule"):
-        cluster.faults.start_maintenance([0])
 
 
 # -- draining ----------------------------------------------------------------------------------

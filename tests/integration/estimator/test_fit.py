@@ -300,15 +300,6 @@ def test_a_sweep_has_a_leaderboard_while_it_runs_and_when_it_has_ended(
     assert 'result: {"rate": "0.' in capsys.readouterr().out
 
 
-def test_a_sweep_is_stopped(begin: Any) -> None:
-    training = begin("searches", hyperparameters={"waits": True})
-    sweep = training.sweep({"rate": [0.1, 0.2]}, "loss", max_trials=2, parallelism=1, wait=False)
-    eventually(lambda: sweep.status == "running", seconds=180, what=lambda: sweep.status)
-    sweep.stop()
-    assert sweep.status == "stopped"
-    assert sweep.best is None
-
-
 def test_of_a_batch_what_failed_is_known_and_only_what_is_missing_is_done_again(
     begin: Any, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

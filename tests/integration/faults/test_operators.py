@@ -155,15 +155,3 @@ def test_tasks_leave_an_agent_before_its_maintenance_begins(training: ScheduledT
     training.cluster.faults.start_maintenance([leaving])
     training.is_untouched()
     training.ends_right()
-
-
-def test_a_maintenance_that_is_far_away_moves_nothing_yet(training: ScheduledTraining) -> None:
-    leaving = training.agent_of("worker-1")
-    training.cluster.faults.schedule_maintenance([leaving], start_in_seconds=3600)
-    eventually(
-        lambda: (state := training.scheduler.state()) and state.maintenance.starts,
-        seconds=60,
-        what="that the service has heard of it",
-    )
-    training.is_untouched()
-    training.ends_right()

@@ -51,13 +51,6 @@ def test_an_executor_is_killed(training: ScheduledTraining) -> None:
     training.ends_right()
 
 
-def test_a_ps_and_a_worker_are_killed_at_once(training: ScheduledTraining) -> None:
-    training.signal("ps-0", signal.SIGKILL)
-    training.signal("worker-0", signal.SIGKILL)
-    training.recovers("ps-0", "chief-0", "worker-0")
-    training.ends_right()
-
-
 def test_a_ps_that_is_frozen_is_found_within_15_seconds(training: ScheduledTraining) -> None:
     training.signal("ps-0", signal.SIGSTOP)
     frozen_at = time.monotonic()

@@ -82,11 +82,15 @@ def test_a_frozen_scheduler_is_followed_by_its_standby_and_ends_without_harm(
     known = training.framework_id()
     standby = training.start("--standby")
     standby.says("is led by")
+    status, body = standby.ask("/v1/health?verbose")
+    assert (status, f"(pid {frozen.process.pid} on host" in body["reasons"][0]) == (503, True)
+    assert standby.ask("/v1/job")[0] == 503
     frozen.freeze()
     training.is_untouched()
     # What happens now is the standby's to heal, and stays so when the old one wakes up.
     training.signal("worker-1", signal.SIGKILL)
     training.recovers("worker-1")
+    assert standby.api.encode() in stored(training.state)["Properties/address"]
     frozen.thaw()
     assert frozen.exit_code() == EXIT_LOCKED
     assert "Traceback" not in frozen.log

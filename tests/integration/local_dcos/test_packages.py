@@ -39,11 +39,6 @@ def add(world: World, folder: Path, *packages: dict[str, Any], name: str = "more
     world.cosmos("repository/add", {"name": name, "uri": uri})
 
 
-def test_an_installed_package_runs_behind_the_service_proxy(world: World) -> None:
-    world.install(name="tensorflow")
-    assert world.get("/service/tensorflow/v1/state/frameworkId") == ["tensorflow-id"]
-
-
 def test_a_service_in_a_folder_is_reached_by_its_whole_name(world: World) -> None:
     world.install(name="group/tf")
     world.install(name="group")
@@ -56,14 +51,6 @@ def test_options_arrive_in_the_environment_of_the_scheduler(world: World) -> Non
     found = world.get("/service/tensorflow/environment")
     assert found["JOB_NAME"] == 'a "quoted" \\ name'
     assert found["WORKER_CPUS"] == "0.5"
-
-
-def test_two_instances_run_side_by_side(world: World) -> None:
-    world.install(name="one")
-    world.install(name="two")
-    listed = world.cosmos("list", {})["packages"]
-    assert [entry["appId"] for entry in listed] == ["/one", "/two"]
-    assert world.get("/service/two/v1/state/frameworkId") == ["two-id"]
 
 
 def test_of_installations_of_one_name_at_once_all_but_one_are_refused(world: World) -> None:
@@ -129,13 +116,6 @@ def test_an_app_that_cannot_run_here_is_refused_with_the_reason(
     assert "/container/docker: not supported by the local DC/OS" in error["message"]
 
 
-def test_wrong_options_start_nothing_and_name_the_option(world: World) -> None:
-    body = {"packageName": "tensorflow", "options": {"worker": {"count": -1}}}
-    error = world.cosmos("install", body, expect=400)
-    assert "/worker/count" in error["message"]
-    assert world.app_ids() == []
-
-
 def test_an_app_id_does_not_change_the_name_of_the_service(world: World) -> None:
     body = {"packageName": "tensorflow", "appId": "/mine"}
     found = world.cosmos("render", body)["marathonJson"]
@@ -143,16 +123,6 @@ def test_an_app_id_does_not_change_the_name_of_the_service(world: World) -> None
 
 
 # -- update ------------------------------------------------------------------------------------
-
-
-def test_an_update_keeps_the_stored_options(world: World) -> None:
-    world.install(name="tensorflow", job_name="mine")
-    body = {"appId": "tensorflow", "options": {"worker": {"count": 5}}, "replace": False}
-    found = world.service("update", body)["resolvedOptions"]
-    assert found["service"]["job_name"] == "mine"
-    assert found["worker"]["count"] == 5
-    world.settled("/tensorflow")
-    assert world.get("/service/tensorflow/environment")["WORKER_COUNT"] == "5"
 
 
 def test_an_update_that_comes_while_another_is_made_is_not_undone(
@@ -263,15 +233,6 @@ def test_an_uninstall_is_taken_up_again_after_a_restart(world: World, tmp_path: 
     world.gone("/tensorflow")
 
 
-def test_a_service_under_uninstall_takes_no_update(world: World, tmp_path: Path) -> None:
-    hold = tmp_path / "hold"
-    hold.touch()
-    world.install(name="tensorflow", hold=str(hold))
-    world.cosmos("uninstall", {"packageName": "tensorflow"})
-    body = {"appId": "tensorflow", "options": {}, "replace": False}
-    assert "being uninstalled" in world.service("update", body, expect=400)["message"]
-
-
 def test_all_instances_can_be_uninstalled_at_once(world: World) -> None:
     world.install(name="one")
     world.install(name="two")
@@ -292,11 +253,6 @@ def test_without_the_sdks_label_the_framework_is_torn_down(
         world.gone("/x")
         names = [one["name"] for one in world.get("/mesos/frameworks")["frameworks"]]
         assert "test" not in names
-
-
-def test_a_package_that_is_not_installed_is_named(world: World) -> None:
-    error = world.cosmos("uninstall", {"packageName": "tensorflow"}, expect=400)
-    assert error["type"] == "PackageNotInstalled"
 
 
 def test_an_instance_that_is_not_there_is_named(world: World) -> None:

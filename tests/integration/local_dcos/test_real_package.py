@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 
 from checkout_package import package_in, repository_of
-from dcos_tensorflow.package.definition import Package, marathon_app
+from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.plugin.main import run as run_plugin
 from processes import processes
 from waiting import eventually
 
-from .clients import SdkClient
 from .conftest import MakeWorld
 from .world import World
 
@@ -69,14 +68,6 @@ def trains(world: World, name: str) -> bool:
     # Asked anew each time: a worker whose port was taken starts again under another id.
     logs = [f"/system/v1/logs/v2/task/{task}/file/stdout" for task in running(world, name)]
     return any(b"training" in world.ask("GET", log).body for log in logs)
-
-
-def test_the_local_dcos_and_package_render_make_the_same_app(world: World, real: Package) -> None:
-    given = options("tf")
-    ours = marathon_app(real, given)
-    theirs = world.cosmos("render", {"packageName": real.name, "options": given})["marathonJson"]
-    labels = {k: v for k, v in theirs["labels"].items() if k in ours["labels"]}
-    assert {**theirs, "labels": labels, "id": "tf"} == ours
 
 
 def test_a_job_that_needs_an_image_ends_at_its_first_launch_and_says_what_helps(
@@ -204,31 +195,6 @@ def test_wrong_options_are_told_and_a_scheduler_that_is_killed_in_the_middle_of_
     )
     os.kill(new, signal.SIGKILL)
     eventually(lambda: len(running(world, "tf")) == 2, seconds=60, what="a second worker")
-    assert set(before) < set(running(world, "tf"))
-
-
-def test_an_update_that_the_scheduler_refuses_is_an_error_until_one_can_be_had(
-    current_open: World,
-) -> None:
-    world, before = current_open, running(current_open, "tf")
-    client = SdkClient(world, "tf")
-    client.update({"service": {"strategy": "multi_worker"}})
-    eventually(
-        lambda: world.ask("GET", "/service/tf/v1/plans/deploy").status == 417,
-        seconds=60,
-        what="the error in the plan",
-    )
-    plan = world.ask("GET", "/service/tf/v1/plans/deploy").json()
-    assert plan["status"] == "ERROR"
-    assert "the strategy would change" in plan["errors"][0]
-    assert world.get("/service/tf/v1/why")["not_updated"] == plan["errors"][0]
-    target = world.get("/service/tf/v1/configurations/target")
-    assert target["options"]["service"]["strategy"] == "independent"
-    assert client.describe()["service"]["strategy"] == "independent"
-    assert running(world, "tf") == before
-    client.update({"worker": {"count": 2}})
-    eventually(lambda: len(running(world, "tf")) == 2, seconds=60, what="a second worker")
-    eventually(lambda: deployed(world, "tf"), what="the end of the update")
     assert set(before) < set(running(world, "tf"))
 
 

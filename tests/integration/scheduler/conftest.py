@@ -1,18 +1,16 @@
 """A scheduler in this process, on an embedded cluster with real tasks."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from cluster_faults import FaultyCluster
-from command_line import write_options
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from embedded_mesos import AgentConfig, Timing
 from scheduled_jobs import here
-from scheduler_process import SchedulerProcess
 
 Made = Callable[..., Scheduler]
 #: Tests that run at the same time in another process keep to other ports.
@@ -63,48 +61,3 @@ def marks(tmp_path: Path) -> Path:
     folder = tmp_path / "marks"
     folder.mkdir()
     return folder
-
-
-@pytest.fixture
-def options(tmp_path: Path, marks: Path) -> Path:
-    """A job of two workers; each start of a process leaves a line, the test says when it ends."""
-    command = (
-        f'echo started >> "{marks}/$TASK_NAME"; '
-        f'while [ ! -e "{marks}/finish" ]; do sleep 0.05; done'
-    )
-    return write_options(
-        tmp_path,
-        service={"name": "job", "job_cmd": command},
-        worker={"count": 2},
-    )
-
-
-@pytest.fixture
-def start(
-    tmp_path: Path, options: Path, cluster: FaultyCluster
-) -> Iterator[Callable[..., SchedulerProcess]]:
-    """Return a function that starts a scheduler process; all are ended with the test."""
-    started: list[SchedulerProcess] = []
-
-    def begin(
-        name: str,
-        state: str,
-        *flags: str,
-        master: str = "",
-        environment: Mapping[str, str] | None = None,
-    ) -> SchedulerProcess:
-        one = SchedulerProcess(
-            name,
-            tmp_path,
-            options,
-            master or cluster.master,
-            state,
-            *flags,
-            environment=environment or {},
-        )
-        started.append(one)
-        return one
-
-    yield begin
-    for one in started:
-        one.close()

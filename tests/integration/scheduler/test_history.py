@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from cluster_faults import FaultyCluster
 from command_line import write_options
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
@@ -60,6 +61,23 @@ def options(tmp_path: Path, marks: Path) -> Path:
     trainer.write_text(TRAINER)
     command = f"{sys.executable} {trainer} {marks}"
     return write_options(tmp_path, service={"name": "job", "job_cmd": command}, retry={"limit": 9})
+
+
+@pytest.fixture
+def start(
+    tmp_path: Path, options: Path, cluster: FaultyCluster
+) -> Iterator[Callable[..., SchedulerProcess]]:
+    """Return a function that starts a scheduler process; all are ended with the test."""
+    started: list[SchedulerProcess] = []
+
+    def begin(name: str, state: str, *, environment: dict[str, str]) -> SchedulerProcess:
+        place = (name, tmp_path, options, cluster.master, state)
+        started.append(SchedulerProcess(*place, environment=environment))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        one.close()
 
 
 def told(scheduler: SchedulerProcess) -> list[int]:

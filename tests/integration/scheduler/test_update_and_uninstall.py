@@ -9,12 +9,11 @@ import pytest
 
 from dcos_tensorflow.core.kept.configuration_id import configuration_id
 from dcos_tensorflow.core.model.events import ConfigurationChanged, UninstallRequested
-from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.scheduler.scheduler import EXIT_UNINSTALLING, SchedulerError
 from dcos_tensorflow.state.store import open_store
-from scheduled_jobs import command_job, done, running, wait_until
-from waiting import eventually, stays
+from scheduled_jobs import command_job, running, wait_until
+from waiting import eventually
 
 UNTIL_TOLD = 'while [ ! -e "{marks}/finish" ]; do sleep 0.05; done'
 
@@ -69,26 +68,6 @@ def test_other_options_are_checked_first_and_those_that_were_the_target_are_know
     wait_until(scheduler, lambda s: set(scheduler.configurations()) == both)
 
 
-def test_an_uninstall_leaves_nothing_behind_and_the_same_name_is_a_new_service_afterwards(
-    schedule, lasting, cluster, tmp_path, marks
-):
-    scheduler = schedule(lasting)
-    before = wait_until(scheduler, running)
-    scheduler.submit(UninstallRequested("the test wants it"))
-    state = wait_until(scheduler, lambda s: s.removal.erased)
-    assert all(record.terminal for record in state.tasks.values())
-    assert frameworks(cluster) == []
-    assert values(tmp_path) == {}
-    assert stays(lambda: scheduler.exit is None, 0.5), "it goes on answering"
-    assert values(tmp_path) == {}
-    second = schedule(lasting)
-    after = wait_until(second, running)
-    assert after.framework_id != before.framework_id
-    assert after.instance != before.instance
-    (marks / "finish").touch()
-    assert wait_until(second, done).job.phase is JobPhase.DONE
-
-
 def test_a_standby_does_not_bring_back_what_is_uninstalled(
     schedule, lasting, cluster, tmp_path, caplog
 ):
@@ -106,23 +85,3 @@ def test_a_standby_does_not_bring_back_what_is_uninstalled(
             waiting.result(30)
     assert end.value.exit_code == EXIT_UNINSTALLING
     assert (frameworks(cluster), values(tmp_path)) == ([], {})
-
-
-def test_an_uninstall_that_was_interrupted_is_gone_on_with_by_who_is_to_only(
-    schedule, marks, tmp_path
-):
-    stubborn = command_job(
-        f"""trap '' TERM; {UNTIL_TOLD.format(marks=marks)}""", kill_grace_seconds=20.0
-    )
-    first = schedule(stubborn)
-    wait_until(first, running)
-    first.submit(UninstallRequested("the test wants it"))
-    wait_until(first, lambda s: s.uninstall.asked)
-    first.stop()
-    with pytest.raises(SchedulerError, match="being uninstalled") as refused:
-        schedule(stubborn)
-    assert refused.value.exit_code == EXIT_UNINSTALLING == 11
-    (marks / "finish").touch()
-    third = schedule(stubborn, finish_uninstall=True)
-    wait_until(third, lambda s: s.removal.erased)
-    assert values(tmp_path) == {}

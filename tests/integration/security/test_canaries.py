@@ -21,7 +21,7 @@ from trace_collector import Collector, collector
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 
-pytestmark = [pytest.mark.soak, pytest.mark.zookeeper, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.zookeeper, pytest.mark.timeout(240)]
 
 #: By the way that it goes in.
 CANARIES = {
@@ -249,7 +249,7 @@ def _files(running: Running) -> bytes:
     (registration,) = running.folder.rglob("scheduler.json")
     assert stat.S_IMODE(registration.stat().st_mode) == 0o600
     told = ("progress.jsonl", "task-exit.json", "task-exits.jsonl")
-    own = ("stdout", "stderr", *told, registration.name)
+    own = ("stdout", "stderr", "task-console.log", *told, registration.name)
     paths = (p for p in running.folder.rglob("*") if p.is_file() and not p.is_symlink())
     return b"".join(path.read_bytes() for path in paths if path.name not in own)
 
@@ -307,3 +307,11 @@ def test_a_canary_would_be_found() -> None:
         for shift in range(3):
             coded = base64.b64encode(b"y" * shift + canary.encode() + b"zz")
             assert ways_in(b"..." + coded) == {way}
+
+
+def test_no_secret_is_in_files_of_a_job_that_has_ended(running: Running) -> None:
+    known = {"Authorization": f"Bearer {_TOKEN}", "Content-Type": "application/json"}
+    stop = urllib.request.Request(f"http://{running.scheduler.api}/v1/job/stop", b"{}", known)
+    urllib.request.urlopen(stop, timeout=30).close()
+    eventually(lambda: json.loads(running.api("/v1/job"))["phase"] == "done", seconds=60)
+    assert ways_in(_files(running)) <= IN_OPTIONS

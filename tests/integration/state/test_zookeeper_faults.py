@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +28,7 @@ from dcos_tensorflow.state.errors import (
     StateUnavailable,
 )
 from dcos_tensorflow.state.layout import current_schema
-from dcos_tensorflow.state.store import StateStore, open_store
+from dcos_tensorflow.state.store import StateStore
 from dcos_tensorflow.state.transactions import split
 from dcos_tensorflow.state.zookeeper import ZooKeeperStore
 from sample_states import running
@@ -76,20 +75,6 @@ def answers(store: ZooKeeperStore) -> bool:
 
 
 # Servers
-
-
-def test_values_and_leadership_outlive_a_killed_and_restarted_server(
-    own_zookeeper: ZooKeeperServer, own_backend: Backend
-) -> None:
-    losses: list[str] = []
-    store = own_backend.store(timeout_seconds=30.0)
-    leadership = store.lead("leader", 5, losses.append)
-    store.commit([Write("Epoch", b"1")])
-    own_zookeeper.restart()
-    store.commit([Write("Tasks/ps-0/TaskInfo", b"x")])
-    assert store.load() == {"Epoch": b"1", "Tasks/ps-0/TaskInfo": b"x"}
-    assert leadership.held
-    assert losses == []
 
 
 def test_connections_that_are_never_answered_do_not_cost_the_session(
@@ -193,12 +178,6 @@ def test_a_wait_to_lead_that_ends_in_an_outage_says_unavailable(
         store.lead("waits", 0.5, lambda why: None)
 
 
-def test_no_server_at_all_is_said_at_open(tmp_path: Path) -> None:
-    never_started = ZooKeeperServer(tmp_path)
-    with pytest.raises(StateUnavailable, match="no ZooKeeper server of zk://127"):
-        open_store(never_started.url(credentials="me:secret"), "tf", timeout_seconds=0.3)
-
-
 # Sessions
 
 
@@ -249,24 +228,6 @@ def test_a_leader_that_is_only_frozen_is_waited_for(session_backend: Backend) ->
     frozen.freeze()
     with pytest.raises(LeadershipTaken):
         session_backend.store().lead("successor", 1.5, lambda why: None)
-
-
-def test_a_leader_frozen_past_its_session_cannot_overwrite_its_successor(
-    session_backend: Backend,
-) -> None:
-    stale = session_backend.process(session_seconds=5.0)
-    successor = session_backend.process(session_seconds=30.0)
-    assert stale.ask("lead", 5) == "leads"
-    assert stale.ask("commit", {"Epoch": "1"}) == "committed"
-    stale.freeze()
-    assert successor.ask("lead", 60) == "leads"
-    assert successor.ask("commit", {"Epoch": "2"}) == "committed"
-    stale.send("commit", {"Epoch": "stale"})
-    stale.thaw()
-    assert stale.read()[0] == "FencedOut"
-    eventually(lambda: stale.ask("losses"))
-    assert len(stale.ask("losses")) == 1
-    assert session_backend.store().load() == {"Epoch": b"2"}
 
 
 def test_the_fence_holds_even_before_the_leader_knows_of_its_loss(
@@ -384,16 +345,6 @@ def test_the_layout_is_that_of_the_sdk(
         root = f"/{chroot}/dcos-service-team__tf"
         assert sorted(client.get_children(root)) == ["FrameworkID", "SchemaVersion", "lock"]
         assert client.get(f"{root}/SchemaVersion")[0] == current_schema()
-
-
-def test_nothing_is_left_of_an_erased_service(
-    zookeeper_server: ZooKeeperServer, session_backend: Backend
-) -> None:
-    store = session_backend.leader()
-    store.commit([Write("FrameworkID", b"id")])
-    store.erase()
-    with client_of(zookeeper_server) as client:
-        assert client.get_children(f"/{session_backend.url.rpartition('/')[2]}") == []
 
 
 def test_an_erase_cut_short_anywhere_leaves_what_says_that_the_service_is_uninstalled(

@@ -122,17 +122,6 @@ def test_a_changed_source_is_another_copy(engines, s3, mnist, tmp_path):
     assert (tmp_path / "a/data/mnist/part-1/3.rec").read_bytes() == bytes([3]) * 1000
 
 
-def test_a_full_cache_gives_up_what_was_not_used_for_longest(engines, s3, tmp_path):
-    cache = DataCachePlace(str(tmp_path / "cache"), max_bytes=2500)
-    for name in ("a", "b", "c"):
-        put(s3, f"{name}/x", name.encode() * 1000)
-        item = DataItem(f"s3://bucket/{name}", name)
-        fetch_data([item], str(tmp_path), engines.connection(), cache)
-    copies = [name for name in os.listdir(own(cache)) if not name.endswith(".lock")]
-    assert len(copies) == 2
-    assert (tmp_path / "a/x").read_bytes() == b"a" * 1000
-
-
 @pytest.fixture
 def another_file_system(monkeypatch):
     """The cache lies on another file system than the sandboxes: there are no hard links."""
@@ -184,17 +173,6 @@ def test_a_copy_that_was_removed_meanwhile_is_fetched_again(
     found = cached(s3, engines, cache, "a", tmp_path / "two")
     assert found.bytes_fetched == 1000
     assert (tmp_path / "two/a/x").read_bytes() == b"a" * 1000
-
-
-def test_a_cut_in_the_middle_of_the_cache_leaves_no_half_copy(engines, mnist, tmp_path):
-    cache = DataCachePlace(str(tmp_path / "cache"))
-    mnist.fault = lambda request: Fault(403, "AccessDenied") if "7.rec" in request.path else None
-    with pytest.raises(StorageError):
-        fetch_data([ITEM], str(tmp_path / "a"), engines.connection(), cache)
-    mnist.fault = lambda request: None
-    (fetched,) = fetch_data([ITEM], str(tmp_path / "b"), engines.connection(), cache)
-    assert fetched.bytes_fetched < 10_000
-    assert (tmp_path / "b/data/mnist/part-1/7.rec").read_bytes() == bytes([7]) * 1000
 
 
 def test_a_byte_that_the_network_changed_is_fetched_again(engines, mnist, tmp_path):

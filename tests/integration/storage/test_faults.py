@@ -41,6 +41,7 @@ def test_a_long_outage_is_shown_and_made_good(engines, s3, job):
     [
         (Fault(403, "AccessDenied"), "denied", "s3:PutObject"),
         (Fault(403, "InvalidAccessKeyId"), "credentials", "AWS_ACCESS_KEY_ID"),
+        (Fault(403, "ExpiredToken"), "credentials", "renew the session token"),
         (Fault(403, "RequestTimeTooSkewed"), "clock_skew", "NTP"),
         (Fault(400, "AuthorizationHeaderMalformed"), "wrong_region", "region"),
     ],

@@ -3,8 +3,6 @@
 A module ``tensorflow`` of the job's own stands in for the real one: what counts here is the order.
 """
 
-import os
-import signal
 import socket
 
 import pytest
@@ -95,15 +93,6 @@ def test_server_and_main_follow_when_the_peers_answer(start_function):
     assert task.text() == "tensorflow is imported\nserver worker 0\nmain ''\n"
 
 
-def test_server_and_main_follow_when_the_wait_is_over(start_function):
-    port = free_port()
-    task = start_function(port, wait_seconds=0.5)
-    assert task.wait() == 0
-    assert "main" in task.text()
-    missing = f"peers still missing after 0.5 s: {HOST}:{port}; starting anyway"
-    assert missing in task.text("stderr")
-
-
 def test_a_function_at_its_gate_can_be_stopped(start_function):
     task = start_function(free_port())
     pid = task.wait_for_state("waiting")["pid"]
@@ -114,17 +103,6 @@ def test_a_function_at_its_gate_can_be_stopped(start_function):
     assert "server" not in task.text()
 
 
-def test_a_new_cluster_starts_a_function_at_its_gate_again(start_function):
-    task = start_function(free_port())
-    task.wait_for_text("tensorflow is imported")
-    port = free_port()
-    assert task.order(2, **function_cluster(port, 2))[0] == 200
-    task.wait_for_state("waiting", epoch=2, starts=2, waiting_for=[f"{HOST}:{port}"])
-    with listen(port):
-        assert task.wait() == 0
-    assert task.text().count("server") == 1
-
-
 def test_a_function_at_its_gate_does_not_go_on_when_its_runner_is_killed(start_function):
     task = start_function(free_port())
     task.wait_for_text("tensorflow is imported")
@@ -133,27 +111,6 @@ def test_a_function_at_its_gate_does_not_go_on_when_its_runner_is_killed(start_f
     task.process.wait()
     eventually(lambda: not alive(pid), what="the user's process gone")
     assert "server" not in task.text()
-
-
-def test_a_function_at_its_gate_that_is_killed_ends_the_task(start_function):
-    task = start_function(free_port())
-    task.wait_for_text("tensorflow is imported")
-    os.kill(task.status()["pid"], signal.SIGKILL)
-    assert task.wait() == 137
-
-
-def test_a_function_at_its_gate_can_be_stopped_and_its_next_start_let_go(start_function):
-    port = free_port()
-    task = start_function(port)
-    task.wait_for_text("tensorflow is imported")
-    task.order(2, run=False, **function_cluster(port))
-    pid = task.wait_for_state("held", starts=1)["pid"]
-    assert pid is None
-    task.order(2, **function_cluster(port))
-    task.wait_for_state("waiting", starts=2)
-    with listen(port):
-        assert task.wait() == 0
-    assert task.text().count("main") == 1
 
 
 @pytest.mark.parametrize("peers", [True, False])

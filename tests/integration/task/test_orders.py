@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from processes import alive
-from waiting import eventually, stays
+from waiting import eventually
 
 READY = "print('ready', flush=True)\n"
 WAIT = READY + "import time\nwhile True: time.sleep(60)\n"
@@ -55,16 +55,6 @@ def test_the_status_tells_which_start_is_wanted(start):
 def test_the_status_tells_the_strategy_of_the_code(start):
     code = "def unused(): tf.distribute.MultiWorkerMirroredStrategy()\n" + WAIT
     assert running(start, code).status()["strategy"] == "multi_worker"
-
-
-def test_a_task_held_at_launch_starts_nothing_until_it_is_let_go(start):
-    task = start(STARTS, held=True)
-    status = task.wait_for_state("held", start=1, run=False, starts=0)
-    assert status["pid"] is None
-    assert stays(lambda: task.status()["starts"] == 0, 0.6)
-    code, answer = task.order(1, epoch=7)
-    assert (code, answer["changed"]) == (200, True)
-    task.wait_for_state("running", start=1, epoch=7, starts=1)
 
 
 def test_a_process_is_stopped_and_the_next_start_held_and_let_go(start):

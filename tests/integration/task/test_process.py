@@ -56,12 +56,6 @@ def test_the_report_is_the_last_line_of_stderr_too(start):
     assert json.loads(task.text("stderr").splitlines()[-1]) == report
 
 
-def test_a_crash_is_reported_with_its_signal(start):
-    task = start("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
-    assert task.wait() == 139
-    assert task.report()["signal"] == signal.SIGSEGV
-
-
 def test_a_script_runs_as_the_main_program(start):
     source = "import sys; print(__name__, sys.argv, sys.path[0], flush=True)"
     task = start(source)
@@ -69,12 +63,6 @@ def test_a_script_runs_as_the_main_program(start):
     sandbox = str(task.sandbox)
     assert task.text().split(None, 1)[0] == "__main__"
     assert task.text().strip() == f"__main__ ['{sandbox}/job.py'] {sandbox}"
-
-
-def test_a_package_runs_as_python_m_does(start):
-    files = {"pack/__init__.py": "", "pack/__main__.py": "from . import part; print(part.X)"}
-    task = start(files={**files, "pack/part.py": "X = 'in'"}, job={"name": "pack"})
-    assert (task.wait(), task.text()) == (0, "in\n")
 
 
 def test_a_command_runs_in_a_shell_in_the_sandbox_with_the_tasks_python(start):
@@ -103,14 +91,6 @@ def test_sigint_stops_the_task_too(start):
     task.wait_for_text("ready")
     task.process.send_signal(signal.SIGINT)
     assert task.wait() == 143
-
-
-def test_a_process_that_ignores_sigterm_is_killed_after_the_grace(start):
-    task = start(IGNORES_SIGTERM, grace_seconds=0.3)
-    task.wait_for_text("ready")
-    task.process.terminate()
-    assert task.wait() == 137
-    assert task.report()["class"] == "interrupted"
 
 
 def test_sigterm_reaches_the_children_of_a_shell(start):
@@ -201,22 +181,6 @@ def test_a_spec_that_is_not_usable_ends_with_a_sentence(start, spec):
     task = start(variables={"TASK_RUNNER_SPEC": spec})
     assert task.wait() == 78
     assert "TASK_RUNNER_SPEC is not usable" in task.report()["summary"]
-
-
-def test_a_module_that_is_not_there_ends_with_a_sentence(start):
-    task = start(job={"name": "jop"})
-    assert task.wait() == 78
-    report = task.report()
-    assert report["class"] == "job_unusable"
-    assert "no module 'jop'" in report["summary"]
-    assert report["hint"] == "did you mean job?"
-
-
-def test_a_job_without_tensorflow_names_the_option_for_its_python(start):
-    task = start("import tensorflow", python=sys.executable)
-    if task.wait() == 0:
-        pytest.skip("this Python has TensorFlow")
-    assert "service.python" in task.report()["hint"]
 
 
 def test_logs_stay_within_their_bounds_and_end_with_the_newest_line(start):

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from processes import alive
-from runner_process import TOKEN
 from waiting import eventually
 
 READY = "print('ready', flush=True)\n"
@@ -36,27 +35,6 @@ def test_a_frozen_process_wakes_to_be_stopped(start):
     eventually(lambda: process_state(pid) == "T", what="the process is frozen")
     task.process.terminate()
     assert task.wait() == 5
-
-
-def test_a_line_without_end_is_passed_on_within_the_bounds(start):
-    source = "import os\nfor _ in range(200): os.write(1, b'x' * (1 << 18))\nprint('\\nstep 7')"
-    task = start(source, log_max_bytes=5_000_000, log_keep=1)
-    assert task.wait() == 0
-    assert task.text().endswith("\nstep 7\n")
-    assert max(path.stat().st_size for path in task.sandbox.glob("stdout*")) <= 5_000_000
-
-
-def test_a_log_that_becomes_a_link_to_the_kernels_shows_nothing_of_the_runner(start):
-    source = (
-        "import os\n"
-        "os.unlink('stdout')\n"
-        "os.symlink('/proc/self/environ', 'stdout')\n"
-        "for number in range(200): print('line', number, 'x' * 100)\n"
-    )
-    task = start(source, log_max_bytes=2000, log_keep=3)
-    assert task.wait() == 0
-    copies = [path.read_bytes() for path in task.sandbox.glob("stdout.*")]
-    assert [copy for copy in copies if TOKEN.encode() in copy] == []
 
 
 #: Padded, with open brackets, deep, huge, and no text.

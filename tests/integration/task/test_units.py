@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import alive
 from runner_process import Task
-from waiting import eventually
 
 SHOWS = """\
 echo "$SHARD_INDEX $PARAM_RATE $JOB_CONTEXT" >> seen
@@ -122,15 +120,6 @@ def test_a_unit_has_directories_of_its_own_and_goes_on_from_its_checkpoints(star
     assert (task.sandbox / "job-output/trial-17").is_dir()
 
 
-def test_a_unit_that_fails_leaves_the_slot_for_the_next(start):
-    task = slot(start, "exit $SHARD_INDEX")
-    give(task, 1, payload(3))
-    status = failed(task, 1)
-    assert (status["exit"]["code"], status["unit"]["number"]) == (3, 3)
-    give(task, 2, payload(0))
-    done(task, 2)
-
-
 def test_the_output_is_found_under_its_name_once_it_is_whole(start, tmp_path):
     task = slot(start, WAITS)
     give(task, 1, payload(5, tmp_path / "out"))
@@ -139,23 +128,6 @@ def test_the_output_is_found_under_its_name_once_it_is_whole(start, tmp_path):
     (task.sandbox / "go-5").write_text("0")
     assert done(task, 1)["published"] is True
     assert (tmp_path / "out/part-5").read_text() == "half\n"
-    assert outputs(tmp_path / "out") == ["part-5"]
-
-
-def test_of_two_attempts_the_first_that_is_whole_stays(start, tmp_path):
-    first, second = slot(start, WAITS), slot(start, WAITS)
-    give(first, 1, payload(5, tmp_path / "out"))
-    give(second, 1, payload(5, tmp_path / "out"), attempt=2)
-    for task in (first, second):
-        task.pid_in("pid-5")
-    (second.sandbox / "go-5").write_text("0")
-    assert done(second, 1)["published"] is True
-    found = (tmp_path / "out/part-5").stat().st_ino
-    (first.sandbox / "go-5").write_text("0")
-    status = first.wait_for_status(lambda s: s["state"] in ("done", "failed"), "an end")
-    # What it had written was removed by the winner.
-    assert status["state"] == "failed" or status["unit"]["published"] is False
-    assert (tmp_path / "out/part-5").stat().st_ino == found
     assert outputs(tmp_path / "out") == ["part-5"]
 
 
@@ -179,17 +151,6 @@ def test_beside_an_output_is_kept_which_inputs_it_was_made_of(start, tmp_path, n
     record = json.loads((tmp_path / "out/.shards/part-5.json").read_text())
     inputs = {"inputs": ["s3://b/a", "s3://b/b c"]} if names else {}
     assert record == {"begin": 50, "end": 60, "stamps": "01234567--------", **inputs}
-
-
-def test_an_attempt_that_is_stopped_for_another_unit_leaves_nothing(start, tmp_path):
-    task = slot(start, WAITS)
-    give(task, 1, payload(5, tmp_path / "out"))
-    pid = task.pid_in("pid-5")
-    (task.sandbox / "go-6").write_text("0")
-    give(task, 2, payload(6, tmp_path / "out"))
-    assert done(task, 2)["number"] == 6
-    assert not alive(pid)
-    assert outputs(tmp_path / "out") == ["part-6"]
 
 
 def test_a_shard_that_leaves_no_output_has_failed(start, tmp_path):
@@ -243,31 +204,10 @@ def test_a_shard_that_crashes_is_lost_alone(start, tmp_path, how):
     assert sorted(name for name in os.listdir(tmp_path) if "part" in name) == ["part-0", "part-2"]
 
 
-def test_a_function_of_shards_keeps_what_it_has_loaded_while_the_slot_waits(start, tmp_path):
-    task = slot(start, source=SERVES)
-    give(task, 1, payload(0, tmp_path))
-    done(task, 1)
-    task.order(2, run=False, epoch=1)
-    task.wait_for_state("held", start=2)
-    give(task, 2, payload(1, tmp_path))
-    done(task, 2)
-    assert task.text("loaded") == "once\n"
-
-
 def test_a_function_of_shards_that_leaves_early_has_not_done_its_shard(start):
     task = slot(start, source="def main(shard, context): raise SystemExit(0)\n")
     give(task, 1, payload(0))
     assert "before main(shard, context) had returned" in failed(task, 1)["exit"]["summary"]
-
-
-def test_a_stop_ends_a_process_that_waits_for_its_next_shard(start, tmp_path):
-    task = slot(start, source=SERVES)
-    give(task, 1, payload(0, tmp_path))
-    done(task, 1)
-    pid = task.status()["pid"]
-    task.request("POST", "/v1/stop")
-    assert task.wait() == 143
-    eventually(lambda: not alive(pid), what="the end of the process")
 
 
 def test_a_trial_tells_the_first_value_in_each_span_and_goes_on_with_them(start, tmp_path):
@@ -299,18 +239,3 @@ def test_a_trial_finds_its_parameters_in_the_arguments_that_name_them(start):
     # What the trial has it has from there alone; the rest is passed on as before.
     argv = ["--batch", "8", "--rate=0.5", "{lr}", "{other}", "--units", "3"]
     assert done(task, 1)["result"]["result"] == {"argv": argv}
-
-
-def test_a_trial_that_was_killed_behind_its_last_step_has_told_its_last_value(start, tmp_path):
-    trains = """\
-if [ ! -e "$CHECKPOINT_DIR/last" ]; then
-  for step in 1 2 3; do echo "step $step loss 9 score 0.$step"; done
-  touch "$CHECKPOINT_DIR/last"
-  kill -9 $$
-fi"""
-    task = slot(start, trains, shared_filesystem=str(tmp_path / "shared"))
-    trial = payload(0, directory="trial-0", measure={"metric": "score", "spans": []})
-    give(task, 1, trial)
-    failed(task, 1)
-    give(task, 2, trial, attempt=2)
-    assert done(task, 2)["result"]["metrics"] == {"loss": 9.0, "score": 0.3}

@@ -1,4 +1,4 @@
-"""The watchdog on real processes: frozen, stalled, no longer listening; and steps out of events."""
+"""The watchdog on real processes: frozen, stalled, no longer listening."""
 
 import math
 import os
@@ -124,18 +124,3 @@ def test_a_server_whose_process_has_ended_in_order_is_no_sign(start):
     (task.sandbox / "close").touch()
     task.wait_for_text("ready")
     assert stays(lambda: task.status()["state"] == "running", 2.5)
-
-
-WRITES_EVENTS = """\
-import os, struct, time
-file = open(os.environ['LOG_DIR'] + '/events.out.tfevents.1.host.2.0.v2', 'wb', buffering=0)
-def event(step):
-    data = b'\\x09' + struct.pack('<d', 1.7e9) + b'\\x10' + bytes([step]) + b'\\x2a\\x00'
-    file.write(struct.pack('<Q', len(data)) + bytes(4) + data + bytes(4))
-event(40)
-"""
-
-
-def test_the_step_is_read_from_event_files_where_a_job_tells_none(start):
-    task = running(start, WRITES_EVENTS + WAIT)
-    eventually(lambda: task.status()["progress"]["step"] == 40, what="the step")

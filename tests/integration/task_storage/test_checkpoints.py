@@ -62,12 +62,6 @@ def newest(s3):
     return json.loads(body)["published"][0]["step"]
 
 
-def test_the_next_attempt_goes_on_from_there(start, s3):
-    publish(start)
-    task = start(ONLY_RESTORE, writer=2)
-    task.wait_for_text("restored 10")
-
-
 def test_a_running_process_is_published_and_trains_on_while_s3_is_away(start, s3):
     task = start(TRAIN_ON)
     status = wait_until_published(task)
@@ -175,22 +169,6 @@ def test_a_zombie_says_so_and_ends_without_a_charge(start, s3):
     failure = zombie.wait_for_state("failed")["exit"]
     assert failure["class"] == "storage"
     assert "attempt 2 publishes here" in failure["summary"]
-
-
-def test_a_start_of_an_older_attempt_fails(start, s3):
-    publish(start, writer=2)
-    failure = start(ONLY_RESTORE, writer=1).wait_for_state("failed")["exit"]
-    assert (failure["class"], "attempt 2" in failure["summary"]) == ("storage", True)
-
-
-def test_given_weights_are_used_while_nothing_is_published(start, s3):
-    publish(start)
-    task = start(
-        ONLY_RESTORE,
-        lineage="other",
-        checkpoints={"uri": "s3://bucket/new", "initial_uri": "s3://bucket/job"},
-    )
-    task.wait_for_text("restored 10")
 
 
 def test_data_is_there_before_the_first_start(start, s3):

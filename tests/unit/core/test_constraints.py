@@ -26,82 +26,38 @@ def allowed(operator: Op, value: str = "", counts: tuple[int, ...] = (0, 0, 0)) 
     return [name for name, passed in zip((*RACKS, "none"), passes, strict=True) if passed]
 
 
-def values(operator: Op, value: str, column: tuple[str, ...]) -> list[str]:
-    rule = PlacementConstraint("size", operator, value)
-    codes = np.arange(len(column))
-    nothing = np.zeros(len(column), dtype=np.int64)
-    passes = allowed_agents(rule, Column(Values(column), codes), nothing)
-    return [name for name, passed in zip(column, passes, strict=True) if passed]
+@pytest.mark.parametrize(
+    ("operator", "value", "counts", "racks"),
+    [
+        pytest.param(Op.UNIQUE, "", (0, 0, 0), "r1 r2 r3", id="unique: every value at first"),
+        pytest.param(Op.UNIQUE, "", (0, 1, 0), "r1 r3", id="unique: no value with a task"),
+        pytest.param(Op.MAX_PER, "2", (1, 2, 3), "r1", id="max per: up to the number"),
+        pytest.param(Op.CLUSTER, "r2", (0, 0, 0), "r2", id="cluster: its value"),
+        pytest.param(Op.CLUSTER, "", (0, 0, 0), "r1 r2 r3", id="cluster without one: any at first"),
+        pytest.param(Op.CLUSTER, "", (0, 0, 4), "r3", id="cluster without one: the first task's"),
+        pytest.param(Op.GROUP_BY, "", (0, 0, 0), "r1 r2 r3", id="group by: any value at first"),
+        pytest.param(Op.GROUP_BY, "", (2, 1, 0), "r2 r3", id="group by: unused and least used"),
+        pytest.param(Op.GROUP_BY, "", (2, 2, 2), "r1 r2 r3", id="group by: all when all are even"),
+        pytest.param(Op.GROUP_BY, "3", (1, 1, 0), "r3", id="group by 3: new ones until 3 are used"),
+        pytest.param(Op.GROUP_BY, "2", (1, 2, 0), "r1 r3", id="group by 2: evenly once 2 are used"),
+        pytest.param(Op.LIKE, "r[12]", (0, 0, 0), "r1 r2", id="like: what matches as a whole"),
+        pytest.param(Op.LIKE, "r", (0, 0, 0), "", id="like: nothing that matches in part"),
+        pytest.param(Op.UNLIKE, "r[12]", (0, 0, 0), "r3 none", id="unlike: others, and none"),
+        pytest.param(Op.IS, "r2", (0, 0, 0), "r2", id="is: the value"),
+        pytest.param(Op.IS, "r.", (0, 0, 0), "", id="is: the value literally"),
+        pytest.param(Op.IS_NOT, "r2", (0, 0, 0), "r1 r3 none", id="is not: others, and none"),
+    ],
+)
+def test_an_operator_allows_these_racks(
+    operator: Op, value: str, counts: tuple[int, ...], racks: str
+) -> None:
+    assert allowed(operator, value, counts) == racks.split()
 
 
-class TestUnique:
-    def test_allows_every_value_at_first(self) -> None:
-        assert allowed(Op.UNIQUE) == ["r1", "r2", "r3"]
-
-    def test_refuses_a_value_with_a_task(self) -> None:
-        assert allowed(Op.UNIQUE, counts=(0, 1, 0)) == ["r1", "r3"]
-
-
-class TestMaxPer:
-    def test_allows_up_to_the_number(self) -> None:
-        assert allowed(Op.MAX_PER, "2", counts=(1, 2, 3)) == ["r1"]
-
-
-class TestCluster:
-    def test_with_a_value_allows_that_value(self) -> None:
-        assert allowed(Op.CLUSTER, "r2") == ["r2"]
-
-    def test_without_a_value_allows_any_at_first(self) -> None:
-        assert allowed(Op.CLUSTER) == ["r1", "r2", "r3"]
-
-    def test_without_a_value_follows_the_first_task(self) -> None:
-        assert allowed(Op.CLUSTER, counts=(0, 0, 4)) == ["r3"]
-
-
-class TestGroupBy:
-    def test_allows_any_value_at_first(self) -> None:
-        assert allowed(Op.GROUP_BY) == ["r1", "r2", "r3"]
-
-    def test_allows_unused_values_and_the_least_used(self) -> None:
-        assert allowed(Op.GROUP_BY, counts=(2, 1, 0)) == ["r2", "r3"]
-
-    def test_allows_all_when_all_are_even(self) -> None:
-        assert allowed(Op.GROUP_BY, counts=(2, 2, 2)) == ["r1", "r2", "r3"]
-
-    def test_with_a_number_allows_only_new_values_until_so_many_are_used(self) -> None:
-        assert allowed(Op.GROUP_BY, "3", counts=(1, 1, 0)) == ["r3"]
-
-    def test_with_a_number_goes_on_evenly_once_so_many_are_used(self) -> None:
-        assert allowed(Op.GROUP_BY, "2", counts=(1, 2, 0)) == ["r1", "r3"]
-
-
-class TestLike:
-    def test_matches_the_whole_value(self) -> None:
-        assert allowed(Op.LIKE, "r[12]") == ["r1", "r2"]
-
-    def test_does_not_match_a_part(self) -> None:
-        assert allowed(Op.LIKE, "r") == []
-
-
-class TestUnlike:
-    def test_allows_what_does_not_match_and_agents_without_the_field(self) -> None:
-        assert allowed(Op.UNLIKE, "r[12]") == ["r3", "none"]
-
-
-class TestIs:
-    def test_allows_the_value(self) -> None:
-        assert allowed(Op.IS, "r2") == ["r2"]
-
-    def test_takes_the_value_literally(self) -> None:
-        assert allowed(Op.IS, "r.") == []
-
-    def test_compares_numbers_as_numbers(self) -> None:
-        assert values(Op.IS, "4.0", ("4", "40", "4.001")) == ["4"]
-
-
-class TestIsNot:
-    def test_allows_other_values_and_agents_without_the_field(self) -> None:
-        assert allowed(Op.IS_NOT, "r2") == ["r1", "r3", "none"]
+def test_is_compares_numbers_as_numbers() -> None:
+    rule, column = PlacementConstraint("size", Op.IS, "4.0"), ("4", "40", "4.001")
+    passes = allowed_agents(rule, Column(Values(column), np.arange(3)), np.zeros(3, dtype=np.int64))
+    assert list(passes) == [True, False, False]
 
 
 class TestFieldValue:

@@ -185,16 +185,6 @@ def test_members_are_asked_for_again_whole_or_not_at_all():
     assert not any(isinstance(a, Accept) for a in actions)
 
 
-def test_the_job_goes_on_with_fewer_after_a_restart_of_the_scheduler_too():
-    scheduler = started(training(PSS, gang=GANG, min_count=1), room_for_one_each(5))
-    lose_agent_of(scheduler, "worker-0")
-    scheduler.run(40)
-    scheduler.restart()
-    settle(scheduler, 100)
-    assert scheduler.state.job.membership.absent == ("worker-0",)
-    assert scheduler.state.job.phase is JobPhase.RUNNING
-
-
 def test_room_that_a_larger_machine_brings_is_enough():
     scheduler = started(training(PSS, gang=GANG, min_count=1), room_for_one_each(5))
     lose_agent_of(scheduler, "worker-0")

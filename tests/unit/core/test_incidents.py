@@ -20,7 +20,6 @@ from simulated_scheduler import (
     recover,
     room_for_one_each,
     started,
-    starts,
     training,
 )
 
@@ -335,22 +334,6 @@ def test_failures_outside_the_window_are_forgotten():
         scheduler.run(20)
         scheduler.cluster.now += 700
     assert scheduler.state.job.phase is JobPhase.RUNNING
-
-
-@pytest.mark.parametrize("moment", range(8))
-def test_retries_and_back_off_survive_a_restart_of_the_scheduler_at_every_moment(moment):
-    scheduler = a_job(MWMS, limit=5, initial_backoff_seconds=4)
-    fail_process(scheduler, "worker-1", "user_error", 1)
-    due = scheduler.state.job.restart.due_at
-    scheduler.run(moment)
-    before = scheduler.state.job
-    scheduler.restart()
-    assert scheduler.state.job == before
-    scheduler.run(20)
-    assert scheduler.state.job.phase is JobPhase.RUNNING
-    assert scheduler.state.job.restart.due_at == due
-    assert set(starts(scheduler).values()) == {2}
-    assert len(scheduler.state.job.incidents) == 1
 
 
 def test_a_gang_that_does_not_come_up_in_time_is_started_again():

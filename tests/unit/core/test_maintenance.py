@@ -119,16 +119,6 @@ def test_maintenance_that_is_called_off_moves_nothing():
     assert task_ids(scheduler) == before
 
 
-def test_what_is_known_of_maintenance_survives_a_restart_of_the_scheduler():
-    scheduler = a_gang()
-    agent_id = announce(scheduler, "worker-1", 400, how="inverse offer")
-    scheduler.run(20)
-    scheduler.restart()
-    scheduler.run(100)
-    recover(scheduler, 10)
-    assert scheduler.state.tasks["worker-1"].agent_id != agent_id
-
-
 def test_without_another_place_the_task_waits_and_says_so():
     scheduler = a_gang(agents=5)
     announce(scheduler, "worker-1", 100, how="inverse offer")

@@ -152,17 +152,6 @@ def test_a_clock_that_is_off_does_not_make_it_late() -> None:
     assert scheduler.state.job.phase is JobPhase.PLACING
 
 
-def test_a_notice_survives_a_restart_of_the_scheduler() -> None:
-    scheduler = a_gang(agents=GANG)
-    give_notice(scheduler, "worker-1")
-    scheduler.run(30)
-    noticed = scheduler.state.maintenance.noticed
-    scheduler.restart()
-    assert scheduler.state.maintenance.noticed == noticed
-    scheduler.run(70)
-    assert scheduler.state.job.phase is JobPhase.PLACING
-
-
 def test_a_notice_is_forgotten_when_it_is_long_over() -> None:
     scheduler = a_gang()
     give_notice(scheduler, "worker-1")

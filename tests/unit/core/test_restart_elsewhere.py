@@ -133,16 +133,6 @@ def test_a_task_is_replaced_when_its_agent_stays_away_for_replace_after_seconds(
     assert again(scheduler, before) == ({"worker-1"}, {"chief-0"})
 
 
-def test_the_clock_of_replace_after_seconds_survives_a_restart_of_the_scheduler():
-    scheduler = a_gang(PSS, replace_after_seconds=60.0)
-    before = task_ids(scheduler)
-    lose_agent_of(scheduler, "worker-1")
-    scheduler.run(50)
-    scheduler.restart()
-    recover(scheduler, 20)
-    assert again(scheduler, before)[0] == {"worker-1"}
-
-
 def test_an_agent_that_is_back_while_its_task_waits_for_offers_starts_it_where_it_is():
     scheduler = a_gang(PSS, agents=5)
     before = task_ids(scheduler)

@@ -261,23 +261,6 @@ def test_only_the_pages_that_changed_are_written():
 # -- a crash ---------------------------------------------------------------------------------------
 
 
-def test_after_a_crash_everything_goes_on_where_it_was():
-    work = Work(100, room_for_one_each(2))
-    work.finish("slot-0")
-    work.go(1)
-    before = work.scheduler.state
-    work.scheduler.restart()
-    after = work.scheduler.state
-    assert (after.units.pages, after.units.counts) == (before.units.pages, before.units.counts)
-    assert dict(after.units.running) == dict(before.units.running)
-    for name, gang in before.gangs.items():
-        assert after.gangs[name].unit == gang.unit
-    launched = list(work.cluster.launch_history)
-    work.go(5)
-    assert work.runs == {"slot-0": 2, "slot-1": 1}
-    assert work.cluster.launch_history == launched
-
-
 def test_a_unit_that_was_done_without_a_scheduler_is_not_run_again():
     work = Work(100, room_for_one_each(1))
     work.cluster.disconnect()

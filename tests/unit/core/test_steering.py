@@ -108,16 +108,6 @@ def test_a_canary_goes_ahead_alone_until_it_is_approved():
     assert moved(scheduler, before) == {"worker-0", "worker-1"}
 
 
-def test_an_update_goes_on_after_a_restart_of_the_scheduler():
-    scheduler = a_gang(update_strategy=UpdateStrategy.SERIAL)
-    before = task_ids(scheduler)
-    change(scheduler, env={"A": "1"})
-    scheduler.run(15)
-    scheduler.restart()
-    settle(scheduler, 60)
-    assert moved(scheduler, before) == {"worker-0", "worker-1"}
-
-
 def test_going_back_to_the_old_options_brings_the_old_containers_back():
     scheduler = a_gang()
     old = scheduler.state.spec
@@ -481,15 +471,6 @@ def test_with_a_paused_parameter_server_the_chief_is_held_too():
     pod(scheduler, events.PodVerb.RESUME, "ps-0")
     scheduler.run(10)
     assert {scheduler.cluster.runner(n).state for n in scheduler.state.tasks} == {"running"}
-
-
-def test_a_pause_survives_a_restart_of_the_scheduler():
-    scheduler = a_gang()
-    pod(scheduler, events.PodVerb.PAUSE, "worker-1")
-    scheduler.run(10)
-    scheduler.restart()
-    scheduler.run(20)
-    assert scheduler.cluster.runner("worker-1").state == "held"
 
 
 def test_pod_restart_starts_the_process_again_in_its_container():

@@ -36,7 +36,7 @@ def test_8_a_silent_version_endpoint_does_not_block_the_start(master, stage):
     assert not master.requests_of("/version")
 
 
-def test_9_missing_heartbeats_are_noticed(master, stage, eventually):
+def test_9_missing_heartbeats_are_noticed(master, stage, eventually, caplog):
     def silent(exchange):
         exchange.subscribe(heartbeat=0.05)
         exchange.hold()
@@ -45,6 +45,7 @@ def test_9_missing_heartbeats_are_noticed(master, stage, eventually):
     driver = stage.registered(master.address)
     eventually(lambda: len(master.subscribes) > 1)
     eventually(lambda: driver.sched.of("disconnected"))
+    assert "no sign of life" in caplog.text
 
 
 def test_10_an_unanswered_subscribe_is_tried_again(master, stage, eventually):

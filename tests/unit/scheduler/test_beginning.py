@@ -16,7 +16,6 @@ from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Kill, Reconcile
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import (
-    ConfigurationChanged,
     Disconnected,
     FormerLifeKnown,
     Registered,
@@ -111,13 +110,6 @@ def test_a_job_with_the_same_options_goes_on(store):
     assert (beginning.state.job, beginning.events, beginning.subscribe) == (before.job, (), True)
 
 
-def test_other_options_for_a_job_that_runs_are_the_cores_to_judge(store):
-    stored(store, phase=JobPhase.RUNNING)
-    beginning = begin(store, OTHER, SETTINGS)
-    assert beginning.state.spec == SPEC
-    assert beginning.events == (ConfigurationChanged(OTHER),)
-
-
 def test_a_job_that_is_done_answers_questions(store):
     stored(store, phase=JobPhase.DONE)
     assert begin(store, SPEC, SETTINGS).state.job.phase is JobPhase.DONE
@@ -154,12 +146,6 @@ def test_every_stored_configuration_is_known(store):
     assert known == {configuration_id(SPEC): SPEC, "older": OTHER}
 
 
-def test_a_service_that_is_being_uninstalled_is_refused_to_others(store):
-    stored(store, uninstalling=True)
-    with pytest.raises(UninstallGoesOn, match="SDK_UNINSTALL"):
-        begin(store, SPEC, SETTINGS)
-
-
 def test_a_scheduler_that_is_to_finish_uninstalls_goes_on_with_one(store):
     stored(store, uninstalling=True)
     beginning = begin(store, SPEC, SETTINGS, refused="wrong", finish_uninstall=True)
@@ -168,14 +154,6 @@ def test_a_scheduler_that_is_to_finish_uninstalls_goes_on_with_one(store):
 
 def test_a_scheduler_that_is_to_finish_uninstalls_begins_none(store):
     assert begin(store, SPEC, SETTINGS, finish_uninstall=True).events == ()
-
-
-def test_an_uninstall_is_asked_of_the_core(store):
-    stored(store, phase=JobPhase.RUNNING)
-    beginning = begin(store, OTHER, SETTINGS, fresh=True, uninstall=True)
-    assert beginning.state.spec == SPEC
-    assert [type(event) for event in beginning.events] == [UninstallRequested]
-    assert beginning.subscribe
 
 
 def test_an_uninstall_without_a_framework_asks_nothing_of_mesos(store):
@@ -466,13 +444,6 @@ def asked_by(actions) -> set[tuple[str, str]]:
     return {pair for action in actions if isinstance(action, Reconcile) for pair in action.tasks}
 
 
-def test_options_that_the_job_cannot_go_over_to_are_refused_from_the_first_moment_on(store):
-    stored(store, phase=JobPhase.RUNNING)
-    beginning = begin(store, replace(SPEC, user="somebody"), SETTINGS)
-    assert "the user" in beginning.state.told.refused_configuration
-    assert (beginning.state.spec, beginning.events) == (SPEC, ())
-
-
 @pytest.mark.parametrize("phase", [JobPhase.RUNNING, JobPhase.DONE])
 def test_options_that_cannot_be_read_leave_those_of_before_in_force(store, phase):
     stored(store, phase=phase)
@@ -491,12 +462,6 @@ def test_a_new_service_has_nothing_to_go_on_with(store):
     with pytest.raises(NothingInForce, match=r"worker\.count"):
         begin(store, SPEC, SETTINGS, refused="worker.count: is too small")
     assert store.values == {}
-
-
-def test_an_uninstall_does_not_ask_what_is_wrong_with_the_options(store):
-    stored(store, phase=JobPhase.RUNNING)
-    beginning = begin(store, OTHER, SETTINGS, refused="all is wrong", uninstall=True)
-    assert [type(event) for event in beginning.events] == [UninstallRequested]
 
 
 def test_a_sweep_that_goes_on_keeps_the_trials_that_are_done_and_runs_the_others_again() -> None:
