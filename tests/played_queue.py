@@ -175,4 +175,4 @@ def request(name: str, cpus: float = 2.0, **more: Any) -> Request:
         "worker": {"count": 1, "cpus": cpus, "mem": 100},
         **more.pop("options", {}),
     }
-    return Request(given, "/", **more)
+    return Request(options=given, **more)

@@ -8,11 +8,12 @@ scheduler after a crash: a unit's number says which one is meant, and what is kn
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
+from dcos_tensorflow.core.model import units
 from dcos_tensorflow.records import dataclass
 
 #: Pairs of a step and the value of the objective's metric, in the order of the steps.
@@ -117,3 +118,27 @@ class Producer(ABC):
     @abstractmethod
     def shown(self, number: int) -> Mapping[str, Any]:
         """Return what people see of a unit beside its state, as JSON."""
+
+
+_OUTCOMES = {
+    units.UnitState.SUCCEEDED: UnitOutcome.SUCCEEDED,
+    units.UnitState.FAILED: UnitOutcome.FAILED,
+    units.UnitState.PRUNED: UnitOutcome.PRUNED,
+}
+
+
+def outcome_of(unit: units.Unit) -> UnitOutcome | None:
+    """Return how a unit has ended; None for one that has not."""
+    return _OUTCOMES.get(unit.state)
+
+
+def kept_units(table: units.UnitTable) -> Iterator[KeptUnit]:
+    """Yield all units of a state, by their numbers."""
+    for page in table.pages:
+        yield from kept_in(page)
+
+
+def kept_in(page: units.UnitPage) -> Iterator[KeptUnit]:
+    """Yield the units of a page."""
+    for unit, payload in zip(page.units, page.payloads, strict=True):
+        yield KeptUnit(unit.number, payload, outcome_of(unit), unit.result)
