@@ -150,12 +150,7 @@ def _ended_by(error: Exception, as_json: bool) -> int:
 
 def _complain_about_options(error: OptionsError, as_json: bool) -> None:
     if as_json:
-        problems = [
-            {"path": p.path, "message": p.message, "given": p.given, "allowed": p.allowed}
-            | ({"suggestion": p.suggestion} if p.suggestion else {})
-            for p in error.problems
-        ]
-        show_json({"valid": False, "problems": problems})
+        show_json({"valid": False, "problems": [found.document() for found in error.problems]})
     else:
         complain(f"Error: {error}")
 

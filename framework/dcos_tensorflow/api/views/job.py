@@ -152,14 +152,7 @@ def _asked_port(state: ServiceState, record: TaskRecord) -> int | None:
 
 
 def _wait(wait: Wait, now: float) -> schemas.Wait:
-    return {
-        "tasks": list(wait.tasks),
-        "waits_for": list(wait.waits_for),
-        "since": wait.since,
-        "why": wait.why,
-        "ends": wait.ends,
-        "told": wait.told(now),
-    }
+    return cast("schemas.Wait", {**codec.to_plain(wait), "told": wait.told(now)})
 
 
 def why(state: ServiceState) -> schemas.Why:

@@ -110,7 +110,7 @@ def waits(view: GangView, now: float) -> tuple[Wait, ...]:
     servers = [s for s in ended_servers(view) if now - s.record.changed_at >= grace]
     told = {name for server in servers for name in server.waiting}
     return (
-        *(_for_a_server(view, server) for server in servers),
+        *map(_for_a_server, servers),
         *_for_machines(view),
         *_for_peers(view, now, told),
         *_for_files(view, now),
@@ -118,7 +118,7 @@ def waits(view: GangView, now: float) -> tuple[Wait, ...]:
     )
 
 
-def _for_a_server(view: GangView, server: EndedServer) -> Wait:
+def _for_a_server(server: EndedServer) -> Wait:
     name, whom = server.record.name, server.waiting or server.undecided
     ended = f"{name} has ended by itself with exit code 0"
     if server.waiting:

@@ -21,7 +21,7 @@ from dcos_tensorflow.client.output import say
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory, make_folder
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
-from dcos_tensorflow.deploy.embedded.fitting import check_fits, fits, overcommitted
+from dcos_tensorflow.deploy.embedded.fitting import check_fits, check_places, fits, overcommitted
 from dcos_tensorflow.deploy.embedded.machine import FIRST_OWN_PORT, AgentWishes, agents
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
@@ -173,9 +173,6 @@ def _sized(
     spec: ServiceSpec, configs: tuple[AgentConfig, ...], wishes: AgentWishes, *, strict: bool
 ) -> tuple[tuple[AgentConfig, ...], str]:
     """Return the agents, large enough for the job, and what to say of it. Raises UsageError."""
-    # Placement comes with numpy, and on a cluster that runs already nothing is sized.
-    from dcos_tensorflow.deploy.embedded.fitting import check_places
-
     note = ""
     if not strict:
         configs, note = overcommitted(spec, configs, wishes.sized)

@@ -6,15 +6,10 @@ Pure.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.options.models import Options
-
 import re
 from collections.abc import Iterator
 from posixpath import normpath
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -44,6 +39,9 @@ from dcos_tensorflow.options.sections.values import (
     single_line,
     whole,
 )
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.options.models import Options
 
 #: The schemes that stand for S3; s3a and s3n are Hadoop's.
 S3_SCHEMES = ("s3", "s3a", "s3n")

@@ -34,7 +34,7 @@ from dcos_tensorflow.workloads.producer import (
     UnitOutcome,
 )
 from dcos_tensorflow.workloads.sweep.stopping import stopped
-from dcos_tensorflow.workloads.sweep.trial import Trial, spans
+from dcos_tensorflow.workloads.sweep.trial import Trial, combinations, spans
 
 
 class Sweep(Producer):
@@ -141,8 +141,6 @@ class Sweep(Producer):
     @functools.cached_property
     def _untried(self) -> Iterator[dict[str, ParameterValue]]:
         """Yield the combinations that no trial has: there are trials of before with other ones."""
-        from dcos_tensorflow.workloads.sweep.trial import combinations
-
         tried = {json.dumps(dict(trial.parameters), sort_keys=True) for trial in self._trials}
         return (
             found
