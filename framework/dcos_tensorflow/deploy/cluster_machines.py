@@ -15,6 +15,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
+from dcos_tensorflow.capacity import status
 from dcos_tensorflow.capacity.reconcile import Round
 from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.client.wording import sentence
@@ -107,7 +108,7 @@ def up(
                 there = f"{found.there} of {counted(machines, 'machine')} are there"
                 raise CliError(f"After {wait:.0f} s {there}{': ' if why else ''}{why}.")
             sleep(0.0 if done.orders else LOOK_SECONDS)
-        return standing_machines.document(found.ledger, group.spec, {}, time.time())
+        return status.document(found.ledger, {}, group.spec, time.time())
 
 
 def down(
@@ -131,7 +132,7 @@ def down(
                 more = f" ({refused})" if refused else ""
                 raise CliError(f"After {wait:.0f} s {left} are left{busy}{more}.")
             sleep(LOOK_SECONDS if found.ledger.left else 0.0)
-        return standing_machines.document(found.ledger, group.spec, {}, time.time())
+        return status.document(found.ledger, {}, group.spec, time.time())
 
 
 def released(group: MachineGroup, say: Callable[[str], None]) -> dict[str, Any]:
@@ -140,7 +141,7 @@ def released(group: MachineGroup, say: Callable[[str], None]) -> dict[str, Any]:
         _tell(found.run_round(release=True), say)
         # What leaves is written first, and ended in the next round.
         _tell(found.run_round(release=True), say)
-        return standing_machines.document(found.ledger, group.spec, {}, time.time())
+        return status.document(found.ledger, {}, group.spec, time.time())
 
 
 def standing(group: MachineGroup) -> dict[str, Any]:
@@ -150,7 +151,7 @@ def standing(group: MachineGroup) -> dict[str, Any]:
             ledger = standing_machines.kept_ledger(store.load())
         except RecordError as error:
             raise CliError(f"The ledger cannot be read: {sentence(str(error))}") from error
-    return standing_machines.document(ledger, group.spec, {}, time.time())
+    return status.document(ledger, {}, group.spec, time.time())
 
 
 def _ended(found: StandingMachines, say: Callable[[str], None], why: str) -> dict[str, Any]:
