@@ -184,10 +184,10 @@ class _Api:
             "health": caught(self._health),
             "artifact": caught(self._artifact),
             "openapi": caught(self._openapi),
-            "pod_file": self._answering.guarded_waiting(self._read, _READERS),
-            "pod_exec_output": self._answering.guarded_waiting(self._command_output, _READERS),
-            "curves": self._answering.guarded_waiting(self._told_points, _READERS),
-            "runs": self._answering.guarded_waiting(self._kept_runs, _READERS),
+            "pod_file": guarded(self._read, _READERS),
+            "pod_exec_output": guarded(self._command_output, _READERS),
+            "curves": guarded(self._told_points, _READERS),
+            "runs": guarded(self._kept_runs, _READERS),
             "events": guarded(self._events),
         }
 

@@ -32,7 +32,7 @@ from dcos_tensorflow.queue_service.scheduler_tasks import Installed
 from dcos_tensorflow.queue_service.service import QueueService
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import StateError
-from dcos_tensorflow.window.forwarding import passed_on
+from dcos_tensorflow.window.forwarding import forwarded
 
 log = logging.getLogger(__name__)
 
@@ -242,13 +242,9 @@ class QueueApi:
             raise Refused("a team may read of its job's scheduler; cancel ends a job", 403)
         job = request.path_params["job"]
         api = await run_in_threadpool(self._service.api_of, asker, job)
-        # As it was asked, escapes and all.
-        raw = request.scope["raw_path"].decode("ascii").split("/", _OF_JOB)[_OF_JOB]
-        asked, body = f"/{raw}?{request.url.query}".rstrip("?"), await _body_of(request)
+        body = await _body_of(request)
         try:
-            return await run_in_threadpool(
-                passed_on, api, request.method, asked, request.headers, body
-            )
+            return await forwarded(request, api, body, _OF_JOB)
         except (OSError, http.client.HTTPException) as error:
             raise Refused(f"the scheduler of {job} does not answer: {error}", 503) from error
 

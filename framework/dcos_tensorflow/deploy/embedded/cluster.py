@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import embedded_mesos
 from dcos_tensorflow.client.errors import CliError, UsageError
@@ -226,7 +226,8 @@ def _makes_room(directory: Path, found: ClusterStatus, spec: ServiceSpec) -> boo
     if fits(spec, found.agents) or not _is_for_jobs(directory, found):
         return False
     until = time.monotonic() + _LEAVING_SECONDS
-    while not _is_empty(found):
+    # One without tasks may wait for room.
+    while frameworks_of(found) != []:
         if time.monotonic() > until:
             return False
         time.sleep(_LOOK_SECONDS)
@@ -246,8 +247,8 @@ def _is_for_jobs(directory: Path, found: ClusterStatus) -> bool:
         return False
 
 
-def _is_empty(found: ClusterStatus) -> bool:
-    """Say whether no framework is registered: one without tasks may wait for room."""
+def frameworks_of(found: ClusterStatus) -> list[Any] | None:
+    """Return the frameworks that are registered; None when the master is silent."""
     # A cluster of the run's own is not asked: it has just said that it serves.
     import urllib.request
 
@@ -255,6 +256,6 @@ def _is_empty(found: ClusterStatus) -> bool:
         url, header = f"http://{found.master}/state", found.credential.header()
         request = urllib.request.Request(url, headers=header)
         with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
-            return not read_json(answer.read())["frameworks"]
+            return list(read_json(answer.read())["frameworks"])
     except (OSError, ValueError, KeyError):
-        return False
+        return None
