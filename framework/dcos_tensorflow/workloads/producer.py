@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from enum import StrEnum
 from typing import Any
 
 from dcos_tensorflow.core.model import units
@@ -18,16 +17,6 @@ from dcos_tensorflow.records import dataclass
 
 #: Pairs of a step and the value of the objective's metric, in the order of the steps.
 Points = Sequence[Sequence[float]]
-
-
-class UnitOutcome(StrEnum):
-    """How a unit has ended."""
-
-    SUCCEEDED = "succeeded"
-    #: It is given up: it would fail again.
-    FAILED = "failed"
-    #: It was stopped, as its producer had asked.
-    PRUNED = "pruned"
 
 
 @dataclass(frozen=True)
@@ -56,7 +45,7 @@ class KeptUnit:
 
     number: int
     payload: Mapping[str, Any]
-    outcome: UnitOutcome | None = None
+    outcome: units.UnitState | None = None
     result: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -104,7 +93,7 @@ class Producer(ABC):
         """Hear of a unit that the state has: the next one that it knows none of, or one it does."""
 
     @abstractmethod
-    def ended(self, number: int, outcome: UnitOutcome, result: Mapping[str, Any]) -> None:
+    def ended(self, number: int, outcome: units.UnitState, result: Mapping[str, Any]) -> None:
         """Hear how a unit went, once that is kept."""
 
     @abstractmethod
@@ -120,16 +109,9 @@ class Producer(ABC):
         """Return what people see of a unit beside its state, as JSON."""
 
 
-_OUTCOMES = {
-    units.UnitState.SUCCEEDED: UnitOutcome.SUCCEEDED,
-    units.UnitState.FAILED: UnitOutcome.FAILED,
-    units.UnitState.PRUNED: UnitOutcome.PRUNED,
-}
-
-
-def outcome_of(unit: units.Unit) -> UnitOutcome | None:
+def outcome_of(unit: units.Unit) -> units.UnitState | None:
     """Return how a unit has ended; None for one that has not."""
-    return _OUTCOMES.get(unit.state)
+    return unit.state if unit.is_decided else None
 
 
 def kept_units(table: units.UnitTable) -> Iterator[KeptUnit]:

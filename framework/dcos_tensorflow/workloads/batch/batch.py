@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dcos_tensorflow.core.counted import agreeing, counted
+from dcos_tensorflow.core.model.units import UnitState
 from dcos_tensorflow.core.spec.workload_spec import (
     MAX_PAYLOAD,
     MOST_UNITS,
@@ -33,7 +34,6 @@ from dcos_tensorflow.workloads.producer import (
     Producer,
     Stop,
     Unit,
-    UnitOutcome,
     WorkloadError,
 )
 
@@ -120,7 +120,7 @@ class Batch(Producer):
         if unit.number == len(self._units):
             self._units.append(Unit(unit.number, unit.payload))
 
-    def ended(self, number: int, outcome: UnitOutcome, result: Mapping[str, Any]) -> None:
+    def ended(self, number: int, outcome: UnitState, result: Mapping[str, Any]) -> None:
         """Do nothing: no shard depends on another."""
 
     def measured(self, number: int, points: Points) -> Stop | None:
