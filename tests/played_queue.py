@@ -23,7 +23,7 @@ OPERATOR = Asker("operator")
 RED, BLUE = Asker("team:red", "red"), Asker("team:blue", "blue")
 HOSTS = (Host("host", 4_000, 16_000),)
 #: As if schedulers took nothing: the tests count in whole CPUs.
-NO_SCHEDULER = SchedulerTask(cpus=0.0, mem=0)
+NO_SCHEDULER = SchedulerTask.model_construct(cpus=0.0, mem=0)
 QUICK = Rules(reclaim_after=10.0, least_run=5.0, grace=5.0, between_giving_way=5.0)
 
 
@@ -175,4 +175,4 @@ def request(name: str, cpus: float = 2.0, **more: Any) -> Request:
         "worker": {"count": 1, "cpus": cpus, "mem": 100},
         **more.pop("options", {}),
     }
-    return Request(given, "/", **more)
+    return Request(options=given, **more)

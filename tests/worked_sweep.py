@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dcos_tensorflow.core.model.units import UnitState
 from dcos_tensorflow.core.spec.workload_spec import (
     EarlyStopping,
     Goal,
@@ -16,7 +17,7 @@ from dcos_tensorflow.core.spec.workload_spec import (
     SweepSpec,
 )
 from dcos_tensorflow.workloads import producer_of
-from dcos_tensorflow.workloads.producer import KeptUnit, UnitOutcome
+from dcos_tensorflow.workloads.producer import KeptUnit
 from dcos_tensorflow.workloads.sweep.sweep import Sweep
 
 STEPS = (1, 2, 3, 5, 9, 14, 27, 40)
@@ -81,7 +82,7 @@ class Slots:
         stored = json.loads(
             json.dumps([[k.number, k.payload, k.outcome, k.result] for k in self.kept])
         )
-        kept = [KeptUnit(n, p, o and UnitOutcome(o), r) for n, p, o, r in stored]
+        kept = [KeptUnit(n, p, o and UnitState(o), r) for n, p, o, r in stored]
         made = producer_of(self.spec, kept)
         assert isinstance(made, Sweep)
         return made
@@ -118,7 +119,7 @@ class Slots:
         stop = self.sweep.measured(number, points)
         # The order to stop may come too late: then the trial reaches its end all the same.
         if stop is not None and self.random.random() < 0.8:
-            self.end(number, UnitOutcome.PRUNED, stop.result)
+            self.end(number, UnitState.PRUNED, stop.result)
             return
         self.running[number] += 1
         if self.running[number] == len(STEPS):
@@ -126,9 +127,9 @@ class Slots:
                 "metrics": {"score": value_at(parameters, STEPS[-1])},
                 "measured": measured(parameters),
             }
-            self.end(number, UnitOutcome.SUCCEEDED, result)
+            self.end(number, UnitState.SUCCEEDED, result)
 
-    def end(self, number: int, outcome: UnitOutcome, result: Mapping[str, Any]) -> None:
+    def end(self, number: int, outcome: UnitState, result: Mapping[str, Any]) -> None:
         self.kept[number] = KeptUnit(number, self.kept[number].payload, outcome, result)
         del self.running[number]
         for _ in range(self.random.choice((1, 1, 2))):

@@ -48,7 +48,7 @@ class AsgiServer:
         host: str,
         port: int,
         *,
-        grace_seconds: int,
+        grace_seconds: int = 2,
         tls: ServerTls | None = None,
     ) -> None:
         self.address = ""

@@ -76,19 +76,14 @@ class Answering:
 
         return self.guarded(answer)
 
-    def guarded(self, answer: Callable[[ServiceState, Request], Response]) -> Handler:
-        """Let only those in who may ask, and only while there is a state to show."""
-        return self._guarded(answer, self._viewers)
-
-    def guarded_waiting(
-        self, answer: Callable[[ServiceState, Request], Response], most_at_once: int
+    def guarded(
+        self, answer: Callable[[ServiceState, Request], Response], most_at_once: int = 0
     ) -> Handler:
-        """Do the same for what waits for others, on threads of its own: so many at once."""
-        return self._guarded(answer, CapacityLimiter(most_at_once))
+        """Let only those in who may ask, and only while there is a state to show.
 
-    def _guarded(
-        self, answer: Callable[[ServiceState, Request], Response], limiter: CapacityLimiter
-    ) -> Handler:
+        What waits for others has threads of its own: so many at once.
+        """
+        limiter = CapacityLimiter(most_at_once) if most_at_once else self._viewers
 
         async def endpoint(request: Request) -> Response:
             try:

@@ -49,16 +49,7 @@ def not_found_answer() -> Response:
 
 def options_answer(error: OptionsError) -> Response:
     """Return what is wrong with options: each problem with its path."""
-    problems = [
-        {
-            "path": problem.path,
-            "message": problem.message,
-            "given": problem.given,
-            "allowed": problem.allowed,
-            **({"suggestion": problem.suggestion} if problem.suggestion else {}),
-        }
-        for problem in error.problems
-    ]
+    problems = [problem.document() for problem in error.problems]
     return message_answer(str(error), 400, problems=problems)
 
 

@@ -29,7 +29,7 @@ from dcos_tensorflow.api.live import Live
 from dcos_tensorflow.api.metrics import Metrics, dropwizard_body, prometheus_text
 from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.api.redaction import redact, redact_text
-from dcos_tensorflow.api.source import StateSource
+from dcos_tensorflow.api.source import StateSource, Usages
 from dcos_tensorflow.api.tasks import archive, commands, files
 from dcos_tensorflow.api.verbs import PLAN_VERBS, POD_VERBS, Reply
 from dcos_tensorflow.api.views import (
@@ -90,7 +90,7 @@ def create_app(
     return app
 
 
-def watched(state: ServiceState, usages: job.Usages = MappingProxyType({})) -> schemas.Watched:
+def watched(state: ServiceState, usages: Usages = MappingProxyType({})) -> schemas.Watched:
     """Return what the dashboard follows (``/v1/events``), with whatever secrets the state has."""
     return {
         "job": job.job(state, usages),
@@ -184,10 +184,10 @@ class _Api:
             "health": caught(self._health),
             "artifact": caught(self._artifact),
             "openapi": caught(self._openapi),
-            "pod_file": self._answering.guarded_waiting(self._read, _READERS),
-            "pod_exec_output": self._answering.guarded_waiting(self._command_output, _READERS),
-            "curves": self._answering.guarded_waiting(self._told_points, _READERS),
-            "runs": self._answering.guarded_waiting(self._kept_runs, _READERS),
+            "pod_file": guarded(self._read, _READERS),
+            "pod_exec_output": guarded(self._command_output, _READERS),
+            "curves": guarded(self._told_points, _READERS),
+            "runs": guarded(self._kept_runs, _READERS),
             "events": guarded(self._events),
         }
 

@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from dcos_tensorflow.api import counters, schemas
 from dcos_tensorflow.api.counters import Histogram, Measured, Metrics
+from dcos_tensorflow.api.source import Usages
 from dcos_tensorflow.core.model.report import checkpoint_step_of, step_of
 from dcos_tensorflow.core.model.service_state import OfferUse, ServiceState
 from dcos_tensorflow.core.plans.elements import Status
@@ -115,7 +116,6 @@ FAMILIES: Mapping[str, Family] = {
 }
 
 
-Usages = Mapping[str, Mapping[str, Any]]
 _NONE: Usages = MappingProxyType({})
 #: What is told of each task's use by name, and as what it is served.
 _USED = {

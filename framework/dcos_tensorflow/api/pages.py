@@ -30,16 +30,17 @@ def _page(request: Request) -> Response:
     accept = request.headers.get("accept", "*/*")
     if not any(kind in accept for kind in ("text/html", "*/*")):
         raise HTTPException(404)
-    return _answer("index.html")
+    return page_file("index.html")
 
 
 async def _file(scope: Scope, receive: Receive, send: Send) -> None:
     name = scope["path"].rpartition(f"/{FOLDER.name}/")[2]
-    await _answer(name)(scope, receive, send)
+    await page_file(name)(scope, receive, send)
 
 
-def _answer(name: str) -> Response:
+def page_file(name: str, status: int = 200) -> Response:
+    """Return a file of the dashboard, or that there is none."""
     content, media_type = files(FOLDER).get(name, (b"", ""))
     if not media_type:
         return Response("there is no such file", 404, HEADERS, media_type="text/plain")
-    return Response(content, 200, HEADERS, media_type=media_type)
+    return Response(content, status, HEADERS, media_type=media_type)

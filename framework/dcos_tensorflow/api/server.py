@@ -10,9 +10,6 @@ from untrusted_input.server_tls import ServerTls
 
 __all__ = ["ApiServer", "ServerNotStarted"]
 
-#: How long requests under way may take to end when the server stops.
-_GRACE_SECONDS = 2
-
 
 class ApiServer:
     """The API at one address. ``start`` and ``stop`` are called once each."""
@@ -23,7 +20,7 @@ class ApiServer:
         #: ``host:port`` as it was bound; empty before the start.
         self.address = ""
         self._app = app
-        self._server = AsgiServer("the API", host, port, grace_seconds=_GRACE_SECONDS, tls=tls)
+        self._server = AsgiServer("the API", host, port, tls=tls)
 
     def start(self) -> str:
         """Bind, serve, and return ``address``. Raises ServerNotStarted."""

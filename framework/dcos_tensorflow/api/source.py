@@ -16,6 +16,9 @@ from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.mesos.agent_files import FileEntry, FilePart
 
+#: What each live task uses now, by task id (``core.model.report.usage_of``).
+Usages = Mapping[str, Mapping[str, Any]]
+
 
 class StateSource(Protocol):
     """The service as the API sees it. All methods are called from any thread.
@@ -26,8 +29,8 @@ class StateSource(Protocol):
     def state(self) -> ServiceState | None:
         """Return the newest state; None while it is not loaded or another scheduler leads."""
 
-    def usages(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return what each live task uses now, by task id (``core.model.report.usage_of``)."""
+    def usages(self) -> Usages:
+        """Return what each live task uses now."""
 
     def leader(self) -> str:
         """Return who leads the service while this scheduler is a standby; empty otherwise."""

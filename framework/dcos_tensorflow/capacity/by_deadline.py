@@ -21,8 +21,9 @@ from dcos_tensorflow.capacity.deadline import (
 )
 from dcos_tensorflow.capacity.exchange import trained_on
 from dcos_tensorflow.capacity.ledger import Ledger
-from dcos_tensorflow.capacity.market import Limits, Market, Pool
+from dcos_tensorflow.capacity.market import Market, Pool, may_buy
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.records import dataclass
 
 #: A pace is known once the gang has trained for so long (seconds).
@@ -102,7 +103,7 @@ def fleet_of(
     ledger: Ledger,
     *,
     pools: Sequence[Pool],
-    limits: Limits,
+    spec: CapacitySpec,
     memory: Memory,
     next_look: float,
 ) -> tuple[Fleet | None, Memory]:
@@ -110,7 +111,7 @@ def fleet_of(
 
     None where the deadline says nothing: spot machines first, as without one.
     """
-    pools = [pool for pool in pools if limits.allow(pool)]
+    pools = [pool for pool in pools if may_buy(pool, spec)]
     there = [(e, m) for e, m in ledger.machines() if m.is_useful]
     if way.trains and (now := trained_on(ledger)):
         there = now
@@ -118,7 +119,7 @@ def fleet_of(
         demand = None if any(m.moves for _, m in now) else demand
     spot = sum(entry.market is Market.SPOT for entry, _ in there)
     zone = there[0][1].zone if there else ""
-    more = _more(demand, pools, limits)
+    more = _more(demand, pools, spec)
     kind = there[0][1].instance_type if there else next((p.instance_type for p, _ in more), "")
     machines = len(there) + sum(count for _, count in more)
     if not machines:
@@ -151,13 +152,13 @@ def fleet_of(
 
 
 def _more(
-    demand: GangDemand | None, pools: Sequence[Pool], limits: Limits
+    demand: GangDemand | None, pools: Sequence[Pool], spec: CapacitySpec
 ) -> tuple[tuple[Pool, int], ...]:
     """Return what it takes beside the machines that are there, by on-demand ones."""
     if demand is None:
         return ()
     kept = [pool for pool in pools if pool.market is Market.ON_DEMAND]
-    free = replace(limits, max_instances=None, max_price_per_hour=None, budget=None)
+    free = replace(spec, max_instances=None, max_price_per_hour=None, budget=None)
     found = plan([replace(demand, fleet=None, waited=1e9)], Owned(), kept, free)
     return tuple((each.pool, each.count) for each in found.wanted)
 

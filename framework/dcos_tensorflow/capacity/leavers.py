@@ -14,6 +14,7 @@ from dcos_tensorflow.capacity.exchange import to_be_left
 from dcos_tensorflow.capacity.ledger import HOUR, Ledger, OwnedMachine, ProviderBackoff, pool_key
 from dcos_tensorflow.capacity.observation import Observation, Rules
 from dcos_tensorflow.capacity.planner import PurchasePlan
+from dcos_tensorflow.core.spec.capacity_spec import Billing
 
 #: A machine that does not go is asked back again after so long (seconds).
 ASK_BACK_SECONDS = 60.0
@@ -87,7 +88,7 @@ def _is_late(ledger: Ledger, sight: Observation, rules: Rules) -> bool:
     """
     if not sight.over_since:
         return False
-    budget = rules.limits.budget
+    budget = rules.spec.budget
     if sight.is_spent and budget is not None:
         return ledger.spent(sight.now + LAST_SECONDS, rules.tariff) >= budget
     return sight.now - sight.over_since >= rules.ending_seconds
@@ -104,17 +105,17 @@ def _why_leaving(
         why = "the budget is spent" if sight.is_spent else "the job is over"
         return why if at_once or not machine.busy_since else ""
     if not machine.is_registered:
-        late = now - machine.awaited_since >= rules.register_seconds
+        late = now - machine.awaited_since >= rules.spec.register_seconds
         return _NEVER_CAME if late else ""
     if machine.busy_since or served:
         return ""
     if sight.release:
         return "it is idle, and was asked back"
     idle = now - machine.idle_since
-    if idle < rules.idle_seconds:
+    if idle < rules.spec.idle_seconds:
         return ""
     into_hour = (now - machine.counted_at) % HOUR
-    if rules.by_the_hour and into_hour < HOUR - HOUR_MARGIN_SECONDS:
+    if rules.spec.billing is Billing.HOUR and into_hour < HOUR - HOUR_MARGIN_SECONDS:
         return ""
     return f"no task ran on it for {idle:.0f} s"
 

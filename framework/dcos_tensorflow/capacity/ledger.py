@@ -353,16 +353,12 @@ class Ledger:
 
 def pool_key(pool: Pool) -> str:
     """Return the text by which a pool's back-off and prices are kept."""
-    return _key(pool.instance_type, pool.zone, pool.market)
+    return "/".join(pool.key)
 
 
 def key_of(entry: Entry, machine: OwnedMachine) -> str:
     """Return the same of the pool that a machine came from."""
-    return _key(machine.instance_type, machine.zone, entry.market)
-
-
-def _key(instance_type: str, zone: str, market: Market) -> str:
-    return f"{instance_type}/{zone}/{market}"
+    return "/".join((machine.instance_type, machine.zone, entry.market))
 
 
 def _between(

@@ -5,16 +5,12 @@ Used by everything else in this room. Nothing here decides.
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import StrEnum
 from fractions import Fraction
 
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.records import dataclass
-
-#: Enough for a provider to find room. Each may be dearer than the planned one, and the limits have
-#: to allow the dearest.
-POOLS_PER_ORDER = 10
 
 
 def exact(amount: float) -> Fraction:
@@ -72,34 +68,10 @@ class WantedMachines:
         return self.count * exact(max(pool.price for pool in (self.pool, *self.others)))
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What the user allows; None is no limit."""
-
-    max_instances: int | None = None
-    #: Of all machines together.
-    max_price_per_hour: float | None = None
-    #: Money in all.
-    budget: float | None = None
-    #: Empty: any.
-    zones: frozenset[str] = frozenset()
-    #: Empty: any that has ``at_least``.
-    instance_types: frozenset[str] = frozenset()
-    #: What each machine must have.
-    at_least: Resources = field(default_factory=Resources)
-    #: A gang's machines lie in one zone: traffic between zones is slow, and billed.
-    one_zone: bool = True
-    #: So many machines are on-demand whatever the market has.
-    on_demand_base: int = 0
-    #: A gang that has waited for spot machines for so long gets on-demand ones; seconds.
-    spot_wait_seconds: float = 300.0
-    #: Among so many pools the provider has the choice, for one order.
-    pools_per_order: int = POOLS_PER_ORDER
-
-    def allow(self, pool: Pool) -> bool:
-        """Say whether machines of this pool may be bought at all."""
-        return (
-            (not self.zones or pool.zone in self.zones)
-            and (not self.instance_types or pool.instance_type in self.instance_types)
-            and self.at_least.fits_in(pool.resources)
-        )
+def may_buy(pool: Pool, spec: CapacitySpec) -> bool:
+    """Say whether the options let machines of this pool be bought at all."""
+    return (
+        (not spec.zones or pool.zone in spec.zones)
+        and (not spec.instance_types or pool.instance_type in spec.instance_types)
+        and spec.at_least.fits_in(pool.resources)
+    )

@@ -8,30 +8,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from dcos_tensorflow.capacity.billing.usage import BY_THE_HOUR, BY_THE_SECOND, Tariff
+from dcos_tensorflow.capacity.billing.usage import Tariff, tariff_of
 from dcos_tensorflow.capacity.deadline import Fleet
 from dcos_tensorflow.capacity.losses import Pause
-from dcos_tensorflow.capacity.market import Limits, Pool
+from dcos_tensorflow.capacity.market import Pool
 from dcos_tensorflow.capacity.mirror import Agents, PurchaseAnswer
 from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.capacity.provider import Machine
 from dcos_tensorflow.core.model.offer import Offer
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What of the options the loop goes by. Times are seconds."""
+    """What the loop goes by: the options, and for whom it buys. Times are seconds."""
 
-    limits: Limits
+    spec: CapacitySpec
     owner: str
     #: What the ids of purchases begin with.
     prefix: str
-    max_spot_price: float | None = None
-    idle_seconds: float = 300.0
-    register_seconds: float = 600.0
-    #: An hour is paid whole.
-    by_the_hour: bool = False
     #: Tasks of a job that is over have so long to end before their machine goes.
     ending_seconds: float = 120.0
     #: Offers may come for so long before a machine is bought in their place.
@@ -40,7 +36,7 @@ class Rules:
     @property
     def tariff(self) -> Tariff:
         """Return how seconds become what is paid."""
-        return BY_THE_HOUR if self.by_the_hour else BY_THE_SECOND
+        return tariff_of(self.spec.billing)
 
 
 @dataclass(frozen=True)

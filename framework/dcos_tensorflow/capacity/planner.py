@@ -16,16 +16,21 @@ from functools import partial
 from dcos_tensorflow.capacity.alternatives import Mix as _Mix
 from dcos_tensorflow.capacity.alternatives import others_of
 from dcos_tensorflow.capacity.deadline import NOTHING, Fleet
-from dcos_tensorflow.capacity.market import Limits, Market, Pool, WantedMachines, exact
+from dcos_tensorflow.capacity.market import Market, Pool, WantedMachines, exact, may_buy
 from dcos_tensorflow.capacity.trial_placement import TrialPlacement, made_up
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.placement.place import place
 from dcos_tensorflow.core.placement.request import TaskRequest
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.records import dataclass
 
 #: Hours that whatever is bought is reckoned to stay: the budget must have them.
 _LEAST_HOURS = 1.0
+
+#: Enough for a provider to find room. Each may be dearer than the planned one, and the limits have
+#: to allow the dearest.
+_POOLS_PER_ORDER = 10
 
 
 @dataclass(frozen=True)
@@ -68,19 +73,19 @@ class PurchasePlan:
 
 
 def plan(
-    demands: Sequence[GangDemand], owned: Owned, pools: Iterable[Pool], limits: Limits
+    demands: Sequence[GangDemand], owned: Owned, pools: Iterable[Pool], spec: CapacitySpec
 ) -> PurchasePlan:
     """Return the machines to buy, gang by gang in the order they come.
 
     A gang gets all the machines that it needs, or none. Those of an earlier gang that have room
     left serve the later ones. What the limits leave then is for pools that would do as well.
     """
-    allowed = sorted((p for p in pools if limits.allow(p)), key=lambda p: (p.price, p.zone))
+    allowed = sorted((p for p in pools if may_buy(p, spec)), key=lambda p: (p.price, p.zone))
     purchases: list[_Purchase] = []
     waits: list[tuple[str, str]] = []
     for demand in demands:
         try:
-            mix, zone = _for_gang(demand, owned, allowed, limits)
+            mix, zone = _for_gang(demand, owned, allowed, spec)
         except _Waits as reason:
             waits.append((demand.gang, str(reason)))
             continue
@@ -90,7 +95,7 @@ def plan(
         allowed = [_less(pool, mix) for pool in allowed]
     wanted: list[WantedMachines] = []
     for purchase in purchases:
-        some = _with_others(purchase, owned, allowed, limits)
+        some = _with_others(purchase, owned, allowed, spec)
         dearer = sum(each.most - each.price for each in some)
         owned = replace(owned, price_per_hour=owned.price_per_hour + dearer)
         wanted += some
@@ -112,7 +117,7 @@ class _Purchase:
 
 
 def _for_gang(
-    demand: GangDemand, owned: Owned, pools: Sequence[Pool], limits: Limits
+    demand: GangDemand, owned: Owned, pools: Sequence[Pool], spec: CapacitySpec
 ) -> tuple[_Mix, str | None]:
     """Return what to buy for a gang, and in which zone, None for any. Raises _Waits."""
     if place(demand.requests, owned.offers).complete:
@@ -121,9 +126,9 @@ def _for_gang(
         raise _Waits("spot machines are waited for: its deadline leaves time")
     zones: Sequence[str | None] = sorted({pool.zone for pool in pools})
     chosen = demand.fleet.zone if demand.fleet else demand.zone
-    if chosen or not limits.one_zone:
+    if chosen or not spec.one_zone:
         zones = [chosen or None]
-    search = _Search(demand, owned, limits)
+    search = _Search(demand, owned, spec)
     best: tuple[_Mix, str | None] | None = None
     for zone in zones:
         near = [pool for pool in pools if zone in (None, pool.zone)]
@@ -134,8 +139,13 @@ def _for_gang(
     return best
 
 
+def _pools_per_order(spec: CapacitySpec) -> int:
+    # The rule for deadlines has reckoned with one kind of machine, in one zone.
+    return 1 if spec.deadline_at or spec.deadline_seconds else _POOLS_PER_ORDER
+
+
 def _with_others(
-    purchase: _Purchase, owned: Owned, pools: Sequence[Pool], limits: Limits
+    purchase: _Purchase, owned: Owned, pools: Sequence[Pool], spec: CapacitySpec
 ) -> tuple[WantedMachines, ...]:
     """Return what to buy for a gang, each with the pools that would do as well.
 
@@ -147,10 +157,10 @@ def _with_others(
         mix,
         pools,
         [rule for request in demand.requests for rule in request.constraints],
-        most=limits.pools_per_order - 1,
+        most=_pools_per_order(spec) - 1,
         one_zone=purchase.zone is not None,
         fits=TrialPlacement(demand.requests, purchase.offers).fits,
-        is_within=lambda price: not beyond(limits, owned, 0, price - _price(mix)),
+        is_within=lambda price: not beyond(spec, owned, 0, price - _price(mix)),
     )
     return tuple(
         WantedMachines(pool, count, (demand.gang,), found)
@@ -161,10 +171,10 @@ def _with_others(
 class _Search:
     """The search for what one gang needs, zone by zone, and what was in its way so far."""
 
-    def __init__(self, demand: GangDemand, owned: Owned, limits: Limits) -> None:
+    def __init__(self, demand: GangDemand, owned: Owned, spec: CapacitySpec) -> None:
         self._demand = demand
         self._owned = owned
-        self._limits = limits
+        self._spec = spec
         #: What a kind of machine cannot be had for now, and the limit that the first, which is the
         #: cheapest of a zone, was beyond.
         self._trouble = "no machine that may be bought has what its tasks need"
@@ -233,17 +243,17 @@ class _Search:
         base = self._owned.on_demand + _count(had, Market.ON_DEMAND)
         left = [_less(pool, had) for pool in of_kind]
         try:
-            return _by_market(self._demand, base, count, left, self._limits)
+            return _by_market(self._demand, base, count, left, self._spec)
         except _Waits as reason:
             self._trouble = str(reason)
             return None
 
     def _beyond(self, price: Fraction, count: int) -> str:
-        return beyond(self._limits, self._owned, count, price)
+        return beyond(self._spec, self._owned, count, price)
 
 
 def _by_market(
-    demand: GangDemand, on_demand: int, count: int, pools: Sequence[Pool], limits: Limits
+    demand: GangDemand, on_demand: int, count: int, pools: Sequence[Pool], spec: CapacitySpec
 ) -> _Mix:
     """Return so many machines of one type: spot ones, or what the deadline and the wait say.
 
@@ -254,12 +264,12 @@ def _by_market(
     spot = [pool for pool in pools if pool.market is Market.SPOT]
     if kept:
         spot = [pool for pool in spot if pool.price < kept[0].price]
-    base = min(count, max(0, limits.on_demand_base - on_demand))
+    base = min(count, max(0, spec.on_demand_base - on_demand))
     most = count - base if demand.fleet is None else min(count - base, demand.fleet.spot)
     mix, left = _taken(spot, most)
-    waits = demand.fleet is None and demand.waited < limits.spot_wait_seconds
+    waits = demand.fleet is None and demand.waited < spec.spot_wait_seconds
     if left and spot and waits:
-        seconds = limits.spot_wait_seconds - demand.waited
+        seconds = spec.spot_wait_seconds - demand.waited
         raise _Waits(
             f"{counted(most, 'spot machine')} of {spot[0].instance_type} wanted, "
             f"{most - left} to be had; on-demand ones in {seconds:.0f} s"
@@ -281,20 +291,20 @@ def _taken(pools: Sequence[Pool], count: int) -> tuple[_Mix, int]:
     return tuple(mix), count
 
 
-def beyond(limits: Limits, owned: Owned, count: int, price: Fraction) -> str:
+def beyond(spec: CapacitySpec, owned: Owned, count: int, price: Fraction) -> str:
     """Return why so many machines more, at so much an hour, are too many; empty if they are not."""
     count += owned.instances
-    if limits.max_instances is not None and count > limits.max_instances:
-        return f"it would take {counted(count, 'machine')}; max_instances is {limits.max_instances}"
+    if spec.max_instances is not None and count > spec.max_instances:
+        return f"it would take {counted(count, 'machine')}; max_instances is {spec.max_instances}"
     price += owned.price_per_hour
-    if limits.max_price_per_hour is not None and price > exact(limits.max_price_per_hour):
+    if spec.max_price_per_hour is not None and price > exact(spec.max_price_per_hour):
         return (
             f"all machines would cost {float(price):.2f} an hour; "
-            f"max_price_per_hour is {limits.max_price_per_hour:.2f}"
+            f"max_price_per_hour is {spec.max_price_per_hour:.2f}"
         )
-    if limits.budget is not None and owned.spent + price * _LEAST_HOURS > limits.budget:
+    if spec.budget is not None and owned.spent + price * _LEAST_HOURS > spec.budget:
         return (
-            f"{owned.spent:.2f} of the budget of {limits.budget:.2f} is spent, "
+            f"{owned.spent:.2f} of the budget of {spec.budget:.2f} is spent, "
             f"and an hour would cost {float(price):.2f}"
         )
     return ""

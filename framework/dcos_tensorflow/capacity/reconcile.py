@@ -24,7 +24,7 @@ from dcos_tensorflow.capacity.billing import uses
 from dcos_tensorflow.capacity.leavers import asked_back, closed, with_leavers
 from dcos_tensorflow.capacity.ledger import HOUR, Account, Entry, Ledger, ProviderBackoff, Stage
 from dcos_tensorflow.capacity.losses import losses_seen
-from dcos_tensorflow.capacity.market import Market, Pool, WantedMachines
+from dcos_tensorflow.capacity.market import Market, Pool, WantedMachines, may_buy
 from dcos_tensorflow.capacity.observation import Observation, Rules
 from dcos_tensorflow.capacity.planner import Owned, PurchasePlan, beyond, plan
 from dcos_tensorflow.capacity.provider import PurchaseOrder
@@ -135,7 +135,7 @@ def _planned(
     if sight.over_since or sight.pools is None or not demands:
         return None, ()
     pools = [_as_it_may_be_had(pool, ledger.account, sight.now, rules) for pool in sight.pools]
-    found = plan(demands, _owned(ledger, sight, rules), pools, rules.limits)
+    found = plan(demands, _owned(ledger, sight, rules), pools, rules.spec)
     return found, () if _too_early(ledger.account, sight.now) else found.wanted
 
 
@@ -147,19 +147,19 @@ def _others(ledger: Ledger, sight: Observation, rules: Rules) -> tuple[WantedMac
     fleet, pools = sight.fleet, sight.pools
     if sight.over_since or fleet is None or not exchange.is_going_over(ledger, fleet):
         return None
-    base = min(fleet.machines, rules.limits.on_demand_base)
+    base = min(fleet.machines, rules.spec.on_demand_base)
     if fleet.on_demand < base or pools is None:
         return None
     to_be_had = (
         _as_it_may_be_had(pool, ledger.account, sight.now, rules)
         for pool in pools
-        if rules.limits.allow(pool)
+        if may_buy(pool, rules.spec)
     )
     found = exchange.missing(ledger, fleet, to_be_had)
     count = sum(each.count for each in found or ())
     price = sum((each.price for each in found or ()), Fraction())
     # Until it has moved both are paid.
-    return None if beyond(rules.limits, _owned(ledger, sight, rules), count, price) else found
+    return None if beyond(rules.spec, _owned(ledger, sight, rules), count, price) else found
 
 
 def _spot_there(ledger: Ledger) -> int:
@@ -174,7 +174,7 @@ def _too_early(account: Account, now: float) -> bool:
 
 def _as_it_may_be_had(pool: Pool, account: Account, now: float, rules: Rules) -> Pool:
     """Return a pool, empty where it is not to be asked now."""
-    most = rules.max_spot_price
+    most = rules.spec.max_spot_price
     dear = most is not None and pool.market is Market.SPOT and pool.price > most
     return replace(pool, available=0) if dear else account.to_be_had(pool, now)
 
@@ -223,7 +223,7 @@ def _written(
             gangs=each.gangs,
             written_at=sight.now,
             on_demand_prices=tuple(_on_demand_price(pool, sight.pools or ()) for pool in pools),
-            max_price=rules.max_spot_price if each.pool.market is Market.SPOT else None,
+            max_price=rules.spec.max_spot_price if each.pool.market is Market.SPOT else None,
         )
         ledger = ledger.put(entry)
         made.append(entry)
@@ -303,7 +303,7 @@ def _waits(
 
 def why_spent(ledger: Ledger, now: float, rules: Rules) -> str:
     """Return why the job has to end: what is left of the budget is what its end takes."""
-    budget = rules.limits.budget
+    budget = rules.spec.budget
     if budget is None or not ledger.left:
         return ""
     spent = ledger.spent(now, rules.tariff)

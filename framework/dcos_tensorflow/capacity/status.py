@@ -9,18 +9,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dcos_tensorflow.capacity.billing import bill
-from dcos_tensorflow.capacity.billing.usage import Tariff
+from dcos_tensorflow.capacity.billing.usage import Tariff, tariff_of
 from dcos_tensorflow.capacity.billing.uses import bill_of
 from dcos_tensorflow.capacity.ledger import Entry, Ledger, OwnedMachine, Stage
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 
 #: Of machines that have ended the newest are shown, this many.
 ENDED_SHOWN = 100
 
 
 def document(
-    ledger: Ledger, waits: Mapping[str, str], budget: float | None, tariff: Tariff, now: float
+    ledger: Ledger, waits: Mapping[str, str], spec: CapacitySpec, now: float
 ) -> dict[str, Any]:
     """Return everything as JSON-ready builtins; times are unix seconds, prices an hour's."""
+    tariff = tariff_of(spec.billing)
     paid = bill.document(bill_of(ledger, tariff, now))
     machines = [(e, m) for e in ledger.entries.values() for m in e.machines]
     there = [_machine(e, m, tariff, now) for e, m in machines if m.costs]
@@ -31,7 +33,7 @@ def document(
         "ordered": [_ordered(entry) for entry in ledger.entries.values() if entry.expected],
         "price_per_hour": round(float(ledger.price_per_hour), 6),
         "spent": round(ledger.spent(now, tariff), 6),
-        "budget": budget,
+        "budget": spec.budget,
         "bill": paid,
         "waits": dict(waits),
         "backing_off": list(_backing_off(ledger, now)),

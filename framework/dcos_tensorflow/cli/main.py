@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import get_completion_class
 
 from dcos_tensorflow import __version__
 from dcos_tensorflow.cli.commands import ends, in_tasks, inspection, plans_and_pods, units_of_work
@@ -35,7 +36,6 @@ from dcos_tensorflow.cli.commands.state import state
 from dcos_tensorflow.cli.commands.status import status, top, why
 from dcos_tensorflow.cli.commands.update import update
 from dcos_tensorflow.cli.commands.validate import validate
-from dcos_tensorflow.cli.completion import COMPLETION_VARIABLE, completion
 from dcos_tensorflow.cli.flags import NamedGroup
 from dcos_tensorflow.client.errors import (
     EXIT_FAILED,
@@ -44,14 +44,18 @@ from dcos_tensorflow.client.errors import (
     EXIT_SOFTWARE,
     EXIT_USAGE,
     CliError,
+    UsageError,
 )
-from dcos_tensorflow.client.output import OutputLost, complain, show_json
+from dcos_tensorflow.client.output import OutputLost, complain, say_formatted, show_json
 from dcos_tensorflow.client.work_directory import work_directory
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import OptionsError
 
 _PROGRAM = "dcos-tensorflow"
+#: A shell sets it when it asks for completions; click makes its name of the program's.
+COMPLETION_VARIABLE = "_DCOS_TENSORFLOW_COMPLETE"
+SHELLS = ("bash", "zsh", "fish")
 
 #: Other names of commands, which no list shows.
 _ALIASES = {"ps": "list", "delete": "uninstall", "rm": "uninstall"}
@@ -146,12 +150,7 @@ def _ended_by(error: Exception, as_json: bool) -> int:
 
 def _complain_about_options(error: OptionsError, as_json: bool) -> None:
     if as_json:
-        problems = [
-            {"path": p.path, "message": p.message, "given": p.given, "allowed": p.allowed}
-            | ({"suggestion": p.suggestion} if p.suggestion else {})
-            for p in error.problems
-        ]
-        show_json({"valid": False, "problems": problems})
+        show_json({"valid": False, "problems": [found.document() for found in error.problems]})
     else:
         complain(f"Error: {error}")
 
@@ -209,6 +208,19 @@ class _Commands(NamedGroup):
 @click.version_option(__version__, "--version", prog_name=_PROGRAM)
 def cli() -> None:
     """Distributed TensorFlow on Apache Mesos and DC/OS from one options JSON."""
+
+
+@click.command(hidden=True)
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> int:
+    """Print the script that completes commands in a shell."""
+    root = context.find_root()
+    made = get_completion_class(shell)
+    if made is None:
+        raise UsageError(f"There is no completion for {shell}.")
+    say_formatted(made(root.command, {}, root.info_name or _PROGRAM, COMPLETION_VARIABLE).source())
+    return 0
 
 
 for _command in (

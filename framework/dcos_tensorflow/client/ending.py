@@ -33,7 +33,7 @@ from dcos_tensorflow.client.work_directory import ServiceDirectory
 from dcos_tensorflow.core.contract import CONTRACT_FUNCTION, CONTRACT_SCRIPT, CONTRACTS_BESIDE
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.job import Outcome
-from dcos_tensorflow.core.spec.service_spec import TRAINING_ROLES, TaskRole
+from dcos_tensorflow.core.spec.service_spec import TRAINING_ROLES, TaskRole, is_slot
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from untrusted_input import trees
 from untrusted_input.json_text import read_json
@@ -478,7 +478,6 @@ def _slots(cluster: Path, framework_id: str) -> dict[str, str]:
     Slots are given back before the job has ended: what they have printed lies in their sandboxes.
     """
     from dcos_tensorflow.core.model.task import parse_task_id
-    from dcos_tensorflow.core.spec.service_spec import is_slot
 
     executors = cluster.glob(f"work/agents/*/slaves/*/frameworks/{framework_id}/executors/*")
     ids = (each.name for each in sorted(executors, key=lambda each: each.stat().st_mtime_ns))

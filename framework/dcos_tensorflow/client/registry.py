@@ -12,12 +12,18 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict, field, fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.records import dataclass
 from untrusted_input.json_text import read_json
 from untrusted_input.process_table import start_time
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Record = TypeVar("Record", bound="DataclassInstance")
 
 
 @dataclass(frozen=True)
@@ -108,10 +114,15 @@ def only_run(directory: ServiceDirectory, service: str) -> Iterator[None]:
 
 def read(directory: ServiceDirectory) -> Registration | None:
     """Return what was registered last, None when there is nothing that can be read."""
+    return record_in(directory.registration, Registration)
+
+
+def record_in(path: Path, kind: type[Record]) -> Record | None:
+    """Return what a process has left of itself in a file; None where that cannot be read."""
     try:
-        values = read_json(directory.registration.read_text(encoding="utf-8"))
-        known = {f.name for f in fields(Registration)}
-        return Registration(**{k: v for k, v in values.items() if k in known})
+        values = read_json(path.read_text(encoding="utf-8"))
+        known = {f.name for f in fields(kind)}
+        return kind(**{k: v for k, v in values.items() if k in known})
     except (OSError, ValueError, TypeError, AttributeError):
         return None
 

@@ -10,7 +10,7 @@ Python API and the window read it. A file that outlived its process is harmless:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,7 +21,6 @@ from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.registry import service_names
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.records import dataclass
-from untrusted_input.json_text import read_json
 from untrusted_input.process_table import start_time
 
 
@@ -78,12 +77,8 @@ def _is_served_here(work: WorkDirectory, name: str) -> bool:
 
 def served_queue(work: WorkDirectory) -> ServedQueue | None:
     """Return the queue that a process of this machine serves; None where none does."""
-    try:
-        values = read_json(registration_of(work).read_text(encoding="utf-8"))
-        found = ServedQueue(**{each.name: values[each.name] for each in fields(ServedQueue)})
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return found if found.lives() else None
+    found = registration.record_in(registration_of(work), ServedQueue)
+    return found if found is not None and found.lives() else None
 
 
 def registration_of(work: WorkDirectory) -> Path:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.json_numbers import as_number
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
-from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskState
+from dcos_tensorflow.core.model.task import COMING_UP, TERMINAL_STATES, TaskState
 from dcos_tensorflow.core.spec.service_spec import GANG_ROLES, TaskRole
 from dcos_tensorflow.records import dataclass
 
@@ -27,7 +27,6 @@ _REPORT_SECONDS = 60.0
 
 #: What a task does whose container was ended.
 _ENDED = "ended"
-_STARTING = frozenset({TaskState.LAUNCHING, TaskState.STAGING, TaskState.STARTING})
 
 
 @dataclass(frozen=True)
@@ -240,7 +239,7 @@ def _standing(
     where = f"on {task['hostname']}" if task.get("hostname") else ""
     if shows and task.get("address") and task.get("ports"):
         where = f"at http://{task['address']}:{task['ports'][0]}{_other_port(task)}"
-    if state in _STARTING:
+    if state in COMING_UP:
         return "starting", where
     if state == TaskState.UNREACHABLE:
         return "unreachable", f"its agent {task.get('hostname', '')} does not answer the master"

@@ -19,6 +19,7 @@ from dcos_tensorflow.core.model.actions import Kill
 from dcos_tensorflow.core.model.controls import DECOMMISSION
 from dcos_tensorflow.core.model.gang import Placing
 from dcos_tensorflow.core.model.job import (
+    BEGUN_PHASES,
     ENDED_PHASES,
     RESTARTING_PHASES,
     WATCHED_PHASES,
@@ -52,10 +53,6 @@ _MAX_MOVES = 12
 
 #: Phases in which members of the restart set may be down: that is why it restarts.
 _DOWN_IS_EXPECTED = frozenset({JobPhase.STOPPING, JobPhase.BACKING_OFF, JobPhase.PLACING})
-
-#: Phases in which every member is wanted to run.
-_BEGUN_PHASES = frozenset({JobPhase.STARTING, JobPhase.RUNNING})
-
 
 #: What of a task may move its gang by time alone.
 _MOVING = (
@@ -138,7 +135,7 @@ def _advance(gang: GangDraft) -> None:
                 incidents.see_cause(gang)
             if gang.job.phase in RESTARTING_PHASES:
                 incidents.see_own_error(gang)
-            if gang.job.phase in _BEGUN_PHASES and not move:
+            if gang.job.phase in BEGUN_PHASES and not move:
                 # Not in the step that lets members start: it would stop others in the same step.
                 waits.check(gang)
         if gang.job.phase is before:

@@ -152,9 +152,8 @@ NOTICE_SECONDS = 120.0
 #: A unit's result is kept with thousands of others: it has no more bytes as JSON.
 UNIT_RESULT_BYTES = 1024
 
-#: The roles of a tf.data service.
+#: The role that hands out the work of a tf.data service.
 DATA_DISPATCHER_ROLE = "data-dispatcher"
-DATA_WORKER_ROLE = "data-worker"
 #: Roles that only serve where the code uses a ParameterServerStrategy.
 WORKER_ROLES = ("worker", "gpu-worker")
 #: The role whose process coordinates the others under a ParameterServerStrategy.

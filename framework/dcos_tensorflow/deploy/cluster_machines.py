@@ -10,13 +10,15 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from time import sleep
 from typing import Any
 
+from dcos_tensorflow.capacity import status
 from dcos_tensorflow.capacity.reconcile import Round
-from dcos_tensorflow.client.errors import EXIT_LOCKED, CliError, UsageError
+from dcos_tensorflow.client.errors import CliError, UsageError
+from dcos_tensorflow.client.kept import stored
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
 from dcos_tensorflow.core.counted import counted
@@ -31,8 +33,6 @@ from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.machines import standing_machines
 from dcos_tensorflow.scheduler.machines.standing_machines import StandingMachines
 from dcos_tensorflow.scheduler.master_watch import AGENTS, agents_in
-from dcos_tensorflow.state.errors import LeadershipTaken, StateError
-from dcos_tensorflow.state.store import StateStore, open_store
 
 LOOK_SECONDS = 5.0
 
@@ -54,6 +54,11 @@ class MachineGroup:
         if spec.deadline_at or spec.deadline_seconds:
             raise UsageError("capacity.deadline is for a job: a cluster has no work that ends.")
         return MachineGroup(name, spec, collect_for_run(os.environ, flags), work)
+
+    @property
+    def service(self) -> str:
+        """Return how the state store calls it."""
+        return f"{self.name.strip('/')}/machines"
 
     @property
     def state(self) -> str:
@@ -107,7 +112,7 @@ def up(
                 there = f"{found.there} of {counted(machines, 'machine')} are there"
                 raise CliError(f"After {wait:.0f} s {there}{': ' if why else ''}{why}.")
             sleep(0.0 if done.orders else LOOK_SECONDS)
-        return standing_machines.document(found.ledger, group.spec, {}, time.time())
+        return status.document(found.ledger, {}, group.spec, time.time())
 
 
 def down(
@@ -131,7 +136,7 @@ def down(
                 more = f" ({refused})" if refused else ""
                 raise CliError(f"After {wait:.0f} s {left} are left{busy}{more}.")
             sleep(LOOK_SECONDS if found.ledger.left else 0.0)
-        return standing_machines.document(found.ledger, group.spec, {}, time.time())
+        return status.document(found.ledger, {}, group.spec, time.time())
 
 
 def released(group: MachineGroup, say: Callable[[str], None]) -> dict[str, Any]:
@@ -140,17 +145,17 @@ def released(group: MachineGroup, say: Callable[[str], None]) -> dict[str, Any]:
         _tell(found.run_round(release=True), say)
         # What leaves is written first, and ended in the next round.
         _tell(found.run_round(release=True), say)
-        return standing_machines.document(found.ledger, group.spec, {}, time.time())
+        return status.document(found.ledger, {}, group.spec, time.time())
 
 
 def standing(group: MachineGroup) -> dict[str, Any]:
     """Return how they stand, as the last command has left it. Raises CliError."""
-    with _opened(group) as store:
+    with stored.opened(group.state, group.service) as store:
         try:
             ledger = standing_machines.kept_ledger(store.load())
         except RecordError as error:
             raise CliError(f"The ledger cannot be read: {sentence(str(error))}") from error
-    return standing_machines.document(ledger, group.spec, {}, time.time())
+    return status.document(ledger, {}, group.spec, time.time())
 
 
 def _ended(found: StandingMachines, say: Callable[[str], None], why: str) -> dict[str, Any]:
@@ -170,25 +175,11 @@ def _tell(done: Round, say: Callable[[str], None]) -> None:
 def _led(group: MachineGroup) -> Iterator[StandingMachines]:
     """Open the store and lead it: no other command buys or ends these machines meanwhile."""
     agents, offer = _master(group)
-    with _opened(group) as store:
+    with stored.led(group.state, group.service, "capacity") as store:
         try:
-            leadership = store.lead(f"capacity, pid {os.getpid()}", 0.0, lambda _: None)
-        except LeadershipTaken as error:
-            raise CliError(sentence(str(error)), EXIT_LOCKED) from error
-        with leadership:
-            try:
-                yield StandingMachines(store, group.name, group.spec, agents, offer)
-            except RecordError as error:
-                raise CliError(f"The ledger cannot be read: {sentence(str(error))}") from error
-
-
-@contextmanager
-def _opened(group: MachineGroup) -> Iterator[StateStore]:
-    try:
-        with closing(open_store(group.state, f"{group.name.strip('/')}/machines")) as store:
-            yield store
-    except StateError as error:
-        raise CliError(f"The state store: {sentence(str(error))}", EXIT_LOCKED) from error
+            yield StandingMachines(store, group.name, group.spec, agents, offer)
+        except RecordError as error:
+            raise CliError(f"The ledger cannot be read: {sentence(str(error))}") from error
 
 
 def _master(

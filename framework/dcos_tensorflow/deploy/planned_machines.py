@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
-from dcos_tensorflow.capacity.provider import MachineState, Provider, ProviderError
+from dcos_tensorflow.capacity.provider import MachineState, ProviderError
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.core.model.service_state import ServiceState, Subscription
@@ -21,7 +21,7 @@ from dcos_tensorflow.core.spec.service_spec import ServiceSpec, slot_name
 from dcos_tensorflow.deploy.cluster_machines import read
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.scheduler.machines.machine_provider import provider_for
-from dcos_tensorflow.scheduler.machines.observing import demand_of, limits_of, owner_prefix
+from dcos_tensorflow.scheduler.machines.observing import demand_of, owner_prefix
 from dcos_tensorflow.scheduler.machines.standing_machines import so_many
 
 #: So many slots are planned for where all that find a place are wanted.
@@ -40,10 +40,10 @@ def planned_machines(options: Path, machines: int | None = None) -> dict[str, An
         name, section = read(options)
         demands = [so_many(machines, section)]
     try:
-        pools = tuple(_provider(section, f"{owner_prefix(name)}planned").pools())
+        pools = tuple(provider_for(section, f"{owner_prefix(name)}planned").pools())
     except ProviderError as error:
         raise CliError(f"The machines for sale are not known: {sentence(str(error))}") from error
-    found = plan(demands, Owned(), pools, limits_of(section))
+    found = plan(demands, Owned(), pools, section)
     return {
         "wanted": [
             {
@@ -81,7 +81,7 @@ def end_all_machines(options: Path) -> list[str]:
     """
     spec, section = _asked_for(options)
     try:
-        provider = _provider(section, owner_prefix(spec.name))
+        provider = provider_for(section, owner_prefix(spec.name))
         there = (MachineState.STARTING, MachineState.RUNNING)
         found = sorted(m.machine_id for m in provider.machines() if m.state in there)
         provider.give_back(found)
@@ -95,7 +95,3 @@ def _asked_for(options: Path) -> tuple[ServiceSpec, CapacitySpec]:
     if spec.capacity is None:
         raise CliError(f"{options} has no section capacity: no machines are bought for its job.")
     return spec, spec.capacity
-
-
-def _provider(section: CapacitySpec, owner: str) -> Provider:
-    return provider_for(section, owner)

@@ -6,7 +6,6 @@ its tasks alone; only a job that is done is taken off the cluster.
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import ssl
@@ -22,6 +21,7 @@ from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.callers.dcos_tokens import DcosTokens, KeyFile, KeyService
 from dcos_tensorflow.api.callers.trusted_addresses import TrustedAddresses
 from dcos_tensorflow.api.counters import Metrics
+from dcos_tensorflow.api.redaction import redact, secret_values
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.client import ending, registry
 from dcos_tensorflow.client.errors import CliError
@@ -61,7 +61,6 @@ from untrusted_input.process_table import start_time
 from untrusted_input.server_tls import CertificateUnusable, ServerTls
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.api.server import ApiServer
     from dcos_tensorflow.core.model.service_state import ServiceState
     from dcos_tensorflow.history.bucket import RunBucket
     from dcos_tensorflow.options import Options
@@ -375,8 +374,6 @@ class ServedJob:
         return ApiServer(app, self.config.api_host, self.config.api_port, tls=certificate)
 
     def _without_secrets(self, state: ServiceState, told: Any) -> Any:
-        from dcos_tensorflow.api.redaction import redact, secret_values
-
         return redact(told, secret_values(state, self.scheduler.secret_texts()))
 
     def _bucket(self, state: ServiceState) -> RunBucket | None:
@@ -413,7 +410,7 @@ def access_of(config: SchedulerConfig) -> Access:
     keys: KeyFile | KeyService
     if users.keys.startswith("https://"):
         # Those who are trusted to be the masters are trusted to be their identity service.
-        trusted = functools.partial(ssl.create_default_context, cafile=config.ca_file or None)
+        trusted = partial(ssl.create_default_context, cafile=config.ca_file or None)
         keys = KeyService(users.keys, trusted)
     else:
         keys = KeyFile(Path(users.keys))

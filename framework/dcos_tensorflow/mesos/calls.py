@@ -18,13 +18,12 @@ from typing import Any
 
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.connection import Authentication, ConnectionFactory, HttpConnection
-from dcos_tensorflow.mesos.stream import SCHEDULER_PATH
+from dcos_tensorflow.mesos.stream import REDIRECTS, SCHEDULER_PATH
 from dcos_tensorflow.records import dataclass
 from untrusted_input.json_text import read_json
 
 #: Acting twice on it is not the same as acting once.
 NOT_IDEMPOTENT = frozenset({"ACCEPT"})
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Answers that a proxy or a dying master gives after the call may have been handled.
 #: 503 is not one of them: Mesos gives it before it looks at a call.
 _UNDECIDED = frozenset({500, 502, 504})
@@ -150,7 +149,7 @@ class CallConnections:
             what = "no answer in time" if timed_out else str(error) or type(error).__name__
             raise CallUnanswered(call, f"{connection.address}: {what}", writing) from error
         location = response.headers.get("Location", "")
-        if response.status in _REDIRECTS and location:
+        if response.status in REDIRECTS and location:
             raise NotLeading(call, location)
         text = answer.decode("utf-8", "replace").strip()
         if not 200 <= response.status < 300:

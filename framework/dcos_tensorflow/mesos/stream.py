@@ -32,7 +32,7 @@ _MAX_LENGTH_LINE = len(f"{MAX_RECORD_BYTES}\n") + 1
 #: answer may come of a master that is not ready, as 404 does before its routes are up (Mesos' own
 #: library tries again: src/scheduler/scheduler.cpp), or of a proxy before it.
 _REFUSALS = frozenset({400, 401, 403, 405, 406, 415})
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Not of the random numbers that a user's code in its own process may have seeded.
 _JITTER = random.Random().uniform
 
@@ -110,7 +110,7 @@ class SubscriptionStream:
         if response.status == 200:
             return response.headers.get("Mesos-Stream-Id", "")
         location = response.headers.get("Location", "")
-        if response.status in _REDIRECTS and location:
+        if response.status in REDIRECTS and location:
             raise StreamRedirected(location)
         message = _text_of(response)
         if response.status in _REFUSALS:

@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dcos_tensorflow.options import catalogue
-from dcos_tensorflow.options.document import json_value
+from dcos_tensorflow.options.document import MISSING, at, json_value
 from dcos_tensorflow.options.errors import HIDDEN, is_secret
-
-_MISSING = object()
 
 
 def differing(in_force: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,15 +23,15 @@ def differing(in_force: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str
     """
     found: dict[str, Any] = {}
     for path, option in catalogue.options().items():
-        theirs = _at(asked, path)
-        if theirs is _MISSING:
+        theirs = at(asked, path)
+        if theirs is MISSING:
             continue
-        ours = _at(in_force, path)
+        ours = at(in_force, path)
         if _plain(option, ours) == _plain(option, theirs):
             continue
         value = json.dumps(ours, sort_keys=True) if isinstance(ours, dict | list) else ours
         if HIDDEN not in str(value):
-            found[option.name] = None if value is _MISSING else value
+            found[option.name] = None if value is MISSING else value
     return found
 
 
@@ -47,12 +45,3 @@ def _plain(option: catalogue.Option, value: Any) -> Any:
     if option.is_environment and isinstance(value, Mapping):
         return {name: HIDDEN if text and is_secret(name) else text for name, text in value.items()}
     return value
-
-
-def _at(document: Mapping[str, Any], path: catalogue.Path) -> Any:
-    found: Any = document
-    for key in path:
-        if not isinstance(found, Mapping) or key not in found:
-            return _MISSING
-        found = found[key]
-    return found

@@ -23,6 +23,8 @@ _SHOWN_CHARACTERS = 80
 
 #: A key that begins so is a comment, whatever its value is.
 COMMENT = "//"
+#: What stands where a document has nothing.
+MISSING = object()
 
 
 class JsonObject(dict[str, Any]):
@@ -107,6 +109,15 @@ def walk(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ..
     elif isinstance(value, list):
         for index, part in enumerate(value):
             yield from walk(part, (*path, str(index)))
+
+
+def at(document: Any, path: tuple[str, ...]) -> Any:
+    """Return what stands at a path; MISSING where nothing does."""
+    for key in path:
+        if not isinstance(document, Mapping) or key not in document:
+            return MISSING
+        document = document[key]
+    return document
 
 
 def kind_of(value: object) -> str:

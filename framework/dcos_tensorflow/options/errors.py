@@ -7,6 +7,7 @@ here reads options; a value that is secret must be hidden before it gets here.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.records import dataclass
@@ -36,6 +37,10 @@ class OptionProblem:
     given: str = ""
     allowed: str = ""
     suggestion: str = ""
+
+    def document(self) -> dict[str, str]:
+        """Return it as JSON, without a suggestion where there is none."""
+        return {name: said for name, said in asdict(self).items() if said or name != "suggestion"}
 
     def __str__(self) -> str:
         text = f"{self.path}: {self.message}" if self.path else self.message

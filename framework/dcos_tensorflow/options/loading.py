@@ -29,8 +29,6 @@ from dcos_tensorflow.options.service import service_spec
 
 _Path = tuple[str, ...]
 
-_MISSING = object()
-
 #: pydantic's own variable.
 _NO_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 _ONCE = threading.Lock()
@@ -283,9 +281,9 @@ def _first(details: list[ErrorDetails], values: Mapping[str, Any]) -> list[Error
 def _remove(values: dict[str, Any], path: _Path) -> None:
     """Take what is wrong out of ``values``: a variable of an environment, or a whole option."""
     option = catalogue.find(path)
-    if option is not None and not isinstance(_at(values, option.path), dict):
+    if option is not None and not isinstance(document.at(values, option.path), dict):
         path = option.path
-    into = _at(values, path[:-1])
+    into = document.at(values, path[:-1])
     if isinstance(into, dict):
         into.pop(path[-1], None)
 
@@ -314,8 +312,8 @@ def _touches(wrong: str, looked_at: str) -> bool:
 def _given(path: _Path, values: Mapping[str, Any]) -> str:
     """Return what the file says at ``path``, or which default stands in for it."""
     option = catalogue.find(path)
-    value = _at(values, path)
-    if value is not _MISSING:
+    value = document.at(values, path)
+    if value is not document.MISSING:
         return document.shown(value) if option is None else _shown(value, path, option)
     if option is None or "default" not in option.schema:
         return "nothing"
@@ -331,14 +329,6 @@ def _shown(value: object, path: _Path, option: catalogue.Option) -> str:
     )
     hidden = option.secret or option.hidden_when_wrong or in_environment
     return "(hidden)" if hidden else document.shown(value)
-
-
-def _at(values: Any, path: _Path) -> Any:
-    for key in path:
-        if not isinstance(values, Mapping) or key not in values:
-            return _MISSING
-        values = values[key]
-    return values
 
 
 def _problem(detail: ErrorDetails) -> OptionProblem:

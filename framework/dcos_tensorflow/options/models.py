@@ -14,7 +14,6 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from dcos_tensorflow.options.sections.capacity import Capacity
-from dcos_tensorflow.options.sections.queue import Queue
 from dcos_tensorflow.options.sections.role_models import (
     Chief,
     DataDispatcher,
@@ -33,6 +32,7 @@ from dcos_tensorflow.options.sections.values import (
     Allowed,
     BackoffFactor,
     DnsDomain,
+    ObjectText,
     PeerNetwork,
     RetryLimit,
     SameFailureLimit,
@@ -184,6 +184,18 @@ class ClusterSpecOptions(Section):
         description="Network (10.1.0.0/16) or interface (ib0) whose address of each machine peers "
         "use, on machines with several; each machine must have one there. Empty: the address that "
         "its agent announces.",
+    )
+
+
+class Queue(Section):
+    """A queue of teams that the package serves; ``queue_service.teams_file`` checks what it is."""
+
+    teams: ObjectText = Field(
+        "",
+        title="Teams",
+        description="JSON text of what the file of queue serve holds: teams, and rules. The "
+        "package then serves a queue in place of a job, and of the other options only those of "
+        "service about the name, the user, the account and the log count. Empty: a job.",
     )
 
 

@@ -271,13 +271,10 @@ def _limits_without_effect(options: Options) -> list[str]:
 def _mesos_role(options: Options) -> str:
     """Return the Mesos role: * cannot reserve anything, so volumes need one (SDK: <name>-role)."""
     role, name = options.service.mesos_role, options.service.name
-    if role != "*" or not any(_wants_volume(options, group) for group in GROUP_OF_ROLE.values()):
+    groups = (group for group in GROUP_OF_ROLE.values() if count_of(options, group))
+    if role != "*" or not any(_volume(role_options(options, group)) for group in groups):
         return role
     return f"{service_folder(name)}-role"
-
-
-def _wants_volume(options: Options, group: str) -> bool:
-    return count_of(options, group) > 0 and _volume(role_options(options, group)) is not None
 
 
 def _volume(given: RoleOptions) -> VolumeSpec | None:
@@ -365,16 +362,12 @@ def _job_spec(options: Options) -> JobSpec:
         under_strategy=service.under_strategy,
         shared_filesystem=service.shared_filesystem,
         checkpoint_dir=shared_directory(options),
-        extra_uris=tuple(_extra_uris(options)),
+        extra_uris=(*(Uri(uri.strip()) for uri in service.job_uris), *data_access.uris(options)),
         arguments=tuple(service.job_args),
         parameters_as_arguments=service.parameters_as_arguments,
         links=linked_data(options),
         sha256=service.job_sha256,
     )
-
-
-def _extra_uris(options: Options) -> list[Uri]:
-    return [Uri(uri.strip()) for uri in options.service.job_uris] + data_access.uris(options)
 
 
 def with_task_environment(

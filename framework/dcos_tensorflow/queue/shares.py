@@ -62,9 +62,7 @@ def share_of(charge: Charge, capacity: Charge) -> float:
     )
 
 
-def due_shares(
-    demands: Mapping[str, float], teams: Iterable[Team], capacity: float = 1.0
-) -> dict[str, float]:
+def due_shares(demands: Mapping[str, float], teams: Iterable[Team]) -> dict[str, float]:
     """Return the share that each team is due now, by what it could use (``demands``, shares).
 
     First what it is guaranteed, as far as it can use it, then the rest by weights, until each has
@@ -73,7 +71,7 @@ def due_shares(
     cap = {team.name: min(demands.get(team.name, 0.0), team.limit) for team in teams}
     weight = {team.name: team.weight for team in teams}
     due = {team.name: min(cap[team.name], team.guarantee) for team in teams}
-    left = capacity - sum(due.values())
+    left = 1.0 - sum(due.values())
     open_teams = {name for name in due if cap[name] > due[name] and weight[name] > 0}
     while open_teams and left > 1e-12:
         part = left / sum(weight[name] for name in open_teams)

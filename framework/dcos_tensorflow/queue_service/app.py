@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
@@ -32,7 +32,7 @@ from dcos_tensorflow.queue_service.scheduler_tasks import Installed
 from dcos_tensorflow.queue_service.service import QueueService
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import StateError
-from dcos_tensorflow.window.forwarding import passed_on
+from dcos_tensorflow.window.forwarding import forwarded
 
 log = logging.getLogger(__name__)
 
@@ -41,20 +41,6 @@ _MOST_BODY = 1_000_000
 _OF_JOB = 4
 
 Handler = Callable[[HttpRequest, Asker], Awaitable[Response]]
-
-
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    options: dict[str, Any]
-    folder: str = "/"
-    code: str = ""
-    team: str = ""
-    priority: int = Field(0, ge=-1_000_000, le=1_000_000)
-    time_limit: float | None = Field(None, gt=0.0)
-    deadline: float | None = Field(None, gt=0.0)
-    after: str | None = None
-    hold: bool = False
 
 
 class _Refusal(BaseModel):
@@ -256,19 +242,15 @@ class QueueApi:
             raise Refused("a team may read of its job's scheduler; cancel ends a job", 403)
         job = request.path_params["job"]
         api = await run_in_threadpool(self._service.api_of, asker, job)
-        # As it was asked, escapes and all.
-        raw = request.scope["raw_path"].decode("ascii").split("/", _OF_JOB)[_OF_JOB]
-        asked, body = f"/{raw}?{request.url.query}".rstrip("?"), await _body_of(request)
+        body = await _body_of(request)
         try:
-            return await run_in_threadpool(
-                passed_on, api, request.method, asked, request.headers, body
-            )
+            return await forwarded(request, api, body, _OF_JOB)
         except (OSError, http.client.HTTPException) as error:
             raise Refused(f"the scheduler of {job} does not answer: {error}", 503) from error
 
     async def _submit(self, request: HttpRequest, asker: Asker) -> Response:
-        asked = _Body.model_validate_json(await _body_of(request))
-        job = await run_in_threadpool(self._service.submit, asker, Request(**asked.model_dump()))
+        asked = Request.model_validate_json(await _body_of(request))
+        job = await run_in_threadpool(self._service.submit, asker, asked)
         return JSONResponse({"job": job}, 201)
 
     def _verb(self, act: Callable[[Asker, str], None]) -> Handler:

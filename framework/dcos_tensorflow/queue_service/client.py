@@ -34,7 +34,6 @@ from untrusted_input.archives import SUFFIXES
 from untrusted_input.json_text import read_json
 
 QUEUE_VARIABLE = "DCOS_TENSORFLOW_QUEUE"
-QUEUE_TOKEN_VARIABLE = "DCOS_TENSORFLOW_QUEUE_TOKEN_FILE"
 
 _ANSWER_SECONDS = 30.0
 _CODE_SECONDS = 600.0

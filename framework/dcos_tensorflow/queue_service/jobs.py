@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec, UnitKind
 from dcos_tensorflow.options import Options, OptionsError, load, service_spec
@@ -59,17 +61,18 @@ class Asker:
         return self.team in ("", team)
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(BaseModel):
     """A job as it is asked for; the words are those of ``QueuedJob``."""
 
-    options: Mapping[str, Any]
-    folder: str
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    options: dict[str, Any]
+    folder: str = "/"
     code: str = ""
     team: str = ""
-    priority: int = 0
-    time_limit: float | None = None
-    deadline: float | None = None
+    priority: int = Field(0, ge=-1_000_000, le=1_000_000)
+    time_limit: float | None = Field(None, gt=0.0)
+    deadline: float | None = Field(None, gt=0.0)
     after: str | None = None
     #: It waits until it is released.
     hold: bool = False

@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -50,6 +49,7 @@ from dcos_tensorflow.queue_service.rights import Rights
 from dcos_tensorflow.queue_service.scheduler_tasks import Installed, SchedulerTasks
 from dcos_tensorflow.queue_service.service import QueueService
 from dcos_tensorflow.queue_service.teams_file import Teams
+from dcos_tensorflow.scheduler.told_address import url_from
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.store import StateStore, open_store
 from untrusted_input import trees
@@ -121,7 +121,7 @@ def serve(
         api = QueueApi(service, access, members, audit, code=code, schedulers=of_jobs)
         server = _served(api, access, settings)
         stack.callback(server.stop)
-        tasks.url = _url_of(server.address, settings["advertise"])
+        tasks.url = url_from(server.address, settings["advertise"])
         stack.enter_context(_registered(work, server.address, settings, teams.name))
         say(f"The queue {teams.name} listens on http://{server.address}.")
         watch = _Watch(teams_path, teams, master, service, members, rights=rights)
@@ -226,14 +226,6 @@ def _registered(
         yield
     finally:
         registration_of(work).unlink(missing_ok=True)
-
-
-def _url_of(address: str, advertised: str) -> str:
-    """Return where the queue is asked from other machines."""
-    host, _, port = address.rpartition(":")
-    if host in ("0.0.0.0", "[::]", "::"):
-        host = socket.getfqdn()
-    return f"http://{advertised or host}:{port}"
 
 
 class _Watch:

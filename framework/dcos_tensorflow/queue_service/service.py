@@ -87,7 +87,7 @@ class QueueService:
             raise Refused(f"{asker.name} may not submit jobs of team {team}", 403)
         if asker.team:
             # A team's paths are on its own machine, and this process may read more than a team may.
-            request = replace(request, folder=str(self._jobs.code.folder))
+            request = request.model_copy(update={"folder": str(self._jobs.code.folder)})
         options, spec = self._jobs.read(request)
         if asker.team and (reaches := "; ".join(_reaches_here(options, spec, request))):
             raise Refused(f"{reaches}: a team's job brings its code, and its data lies elsewhere")
@@ -113,9 +113,7 @@ class QueueService:
             )
             if refused := self._jobs.queue.submit(job, now):
                 raise Refused(refused)
-            found = Submitted(
-                spec.name, asker.name, dict(request.options), request.folder, request.code
-            )
+            found = Submitted(spec.name, asker.name, request.options, request.folder, request.code)
             if request.hold:
                 self._jobs.queue.hold(spec.name)
             self._jobs.add(found, spec)

@@ -33,13 +33,16 @@ _Part = Annotated[float, Field(ge=0.0, le=1.0)]
 _Seconds = Annotated[float, Field(ge=0.0, le=10_000_000.0)]
 
 
-@dataclass(frozen=True)
-class SchedulerTask:
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class SchedulerTask(_Section):
     """What the scheduler of a job takes of a machine, and how it comes there."""
 
-    cpus: float = 0.1
+    cpus: Annotated[float, Field(ge=0.01, le=64.0)] = 0.1
     #: MiB.
-    mem: int = 192
+    mem: Annotated[int, Field(ge=64, le=65_536)] = 192
     #: Where the machines fetch dcos-tensorflow with its Python (``make package``); empty where it
     #: lies on each of them as on the queue's.
     archive: str = ""
@@ -59,10 +62,6 @@ class SchedulerTask:
     def need(self) -> TaskNeed:
         """Return what it takes, as the queue counts."""
         return TaskNeed(math.ceil(self.cpus * 1000), self.mem)
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class _TeamSection(_Section):
@@ -89,15 +88,6 @@ class _RulesSection(_Section):
     drained: bool = False
 
 
-class _SchedulersSection(_Section):
-    cpus: Annotated[float, Field(ge=0.01, le=64.0)] = SchedulerTask.cpus
-    mem: Annotated[int, Field(ge=64, le=65_536)] = SchedulerTask.mem
-    archive: str = ""
-    image: str = ""
-    python: str = ""
-    mesos_role: str = ""
-
-
 class _DcosSection(_Section):
     keys: str = ""
     operators: list[str] = []
@@ -107,7 +97,7 @@ class _File(_Section):
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")] = "queue"
     teams: Annotated[dict[str, _TeamSection], Field(min_length=1)]
     rules: _RulesSection = _RulesSection()
-    schedulers: _SchedulersSection = _SchedulersSection()
+    schedulers: SchedulerTask = SchedulerTask()
     dcos: _DcosSection = _DcosSection()
     capacity: dict[str, Any] = {}
     gpu_attribute: str = ""
@@ -205,7 +195,6 @@ def of_document(document: Any, path: Path) -> Teams:
             tokens[name] = _token(path, name, section.token_file)
     if len(set(tokens.values())) < len(tokens):
         raise UsageError(f"{path}: two teams have the same token.")
-    rules = found.rules
     return Teams(
         name=found.name,
         teams=tuple(_team(name, section) for name, section in found.teams.items()),
@@ -219,18 +208,12 @@ def of_document(document: Any, path: Path) -> Teams:
             for name, one in found.teams.items()
         },
         rules=Rules(
-            half_life=rules.half_life_seconds,
-            reclaim_after=rules.reclaim_after_seconds,
-            patience=rules.patience_seconds,
-            grace=rules.grace_seconds,
-            least_run=rules.least_run_seconds,
-            between_giving_way=rules.between_giving_way_seconds,
-            drained=rules.drained,
+            **{name.removesuffix("_seconds"): value for name, value in found.rules},
             grows=bool(found.capacity),
         ),
         gpu_attribute=found.gpu_attribute,
         gpu_weights=found.gpu_weights,
-        scheduler=SchedulerTask(**found.schedulers.model_dump()),
+        scheduler=found.schedulers,
         membership=Membership(
             tokens, users, frozenset(found.dcos.operators), _keys(path, found.dcos.keys)
         ),
@@ -288,7 +271,7 @@ def _known_beside(place: tuple[int | str, ...]) -> list[str]:
     sections: dict[str, type[_Section]] = {
         "teams": _TeamSection,
         "rules": _RulesSection,
-        "schedulers": _SchedulersSection,
+        "schedulers": SchedulerTask,
         "dcos": _DcosSection,
     }
     section = sections.get(str(place[0]), _File) if len(place) > 1 else _File

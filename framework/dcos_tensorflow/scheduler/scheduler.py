@@ -36,7 +36,7 @@ from dcos_tensorflow.scheduler.loop.event_loop import EXIT_STATE, EventLoop
 from dcos_tensorflow.scheduler.loop.turn import Turn
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
 from dcos_tensorflow.scheduler.secrets.launch_secrets import LaunchSecrets
-from dcos_tensorflow.scheduler.told_address import ToldAddress
+from dcos_tensorflow.scheduler.told_address import ToldAddress, url_from
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.store import StateStore, open_store
@@ -505,9 +505,4 @@ class Scheduler:
     def _api_url(self) -> str | None:
         if self._api is None:
             return None
-        host, _, port = self._api.address.rpartition(":")
-        if self.config.advertise:
-            host = self.config.advertise
-        elif host in ("0.0.0.0", "[::]", "::"):
-            host = socket.getfqdn()
-        return f"{self._scheme}://{host}:{port}"
+        return url_from(self._api.address, self.config.advertise, self._scheme)

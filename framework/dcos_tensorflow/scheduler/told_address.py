@@ -8,6 +8,7 @@ has none: where that scheduler is asked is not known.
 from __future__ import annotations
 
 import json
+import socket
 from dataclasses import asdict
 
 from dcos_tensorflow.core.kept import paths
@@ -40,3 +41,11 @@ class ToldAddress:
             return ToldAddress(str(values["url"]), leader)
         except (ValueError, KeyError, TypeError):
             return None
+
+
+def url_from(address: str, advertised: str, scheme: str = "http") -> str:
+    """Return where an API at an address of this machine is asked from other machines."""
+    host, _, port = address.rpartition(":")
+    if not advertised and host in ("0.0.0.0", "[::]", "::"):
+        host = socket.getfqdn()
+    return f"{scheme}://{advertised or host}:{port}"

@@ -28,8 +28,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.workload_spec import WorkloadSpec
 from dcos_tensorflow.scheduler.batch_inputs import NO_INPUTS, Inputs, InputsAway
 from dcos_tensorflow.workloads import producer_of
-from dcos_tensorflow.workloads.kept import kept_units, outcome_of
-from dcos_tensorflow.workloads.producer import Producer, WorkloadError
+from dcos_tensorflow.workloads.producer import Producer, WorkloadError, kept_units, outcome_of
 
 log = logging.getLogger(__name__)
 

@@ -5,12 +5,21 @@ Used by ``client``, to show all of them: a store knows one service. It only read
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
 
 from dcos_tensorflow.core.kept import paths
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.state.errors import StateUnavailable
+from dcos_tensorflow.state.file_lock import FileLock
 from dcos_tensorflow.state.leadership import Holder
+from dcos_tensorflow.state.sqlite import lock_of
 from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
+
+_QUERY = "SELECT service, path, value FROM state_value WHERE path IN ({}) ORDER BY service"
 
 
 @dataclass(frozen=True)
@@ -35,12 +44,33 @@ def services_at(
     """
     place, wanted = parse_state_url(url), (paths.CONFIG_TARGET, *wanted)
     if isinstance(place, SqliteUrl):
-        from dcos_tensorflow.state import sqlite_services
-
-        found = sqlite_services.services_in(place.path, wanted, timeout_seconds)
+        found = _in_file(place.path, wanted, timeout_seconds)
     else:
         from dcos_tensorflow.state import zookeeper_services
 
         found = zookeeper_services.services_in(place, wanted, timeout_seconds)
     services = (StoredService(*one) for one in found)
     return [service for service in services if paths.CONFIG_TARGET in service.values]
+
+
+def _in_file(
+    path: Path, wanted: Sequence[str], timeout_seconds: float
+) -> Iterator[tuple[str, Holder | None, Mapping[str, bytes]]]:
+    """Yield folder, leader and these values of each service in a file. Raises StateUnavailable."""
+    found: dict[str, dict[str, bytes]] = {}
+    try:
+        address = f"file:{quote(str(path))}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True, timeout=timeout_seconds)) as database:
+            query = _QUERY.format(", ".join("?" * len(wanted)))
+            for service, where, value in database.execute(query, tuple(wanted)):
+                found.setdefault(service, {})[where] = value
+    except sqlite3.Error as error:
+        raise StateUnavailable(f"{path} cannot be read: {error}") from error
+    for folder, values in found.items():
+        yield folder, _leader(path, folder), values
+
+
+def _leader(path: Path, folder: str) -> Holder | None:
+    """Return who holds the lock; one that ends empties it."""
+    holder = FileLock(lock_of(path, folder)).read_holder()
+    return None if not holder.pid or holder.surely_dead() else holder

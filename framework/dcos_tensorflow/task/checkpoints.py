@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from dataclasses import field
+from dataclasses import asdict, field
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from dcos_tensorflow.records import dataclass
@@ -48,12 +48,7 @@ class Checkpoint:
 
     def as_json(self) -> Dict[str, Any]:
         """Return what ``GET /v1/status`` shows under ``checkpoint``."""
-        return {
-            "step": self.step,
-            "path": self.path,
-            "bytes": self.bytes,
-            "saved_at": self.saved_at,
-        }
+        return asdict(self)
 
 
 def restorable(directory: str) -> Optional[Checkpoint]:

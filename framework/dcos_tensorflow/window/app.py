@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from dcos_tensorflow.api.callers.access import Access, AccessRefused, Right
-from dcos_tensorflow.api.pages import FOLDER
+from dcos_tensorflow.api.pages import page_file
 from dcos_tensorflow.client.api_address import ApiAddress
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.window import forwarding
@@ -30,7 +30,7 @@ from dcos_tensorflow.window.boards import NoBoard
 from dcos_tensorflow.window.login import SESSION_SECONDS, Login
 from dcos_tensorflow.window.services import NotKept, Refused, Services
 from untrusted_input.other_pages import is_from_another_page, names_an_address
-from untrusted_input.page_files import HEADERS, files
+from untrusted_input.page_files import HEADERS
 
 COOKIE = "dcos_tensorflow_window"
 #: No order of the dashboard is longer.
@@ -127,7 +127,7 @@ class Window:
         except AccessRefused as error:
             is_page = request.method == "GET" and request.url.path.endswith("/")
             if is_page and "authorization" not in request.headers:
-                return _static("door.html", 401)
+                return page_file("door.html", 401)
             return _json({"message": str(error)}, error.refusal.status)
         return None
 
@@ -162,12 +162,12 @@ class Window:
 
     def _page(self, name: str) -> Endpoint:
         async def page(request: Request) -> Response:
-            return _static(name)
+            return page_file(name)
 
         return page
 
     async def _file(self, request: Request) -> Response:
-        return _static(request.path_params["file"])
+        return page_file(request.path_params["file"])
 
     async def _services(self, request: Request) -> Response:
         told = await run_in_threadpool(self._shown.found)
@@ -212,14 +212,8 @@ class Window:
     async def _passed_on(
         self, request: Request, api: ApiAddress, body: bytes, above: int
     ) -> Response:
-        """Return the answer of an API; its path is what follows so many parts of the request's."""
-        # As it was asked, escapes and all.
-        raw = request.scope["raw_path"].decode("ascii").split("/", above)[above]
-        asked = f"/{raw}?{request.url.query}".rstrip("?")
         try:
-            return await run_in_threadpool(
-                forwarding.passed_on, api, request.method, asked, request.headers, body
-            )
+            return await forwarding.forwarded(request, api, body, above)
         except (OSError, http.client.HTTPException) as error:
             return _json({"message": f"it does not answer: {error}"}, 503)
 
@@ -270,13 +264,6 @@ def _whole(shown: dict[str, Any]) -> str:
 
 
 _NO_STORE = {"cache-control": "no-store"}
-
-
-def _static(name: str, status: int = 200) -> Response:
-    content, media_type = files(FOLDER).get(name, (b"", ""))
-    if not media_type:
-        return Response("there is no such file", 404, HEADERS, media_type="text/plain")
-    return Response(content, status, HEADERS, media_type=media_type)
 
 
 def _json(body: Any, status: int = 200) -> Response:

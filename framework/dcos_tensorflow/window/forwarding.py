@@ -9,6 +9,8 @@ from __future__ import annotations
 import http.client
 from collections.abc import Iterator, Mapping
 
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from dcos_tensorflow.client.api_address import ApiAddress
@@ -20,6 +22,17 @@ _PIECE_BYTES = 64 * 1024
 #: What of a request, and of an answer, concerns the other side.
 _ASKED = ("accept", "content-type")
 _ANSWERED = ("content-type", "cache-control", "retry-after", "x-accel-buffering")
+
+
+async def forwarded(request: Request, api: ApiAddress, body: bytes, above: int) -> Response:
+    """Return the answer of an API; its path is what follows so many parts of the request's.
+
+    Raises as ``passed_on``.
+    """
+    # As it was asked, escapes and all.
+    raw = request.scope["raw_path"].decode("ascii").split("/", above)[above]
+    asked = f"/{raw}?{request.url.query}".rstrip("?")
+    return await run_in_threadpool(passed_on, api, request.method, asked, request.headers, body)
 
 
 def passed_on(

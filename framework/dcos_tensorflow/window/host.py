@@ -22,15 +22,13 @@ from untrusted_input.listening import ServerNotStarted
 from untrusted_input.loopback import is_loopback
 from untrusted_input.server_tls import ServerTls
 
-_GRACE_SECONDS = 2
-
 
 def serve(services: Services, host: str, port: int, token: str, tls: ServerTls | None) -> None:
     """Serve until a signal comes. Raises CliError. Without a token a link alone logs in."""
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    server = AsgiServer("the window", host, port, grace_seconds=_GRACE_SECONDS, tls=tls)
+    server = AsgiServer("the window", host, port, tls=tls)
     try:
         address = server.bind()
         login = Login(secrets.token_urlsafe(32))

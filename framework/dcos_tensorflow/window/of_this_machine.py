@@ -15,6 +15,8 @@ from dcos_tensorflow.history.record import best
 from dcos_tensorflow.window import kept
 from dcos_tensorflow.window.boards import Boards
 
+_TOLD_OF_RUN = ("run", "phase", "outcome", "summary", "step", "started_at", "finished_at")
+
 
 class OfThisMachine:
     """See ``window.services.Services``."""
@@ -86,14 +88,8 @@ class OfThisMachine:
             "name": name,
             "served": self._registered(name) is not None,
             "runs": len(runs),
-            "run": record.get("run"),
-            "phase": record.get("phase"),
-            "outcome": record.get("outcome"),
-            "summary": record.get("summary"),
-            "step": record.get("step"),
+            **{key: record.get(key) for key in _TOLD_OF_RUN},
             "best": {"metric": told[0], "value": told[1]} if told is not None else None,
-            "started_at": record.get("started_at"),
-            "finished_at": record.get("finished_at"),
         }
 
 

@@ -14,13 +14,13 @@ import secrets
 import subprocess
 import sys
 import time
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
 
 from dcos_tensorflow import __version__
 from dcos_tensorflow.client.errors import CliError
-from dcos_tensorflow.client.registry import write_private
+from dcos_tensorflow.client.registry import record_in, write_private
 from dcos_tensorflow.client.work_directory import WorkDirectory, make_folder
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.window.app import Window
@@ -38,7 +38,6 @@ _IDLE_SECONDS = 24 * 3600.0
 _LOOK_SECONDS = 2.0
 _START_SECONDS = 30.0
 _ANSWER_SECONDS = 10.0
-_GRACE_SECONDS = 2
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def serve(work: WorkDirectory) -> None:
 
 def _bound() -> AsgiServer:
     for port in (PORT, 0):
-        server = AsgiServer("the window", _HOST, port, grace_seconds=_GRACE_SECONDS)
+        server = AsgiServer("the window", _HOST, port)
         try:
             server.bind()
         except ServerNotStarted as error:
@@ -136,11 +135,7 @@ def _started(work: WorkDirectory) -> Serving:
 
 
 def _read(work: WorkDirectory) -> Serving | None:
-    try:
-        values = read_json(_file(work).read_text(encoding="utf-8"))
-        return Serving(**{field.name: values[field.name] for field in fields(Serving)})
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    return record_in(_file(work), Serving)
 
 
 def _file(work: WorkDirectory) -> Path:

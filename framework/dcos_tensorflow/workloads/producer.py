@@ -8,25 +8,15 @@ scheduler after a crash: a unit's number says which one is meant, and what is kn
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from enum import StrEnum
 from typing import Any
 
+from dcos_tensorflow.core.model import units
 from dcos_tensorflow.records import dataclass
 
 #: Pairs of a step and the value of the objective's metric, in the order of the steps.
 Points = Sequence[Sequence[float]]
-
-
-class UnitOutcome(StrEnum):
-    """How a unit has ended."""
-
-    SUCCEEDED = "succeeded"
-    #: It is given up: it would fail again.
-    FAILED = "failed"
-    #: It was stopped, as its producer had asked.
-    PRUNED = "pruned"
 
 
 @dataclass(frozen=True)
@@ -55,7 +45,7 @@ class KeptUnit:
 
     number: int
     payload: Mapping[str, Any]
-    outcome: UnitOutcome | None = None
+    outcome: units.UnitState | None = None
     result: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -103,7 +93,7 @@ class Producer(ABC):
         """Hear of a unit that the state has: the next one that it knows none of, or one it does."""
 
     @abstractmethod
-    def ended(self, number: int, outcome: UnitOutcome, result: Mapping[str, Any]) -> None:
+    def ended(self, number: int, outcome: units.UnitState, result: Mapping[str, Any]) -> None:
         """Hear how a unit went, once that is kept."""
 
     @abstractmethod
@@ -117,3 +107,20 @@ class Producer(ABC):
     @abstractmethod
     def shown(self, number: int) -> Mapping[str, Any]:
         """Return what people see of a unit beside its state, as JSON."""
+
+
+def outcome_of(unit: units.Unit) -> units.UnitState | None:
+    """Return how a unit has ended; None for one that has not."""
+    return unit.state if unit.is_decided else None
+
+
+def kept_units(table: units.UnitTable) -> Iterator[KeptUnit]:
+    """Yield all units of a state, by their numbers."""
+    for page in table.pages:
+        yield from kept_in(page)
+
+
+def kept_in(page: units.UnitPage) -> Iterator[KeptUnit]:
+    """Yield the units of a page."""
+    for unit, payload in zip(page.units, page.payloads, strict=True):
+        yield KeptUnit(unit.number, payload, outcome_of(unit), unit.result)

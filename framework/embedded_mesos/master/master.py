@@ -71,7 +71,7 @@ class Master:
             return
         agent.unanswered_pings = 0
         if isinstance(message, messages.StatusUpdate):
-            updates.status_update(desk, agent, message)
+            updates.status_update(desk, message)
         elif isinstance(message, messages.OperationUpdate):
             updates.operation_update(desk, message)
         elif isinstance(message, messages.ExecutorExited):

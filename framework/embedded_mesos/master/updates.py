@@ -17,7 +17,7 @@ from embedded_mesos.messages import TERMINAL_STATES
 Json = dict[str, Any]
 
 
-def status_update(desk: Desk, agent: RegisteredAgent, message: messages.StatusUpdate) -> None:
+def status_update(desk: Desk, message: messages.StatusUpdate) -> None:
     """Pass a task's update on, and note what it says."""
     framework = desk.state.frameworks.get(message.framework_id)
     if framework is None:

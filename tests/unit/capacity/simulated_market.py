@@ -9,10 +9,11 @@ no more.
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from dcos_tensorflow.capacity.deadline import Fleet
 from dcos_tensorflow.capacity.ledger import Ledger
-from dcos_tensorflow.capacity.market import Limits, Market, Pool
+from dcos_tensorflow.capacity.market import Market, Pool
 from dcos_tensorflow.capacity.mirror import Agents, PurchaseAnswer
 from dcos_tensorflow.capacity.observation import Observation, Rules
 from dcos_tensorflow.capacity.planner import GangDemand
@@ -27,6 +28,7 @@ from dcos_tensorflow.capacity.reconcile import Round, reconcile
 from dcos_tensorflow.capacity.trial_placement import offer_of
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.placement.request import TaskRequest
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import TaskRole
 
@@ -132,6 +134,10 @@ class MarketInMemory:
         return (name for machine in self.alive for name in machine.hostnames)
 
 
+def options(**given: Any) -> CapacitySpec:
+    return CapacitySpec(CommandSpec(("machines",)), **given)
+
+
 class Loop:
     """The loop over a market: ``stored`` is what survives it."""
 
@@ -139,12 +145,11 @@ class Loop:
         self,
         market: MarketInMemory,
         *,
-        limits: Limits | None = None,
-        rules: Rules | None = None,
+        spec: CapacitySpec | None = None,
         dies: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.market = market
-        self.rules = rules or Rules(limits or Limits(), OWNER, "p", patience_seconds=0.0)
+        self.rules = Rules(spec or options(), OWNER, "p", patience_seconds=0.0)
         self.stored = Ledger()
         self.now = 1000.0
         self.demands: tuple[GangDemand, ...] = ()

@@ -5,8 +5,9 @@ from dataclasses import replace
 from dcos_tensorflow.capacity.by_deadline import Pace, Way, boot_seconds, fleet_of
 from dcos_tensorflow.capacity.deadline import NOTHING, Fleet, Memory, RestartCost
 from dcos_tensorflow.capacity.ledger import Ledger
-from dcos_tensorflow.capacity.market import Limits, Market
-from unit.capacity.simulated_market import KEPT, SPOT, Loop, MarketInMemory, gang
+from dcos_tensorflow.capacity.market import Market
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
+from unit.capacity.simulated_market import KEPT, SPOT, Loop, MarketInMemory, gang, options
 
 HOUR = 3600.0
 #: One step a second, ten hours of work, twelve hours' time.
@@ -29,7 +30,7 @@ def asked(way: Way, *, spot: int | None = None, ledger: Ledger | None = None) ->
         demand,
         ledger or Ledger(),
         pools=pools,
-        limits=Limits(),
+        spec=options(),
         memory=Memory(),
         next_look=5.0,
     )[0]
@@ -136,9 +137,9 @@ def test_a_boot_takes_no_longer_than_a_machine_is_waited_for() -> None:
     assert boot_seconds(booted(300.0, 300.0, 300.0), 200.0) == 200.0
 
 
-def goes_over(*, limits: Limits | None = None) -> Loop:
+def goes_over(*, limits: CapacitySpec | None = None) -> Loop:
     """A gang that trains on two on-demand machines, and is to have spot ones."""
-    loop = Loop(MarketInMemory(KEPT), limits=limits)
+    loop = Loop(MarketInMemory(KEPT), spec=limits)
     loop.demands = (gang(2),)
     loop.until(loop.place)
     loop.step()
@@ -176,7 +177,7 @@ def test_a_gang_trains_on_where_the_market_has_too_few_after_all() -> None:
 
 
 def test_no_gang_goes_over_where_both_fleets_are_more_than_the_limits_allow() -> None:
-    loop = goes_over(limits=Limits(max_instances=3))
+    loop = goes_over(limits=options(max_instances=3))
     loop.steps(10)
     assert markets(loop) == [Market.ON_DEMAND] * 2
 

@@ -12,10 +12,9 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.capacity.ledger import HOUR
-from dcos_tensorflow.capacity.market import Limits
 from dcos_tensorflow.capacity.provider import Bought, MachineState, PurchaseOrder, Throttled
 from dcos_tensorflow.core.spec.resources import Resources
-from unit.capacity.simulated_market import KEPT, OWNER, SPOT, Loop, MarketInMemory, gang
+from unit.capacity.simulated_market import KEPT, OWNER, SPOT, Loop, MarketInMemory, gang, options
 
 #: Each is killed some forty times.
 LIVES = min(100, int(os.environ.get("KILLS", "10")))
@@ -33,7 +32,7 @@ POOLS = (
     replace(SPOT, instance_type="little", price=0.05, resources=Resources(2, 4_000, 50_000)),
     KEPT,
 )
-LIMITS = Limits(max_instances=MOST, budget=BUDGET, max_price_per_hour=MOST_PRICE)
+LIMITS = options(max_instances=MOST, budget=BUDGET, max_price_per_hour=MOST_PRICE)
 
 
 class _HardMarket(MarketInMemory):
@@ -85,7 +84,7 @@ def _one_life(seed: int) -> tuple[Loop, _HardMarket, int]:
         kills += killed
         return killed
 
-    loop = Loop(market, limits=LIMITS, dies=dies)
+    loop = Loop(market, spec=LIMITS, dies=dies)
     loop.demands = (gang(3),)
     looks = 0
     for _ in range(150):

@@ -6,12 +6,14 @@ from fractions import Fraction
 import pytest
 
 from dcos_tensorflow.capacity.deadline import NOTHING, Fleet
-from dcos_tensorflow.capacity.market import Limits, Market, Pool
+from dcos_tensorflow.capacity.market import Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, PurchasePlan, plan
 from dcos_tensorflow.capacity.trial_placement import offer_of
 from dcos_tensorflow.core.placement.request import TaskRequest
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
+from unit.capacity.simulated_market import options
 
 SMALL = Resources(cpus=4, mem=16_000, disk=50_000)
 LARGE = Resources(cpus=16, mem=64_000, disk=200_000)
@@ -47,14 +49,14 @@ def tasks(count: int, *rules: PlacementConstraint, needs: Resources | None = Non
 def bought(
     *demands: GangDemand,
     pools: tuple[Pool, ...],
-    limits: Limits | None = None,
+    limits: CapacitySpec | None = None,
     owned: Owned | None = None,
 ) -> list[tuple[str, str, str, int]]:
-    found = plan(demands, owned or Owned(), pools, limits or Limits())
+    found = plan(demands, owned or Owned(), pools, limits or options())
     return [(w.pool.instance_type, w.pool.zone, w.pool.market, w.count) for w in found.wanted]
 
 
-def why(demand: GangDemand, *pools: Pool, limits: Limits, owned: Owned | None = None) -> str:
+def why(demand: GangDemand, *pools: Pool, limits: CapacitySpec, owned: Owned | None = None) -> str:
     found = plan([demand], owned or Owned(), pools, limits)
     assert found.wanted == ()
     return found.waits[0][1]
@@ -92,7 +94,7 @@ def test_a_gang_has_its_machines_in_one_zone() -> None:
 
 def test_a_gang_that_may_has_them_in_several() -> None:
     pools = pool(zone="1a", available=1), pool(zone="1b", price=0.2)
-    found = bought(tasks(4), pools=pools, limits=Limits(one_zone=False))
+    found = bought(tasks(4), pools=pools, limits=options(one_zone=False))
     assert found == [("small", "1a", "spot", 1), ("small", "1b", "spot", 1)]
 
 
@@ -111,19 +113,19 @@ def test_parameter_servers_get_no_machines_with_gpus() -> None:
 
 def test_only_allowed_machines_are_bought() -> None:
     pools = pool(), pool("large", price=0.9, resources=LARGE)
-    assert bought(tasks(1), pools=pools, limits=Limits(at_least=LARGE))[0][0] == "large"
-    limits = Limits(instance_types=frozenset({"large"}))
+    assert bought(tasks(1), pools=pools, limits=options(at_least=LARGE))[0][0] == "large"
+    limits = options(instance_types=("large",))
     assert bought(tasks(1), pools=pools, limits=limits)[0][0] == "large"
 
 
 def test_the_first_machines_are_on_demand_ones_where_that_is_wanted() -> None:
-    found = bought(tasks(6), pools=(pool(), kept()), limits=Limits(on_demand_base=1))
+    found = bought(tasks(6), pools=(pool(), kept()), limits=options(on_demand_base=1))
     assert found == [("small", "1a", "spot", 2), ("small", "1a", "on-demand", 1)]
 
 
 def test_spot_machines_are_waited_for_and_then_done_without() -> None:
     market = pool(available=1), kept()
-    limits = Limits(spot_wait_seconds=300)
+    limits = options(spot_wait_seconds=300)
     reason = why(replace(tasks(4), waited=100.0), *market, limits=limits)
     assert reason == ("2 spot machines of small wanted, 1 to be had; on-demand ones in 200 s")
     found = bought(replace(tasks(4), waited=300.0), pools=market, limits=limits)
@@ -139,28 +141,28 @@ def test_a_job_with_a_deadline_gets_the_fleet_that_its_rule_wants() -> None:
 
 def test_a_job_whose_rule_waits_gets_nothing() -> None:
     gang = replace(tasks(4), fleet=NOTHING)
-    assert "deadline leaves time" in why(gang, pool(), limits=Limits())
+    assert "deadline leaves time" in why(gang, pool(), limits=options())
 
 
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (Limits(max_instances=2), "it would take 3 machines; max_instances is 2"),
+        (options(max_instances=2), "it would take 3 machines; max_instances is 2"),
         (
-            Limits(max_price_per_hour=0.25),
+            options(max_price_per_hour=0.25),
             "all machines would cost 0.30 an hour; max_price_per_hour is 0.25",
         ),
         (
-            Limits(budget=1.0),
+            options(budget=1.0),
             "0.80 of the budget of 1.00 is spent, and an hour would cost 0.30",
         ),
         (
-            Limits(zones=frozenset({"9z"})),
+            options(zones=("9z",)),
             "no machine that may be bought has what its tasks need",
         ),
     ],
 )
-def test_a_limit_is_held_and_named(limits: Limits, reason: str) -> None:
+def test_a_limit_is_held_and_named(limits: CapacitySpec, reason: str) -> None:
     owned = Owned(instances=1, price_per_hour=Fraction("0.1"), spent=0.8)
     assert why(tasks(4), pool(), limits=limits, owned=owned) == reason
 
@@ -168,19 +170,19 @@ def test_a_limit_is_held_and_named(limits: Limits, reason: str) -> None:
 def test_a_dearer_way_within_the_limits_is_better_than_none() -> None:
     pools = pool(), pool("large", price=0.9, resources=LARGE)
     assert bought(tasks(8), pools=pools) == [("small", "1a", "spot", 4)]
-    found = bought(tasks(8), pools=pools, limits=Limits(max_instances=1))
+    found = bought(tasks(8), pools=pools, limits=options(max_instances=1))
     assert found == [("large", "1a", "spot", 1)]
 
 
 def test_two_gangs_do_not_take_the_same_machines() -> None:
     second = replace(tasks(2), gang="second")
-    found = plan([tasks(2), second], Owned(), [pool(available=1)], Limits())
+    found = plan([tasks(2), second], Owned(), [pool(available=1)], options())
     assert [each.gangs for each in found.wanted] == [("main",)]
     assert [gang for gang, _ in found.waits] == ["second"]
 
 
 def test_nothing_is_bought_without_a_waiting_gang() -> None:
-    assert plan([], Owned(), [pool()], Limits()) == PurchasePlan()
+    assert plan([], Owned(), [pool()], options()) == PurchasePlan()
 
 
 # -- others that would do as well ------------------------------------------------------------------
@@ -189,11 +191,11 @@ def test_nothing_is_bought_without_a_waiting_gang() -> None:
 def others(
     demand: GangDemand,
     *pools: Pool,
-    limits: Limits | None = None,
+    limits: CapacitySpec | None = None,
     owned: Owned | None = None,
 ) -> list[tuple[str, str]]:
     """What may come in place of the first machines that are planned."""
-    found = plan([demand], owned or Owned(), pools, limits or Limits())
+    found = plan([demand], owned or Owned(), pools, limits or options())
     return [(pool.instance_type, pool.zone) for pool in found.wanted[0].others]
 
 
@@ -215,7 +217,7 @@ def test_a_mix_of_what_may_come_has_what_the_tasks_need() -> None:
 def test_others_are_in_the_zone_of_the_gang() -> None:
     pools = pool(), pool(zone="1b", price=0.11), pool("other", price=0.12)
     assert others(tasks(2), *pools) == [("other", "1a")]
-    anywhere = Limits(one_zone=False)
+    anywhere = options(one_zone=False)
     assert others(tasks(2), *pools, limits=anywhere) == [("small", "1b"), ("other", "1a")]
 
 
@@ -231,8 +233,8 @@ def test_others_cost_at_most_twice_as_much_and_less_than_machines_that_are_kept(
 
 def test_the_limits_hold_when_the_dearest_of_all_come() -> None:
     pools = pool(), pool("other", price=0.14), pool("dear", price=0.16)
-    assert others(tasks(4), *pools, limits=Limits(max_price_per_hour=0.3)) == [("other", "1a")]
-    assert others(tasks(4), *pools, limits=Limits(budget=0.31)) == [("other", "1a")]
+    assert others(tasks(4), *pools, limits=options(max_price_per_hour=0.3)) == [("other", "1a")]
+    assert others(tasks(4), *pools, limits=options(budget=0.31)) == [("other", "1a")]
 
 
 def test_no_gang_waits_for_the_choice_that_another_has() -> None:
@@ -241,7 +243,7 @@ def test_no_gang_waits_for_the_choice_that_another_has() -> None:
     pools = pool(), pool("other", price=0.2)
 
     def choices(most: float) -> list[int]:
-        found = plan(gangs, Owned(), pools, Limits(max_price_per_hour=most))
+        found = plan(gangs, Owned(), pools, options(max_price_per_hour=most))
         assert not found.waits
         return [len(each.others) for each in found.wanted]
 
@@ -252,9 +254,9 @@ def test_no_gang_waits_for_the_choice_that_another_has() -> None:
 
 def test_what_costs_just_as_much_as_it_may_is_bought() -> None:
     # As floats three tenths are more than 0.3.
-    assert others(tasks(6), pool(), limits=Limits(max_price_per_hour=0.3)) == []
+    assert others(tasks(6), pool(), limits=options(max_price_per_hour=0.3)) == []
     pools = pool(), pool("other", price=0.14)
-    assert others(tasks(6), *pools, limits=Limits(max_price_per_hour=0.42)) == [("other", "1a")]
+    assert others(tasks(6), *pools, limits=options(max_price_per_hour=0.42)) == [("other", "1a")]
 
 
 @pytest.mark.parametrize(
@@ -277,7 +279,7 @@ def test_machines_that_are_counted_by_kind_are_of_one_kind() -> None:
 def test_no_order_names_more_pools_than_it_may() -> None:
     pools = [pool(f"kind-{number}", price=0.1 + number / 1000) for number in range(20)]
     assert len(others(tasks(2), *pools)) == 9
-    assert others(tasks(2), *pools, limits=Limits(pools_per_order=1)) == []
+    assert others(tasks(2), *pools, limits=options(deadline_seconds=60.0)) == []
 
 
 def test_a_pool_without_room_for_all_is_no_other() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -9,24 +10,24 @@ from dcos_tensorflow.capacity import mirror, reconcile
 from dcos_tensorflow.capacity.billing.usage import BY_THE_SECOND
 from dcos_tensorflow.capacity.billing.uses import bill_of
 from dcos_tensorflow.capacity.ledger import Account, Ledger, Stage
-from dcos_tensorflow.capacity.market import Limits
 from dcos_tensorflow.capacity.mirror import UNSEEN_SECONDS, PurchaseAnswer
-from dcos_tensorflow.capacity.observation import Rules
 from dcos_tensorflow.capacity.provider import Bought, Denied, MachineState, ProviderError, Throttled
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.model.bounds import MACHINES_OF_A_PURCHASE
+from dcos_tensorflow.core.spec.capacity_spec import Billing
 from dcos_tensorflow.scheduler.machines.ledger_records import ACCOUNT, changes_between, ledger_of
-from unit.capacity.simulated_market import KEPT, OWNER, SPOT, Loop, MarketInMemory, gang
+from unit.capacity.simulated_market import KEPT, SPOT, Loop, MarketInMemory, gang, options
 
 
-def loop_with(demand: int = 2, market: MarketInMemory | None = None, **rules: object) -> Loop:
-    loop = Loop(market or MarketInMemory(), limits=rules.pop("limits", None))  # type: ignore[arg-type]
-    loop.rules = replace(loop.rules, **rules)  # type: ignore[arg-type]
+def loop_with(demand: int = 2, market: MarketInMemory | None = None, **rules: Any) -> Loop:
+    own = {name: rules.pop(name) for name in {"patience_seconds", "ending_seconds"} & rules.keys()}
+    loop = Loop(market or MarketInMemory(), spec=options(**rules))
+    loop.rules = replace(loop.rules, **own)
     loop.demands = (gang(demand),)
     return loop
 
 
-def training(count: int = 2, **rules: object) -> Loop:
+def training(count: int = 2, **rules: Any) -> Loop:
     """A loop whose gang has its machines."""
     loop = loop_with(count, **rules)
     loop.until(loop.place)
@@ -75,7 +76,7 @@ def test_a_machine_leaves_one_round_before_it_goes() -> None:
 def test_a_machine_that_others_use_stays_while_the_rest_of_a_spent_budget_pays() -> None:
     loop = training(2, ending_seconds=5.0)
     budget = loop.stored.spent(loop.now + 200.0)
-    loop.rules = replace(loop.rules, limits=replace(loop.rules.limits, budget=budget))
+    loop.rules = replace(loop.rules, spec=replace(loop.rules.spec, budget=budget))
     loop.over_since, loop.is_spent = loop.now, True
     began = loop.now
     loop.until(lambda: not loop.market.alive)
@@ -127,7 +128,7 @@ def test_a_task_that_comes_in_between_keeps_its_machine() -> None:
     assert not loop.stored.entries["p-1"].leaving
 
 
-def closing(count: int = 2, **rules: object) -> Loop:
+def closing(count: int = 2, **rules: Any) -> Loop:
     """A loop whose gang has its machines, and whose master takes orders about agents."""
     loop = training(count, **rules)
     loop.can_be_closed = True
@@ -206,7 +207,7 @@ def test_when_the_time_is_up_a_machine_is_ended_closed_or_not() -> None:
 
 
 def test_by_the_hour_an_idle_machine_goes_shortly_before_the_next_one() -> None:
-    loop = training(idle_seconds=60.0, by_the_hour=True)
+    loop = training(idle_seconds=60.0, billing=Billing.HOUR)
     written = loop.stored.entries["p-1"].written_at
     loop.busy.clear()
     loop.until(lambda: not loop.market.alive, seconds=20.0)
@@ -253,7 +254,7 @@ def test_an_empty_pool_is_asked_later_and_later() -> None:
 
 def test_on_demand_machines_are_taken_where_the_market_has_none() -> None:
     market = MarketInMemory(replace(SPOT, available=0), KEPT)
-    loop = loop_with(2, market, limits=Limits(spot_wait_seconds=300.0))
+    loop = loop_with(2, market, spot_wait_seconds=300.0)
     assert loop.step().orders == ()
     loop.demands = (gang(2, waited=301.0),)
     loop.step()
@@ -279,7 +280,7 @@ def test_a_refused_order_is_repeated_later_as_it_was(error: ProviderError, first
 def test_what_waits_for_an_answer_counts_in_full() -> None:
     market = MarketInMemory()
     market.fails["buy"] = [Throttled("later")] * 50
-    loop = loop_with(2, market, limits=Limits(max_instances=3))
+    loop = loop_with(2, market, max_instances=3)
     loop.step()
     loop.demands = (gang(2), gang(2, name="slot-1"))
     loop.steps(20)
@@ -375,8 +376,7 @@ def test_a_cancelled_purchase_counts_until_nothing_of_it_can_come() -> None:
 
 
 def test_a_job_ends_before_its_budget_does() -> None:
-    limits = Limits(budget=0.5)
-    loop = loop_with(2, limits=limits)
+    loop = loop_with(2, budget=0.5)
     loop.until(loop.place)
     for _ in range(3000):
         if stop := loop.step().stop:
@@ -414,7 +414,7 @@ def test_the_clock_of_the_provider_is_compared_with_nothing() -> None:
 
 def test_many_purchases_that_are_over_become_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconcile, "ENTRIES_KEPT", 2)
-    loop = Loop(MarketInMemory(), rules=Rules(Limits(), OWNER, "p", patience_seconds=0.0))
+    loop = Loop(MarketInMemory())
     for _ in range(5):
         loop.over_since = 0.0
         loop.demands = (gang(1),)
@@ -430,7 +430,7 @@ def test_what_became_a_sum_stays_on_the_bill(monkeypatch: pytest.MonkeyPatch) ->
     bills, spent = [], []
     for kept in (100, 2):
         monkeypatch.setattr(reconcile, "ENTRIES_KEPT", kept)
-        loop = Loop(MarketInMemory(), rules=Rules(Limits(), OWNER, "p", patience_seconds=0.0))
+        loop = Loop(MarketInMemory())
         for _ in range(6):
             loop.over_since = 0.0
             loop.demands = (gang(1),)
@@ -482,7 +482,7 @@ def test_prices_that_change_for_long_are_kept_once_and_bounded() -> None:
 OTHER = replace(SPOT, instance_type="other", price=0.15)
 
 
-def served_from_other(demand: int = 2, **rules: object) -> Loop:
+def served_from_other(demand: int = 2, **rules: Any) -> Loop:
     """A loop whose provider takes all machines from the pool that was not planned."""
     market = MarketInMemory(SPOT, OTHER, KEPT, replace(KEPT, instance_type="other", price=0.5))
     market.chooses = lambda order: order.pools[-1]
@@ -509,7 +509,7 @@ def test_a_machine_is_what_came_and_costs_what_that_costs() -> None:
 
 def test_a_zone_that_is_known_later_gives_the_price() -> None:
     far = replace(SPOT, zone="1b", price=0.15)
-    loop = loop_with(1, MarketInMemory(SPOT, far), limits=Limits(one_zone=False))
+    loop = loop_with(1, MarketInMemory(SPOT, far), one_zone=False)
     loop.step()
     (sold,) = loop.market.all.values()
     loop._answers = (PurchaseAnswer("p-1", Bought((replace(sold, zone=""),))),)

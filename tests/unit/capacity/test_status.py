@@ -1,19 +1,19 @@
 """What people are told of machines."""
 
-from dcos_tensorflow.capacity.market import Limits
 from dcos_tensorflow.capacity.provider import Throttled
 from dcos_tensorflow.capacity.status import document
 from dcos_tensorflow.cli.commands.capacity import status_lines
-from unit.capacity.simulated_market import Loop, MarketInMemory, gang
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
+from unit.capacity.simulated_market import Loop, MarketInMemory, gang, options
 
 
 def shown(loop: Loop) -> dict:  # type: ignore[type-arg]
     waits = dict(loop.rounds[-1].waits)
-    return document(loop.stored, waits, loop.rules.limits.budget, loop.rules.tariff, loop.now)
+    return document(loop.stored, waits, loop.rules.spec, loop.now)
 
 
-def a_loop(demand: int = 2, limits: Limits | None = None) -> Loop:
-    loop = Loop(MarketInMemory(), limits=limits)
+def a_loop(demand: int = 2, limits: CapacitySpec | None = None) -> Loop:
+    loop = Loop(MarketInMemory(), spec=limits)
     loop.demands = (gang(demand),)
     return loop
 
@@ -46,7 +46,7 @@ def test_a_machine_is_followed_from_its_order_to_its_end() -> None:
 
 
 def test_what_all_costs_is_told_with_the_budget() -> None:
-    loop = a_loop(limits=Limits(budget=5.0))
+    loop = a_loop(limits=options(budget=5.0))
     loop.until(loop.place)
     loop.step(3600.0)
     found = shown(loop)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from dcos_tensorflow.capacity.market import Limits, Market, Pool
+from dcos_tensorflow.capacity.market import Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
 from dcos_tensorflow.capacity.trial_placement import TrialPlacement, made_up, offer_of
 from dcos_tensorflow.core.model.offer import Offer
@@ -15,6 +15,7 @@ from dcos_tensorflow.core.placement.place import place
 from dcos_tensorflow.core.placement.request import TaskRequest
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
+from unit.capacity.simulated_market import options
 
 RULES = (
     (),
@@ -107,7 +108,7 @@ def offers_of(pools: Sequence[Pool]) -> list[Offer]:
 def test_what_is_bought_costs_no_more_than_what_trying_everything_finds(
     requests: tuple[TaskRequest, ...], pools: list[Pool]
 ) -> None:
-    found = plan([GangDemand("main", requests, waited=1e9)], Owned(), pools, Limits())
+    found = plan([GangDemand("main", requests, waited=1e9)], Owned(), pools, options())
     price = by_trying_everything(requests, pools)
     assert bool(found.wanted) == (price is not None)
     if price is not None:
@@ -150,6 +151,6 @@ def test_of_many_pools_few_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
         "dcos_tensorflow.capacity.trial_placement.place",
         lambda requests, offers: tried.append(1) or place(requests, offers),
     )
-    found = plan([GangDemand("main", requests)], Owned(), pools, Limits())
+    found = plan([GangDemand("main", requests)], Owned(), pools, options())
     assert found.wanted
     assert len(tried) < 50

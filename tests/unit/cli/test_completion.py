@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli.completion import COMPLETION_VARIABLE, SHELLS
-from dcos_tensorflow.cli.main import run_command_line
+from dcos_tensorflow.cli.main import COMPLETION_VARIABLE, SHELLS, run_command_line
 
 
 @pytest.fixture

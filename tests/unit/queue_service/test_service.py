@@ -246,7 +246,7 @@ def test_nothing_is_done_before_the_cluster_is_known(queue: PlayedQueue) -> None
 
 def test_a_sweep_grows_into_idle_machines_and_shrinks_for_others(queue: PlayedQueue) -> None:
     given = {**request("sweep", 1.0).options, **SWEEP}
-    queue.service.submit(RED, replace(request("sweep"), options=given))
+    queue.service.submit(RED, request("sweep").model_copy(update={"options": given}))
     queue.turn(1.0, times=3)
     assert queue.service.line_of(RED, "sweep")["slots"] == 4
     queue.submit("b1", BLUE)

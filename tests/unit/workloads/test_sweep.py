@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from optuna.trial import FrozenTrial
 
 from dcos_tensorflow.core.kept.codec import decode, encode
+from dcos_tensorflow.core.model.units import UnitState
 from dcos_tensorflow.core.spec.workload_spec import (
     EarlyStopping,
     Goal,
@@ -23,7 +24,7 @@ from dcos_tensorflow.core.spec.workload_spec import (
     SweepSpec,
 )
 from dcos_tensorflow.workloads import producer_of
-from dcos_tensorflow.workloads.producer import KeptUnit, UnitOutcome
+from dcos_tensorflow.workloads.producer import KeptUnit
 from dcos_tensorflow.workloads.sweep import parameter_search
 from dcos_tensorflow.workloads.sweep.parameter_search import finished
 from dcos_tensorflow.workloads.sweep.stopping import stopped
@@ -71,7 +72,7 @@ def test_another_seed_gives_other_trials() -> None:
 def test_as_many_trials_as_the_lag_are_under_way() -> None:
     sweep = producer_of(a_sweep(10, lag=4))
     assert [unit.number for unit in sweep.next(0, 10).units] == [0, 1, 2, 3]
-    sweep.ended(0, UnitOutcome.SUCCEEDED, {"metrics": {"score": 1.0}})
+    sweep.ended(0, UnitState.SUCCEEDED, {"metrics": {"score": 1.0}})
     assert [unit.number for unit in sweep.next(4, 10).units] == [4]
 
 
@@ -79,7 +80,7 @@ def test_a_trial_is_suggested_without_the_straggler_that_it_would_have_known() -
     sweep = producer_of(a_sweep(10, lag=4))
     sweep.next(0, 4)
     for number in (1, 2, 3):
-        sweep.ended(number, UnitOutcome.SUCCEEDED, {"metrics": {"score": 1.0}})
+        sweep.ended(number, UnitState.SUCCEEDED, {"metrics": {"score": 1.0}})
     given_units = sweep.next(4, 2).units
     assert [unit.payload.get("without") for unit in given_units] == [[0], [0]]
 
@@ -98,7 +99,7 @@ def test_a_trial_that_takes_twenty_times_as_long_holds_up_no_other(
             given_so_far += 1
         turn = min(ends.values())
         for number in [number for number, end in ends.items() if end == turn]:
-            sweep.ended(number, UnitOutcome.SUCCEEDED, {"metrics": {"score": float(number)}})
+            sweep.ended(number, UnitState.SUCCEEDED, {"metrics": {"score": float(number)}})
             del ends[number]
     assert turn <= 21
 
@@ -215,7 +216,7 @@ def test_the_objective_is_the_result_or_else_the_last_value(
 ) -> None:
     sweep = producer_of(a_sweep(2))
     sweep.next(0, 1)
-    sweep.ended(0, UnitOutcome.SUCCEEDED, result)
+    sweep.ended(0, UnitState.SUCCEEDED, result)
     assert sweep.shown(0)["value"] == value
 
 
@@ -223,7 +224,7 @@ def test_the_objective_is_the_result_or_else_the_last_value(
 def test_an_objective_that_is_not_finite_is_a_value(told: float | str) -> None:
     sweep = producer_of(a_sweep(2))
     sweep.next(0, 1)
-    sweep.ended(0, UnitOutcome.SUCCEEDED, {"result": {"score": told}, "metrics": {"score": 1.0}})
+    sweep.ended(0, UnitState.SUCCEEDED, {"result": {"score": told}, "metrics": {"score": 1.0}})
     shown = sweep.shown(0)
     assert str(shown["value"]) == str(float(told))
     assert not shown["why"]
@@ -241,7 +242,7 @@ def test_a_value_that_is_not_finite_is_the_worst_to_the_search(goal: Goal, told:
             sweep.next(number, 1)
             diverges = number % 3 == 0
             score = value if diverges else number
-            sweep.ended(number, UnitOutcome.SUCCEEDED, {"metrics": {"score": score}})
+            sweep.ended(number, UnitState.SUCCEEDED, {"metrics": {"score": score}})
         return [unit.payload["context"] for unit in sweep.next(30, 1).units]
 
     assert suggestions(told) == suggestions(bad)
@@ -253,7 +254,7 @@ def test_a_trial_that_diverges_is_stopped_among_others_that_do_not(rule: EarlySt
     for number in range(6):
         sweep.next(number, 1)
         told = {"measured": [[1, 1.0]], "metrics": {"score": 1.0}}
-        sweep.ended(number, UnitOutcome.SUCCEEDED, told)
+        sweep.ended(number, UnitState.SUCCEEDED, told)
     sweep.next(6, 1)
     stop = sweep.measured(6, [[1, "NaN"]])
     assert stop is not None
@@ -264,7 +265,7 @@ def test_a_trial_that_diverges_is_stopped_among_others_that_do_not(rule: EarlySt
 def test_a_trial_whose_metric_never_came_says_what_it_told_instead() -> None:
     sweep = producer_of(a_sweep(2))
     sweep.next(0, 1)
-    sweep.ended(0, UnitOutcome.SUCCEEDED, {"metrics": {"loss": 1.0, "accuracy": 0.5}})
+    sweep.ended(0, UnitState.SUCCEEDED, {"metrics": {"loss": 1.0, "accuracy": 0.5}})
     why = "its metric score never came; it told accuracy, loss"
     assert sweep.shown(0)["why"] == why
 
@@ -273,7 +274,7 @@ def test_trials_that_fail_do_not_end_a_sweep() -> None:
     sweep = producer_of(a_sweep(20, early_stopping=EarlyStopping.ASHA, lag=1))
     for number in range(20):
         assert [unit.number for unit in sweep.next(number, 1).units] == [number]
-        sweep.ended(number, UnitOutcome.FAILED, {})
+        sweep.ended(number, UnitState.FAILED, {})
     assert sweep.next(20, 1).last
 
 
@@ -283,7 +284,7 @@ def test_a_trial_that_ran_past_its_stop_counts_as_stopped() -> None:
     for number, value in enumerate((1.0, 0.0)):
         sweep.next(number, 1)
         told = {"metrics": {"score": 9.0}, "measured": [[1, value], [3, 9.0]]}
-        sweep.ended(number, UnitOutcome.SUCCEEDED, told)
+        sweep.ended(number, UnitState.SUCCEEDED, told)
     assert sweep.shown(0)["value"] == 9.0
     assert sweep.shown(1) | {"parameters": {}} == {
         "parameters": {},
@@ -305,7 +306,7 @@ def test_no_trial_is_stopped_before_its_first_steps() -> None:
         assert sweep.measured(number, [[99, value]]) is None
         stop = sweep.measured(number, [[99, value], [120, value]])
         assert (stop is None) == (number == 0)
-        sweep.ended(number, UnitOutcome.SUCCEEDED, {"measured": [[120, value]]})
+        sweep.ended(number, UnitState.SUCCEEDED, {"measured": [[120, value]]})
 
 
 def ended_trial(number: int, values: list[float], complete: bool) -> Trial:
@@ -389,7 +390,7 @@ def test_the_trials_that_run_are_looked_at_for_their_parameters_alone() -> None:
             sweep.next(number, 1)
         loud.measured(number, [[step, 100.0] for step in STEPS])
     for sweep in (quiet, loud):
-        sweep.ended(0, UnitOutcome.SUCCEEDED, {"metrics": {"score": 1.0}})
+        sweep.ended(0, UnitState.SUCCEEDED, {"metrics": {"score": 1.0}})
     assert quiet.next(8, 1) == loud.next(8, 1)
 
 
@@ -423,7 +424,7 @@ def test_lists_and_null_are_choices(method: SearchMethod) -> None:
         (unit,) = producer_of(spec, kept).next(number, 1).units
         payload = json.loads(json.dumps(unit.payload))
         score = {"metrics": {"score": float(len(payload["context"]["layers"] or ()))}}
-        kept.append(KeptUnit(number, payload, UnitOutcome.SUCCEEDED, score))
+        kept.append(KeptUnit(number, payload, UnitState.SUCCEEDED, score))
     tried = [unit.payload["context"]["layers"] for unit in kept]
     assert all(one in [None, [64, 32], [64], "[64]"] for one in tried)
     assert [64, 32] in tried
@@ -436,6 +437,6 @@ def test_a_grid_that_has_more_values_goes_on_with_those_that_were_not_tried() ->
         return a_sweep(len(choices), SearchMethod.GRID, parameters=(layers,))
 
     first = producer_of(of(1, 2, 3)).next(0, 9).units
-    kept = [KeptUnit(unit.number, unit.payload, UnitOutcome.SUCCEEDED) for unit in first]
+    kept = [KeptUnit(unit.number, unit.payload, UnitState.SUCCEEDED) for unit in first]
     more = producer_of(of(1, 2, 3, 4, 5), kept).next(3, 9).units
     assert sorted(unit.payload["context"]["layers"] for unit in (*first, *more)) == [1, 2, 3, 4, 5]

@@ -26,6 +26,7 @@ from dcos_tensorflow.core.spec.service_spec import gang_named
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api import schemas
+    from dcos_tensorflow.api.source import Usages
 
 #: What is taken from a task runner's report (docs/task-runner.md); all else in it stays there.
 REPORTED = (
@@ -46,9 +47,6 @@ REPORTED = (
 
 _VERDICTS_SHOWN = 20
 _MEBIBYTE = 1 << 20
-
-
-Usages = Mapping[str, Mapping[str, Any]]
 
 
 def job(state: ServiceState, usages: Usages = MappingProxyType({})) -> schemas.Job:
@@ -154,14 +152,7 @@ def _asked_port(state: ServiceState, record: TaskRecord) -> int | None:
 
 
 def _wait(wait: Wait, now: float) -> schemas.Wait:
-    return {
-        "tasks": list(wait.tasks),
-        "waits_for": list(wait.waits_for),
-        "since": wait.since,
-        "why": wait.why,
-        "ends": wait.ends,
-        "told": wait.told(now),
-    }
+    return cast("schemas.Wait", {**codec.to_plain(wait), "told": wait.told(now)})
 
 
 def why(state: ServiceState) -> schemas.Why:

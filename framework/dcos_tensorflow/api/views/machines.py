@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, cast
 
 from dcos_tensorflow.api.errors import ElementNotFound
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.spec.capacity_spec import Billing
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api import schemas
@@ -21,12 +20,10 @@ def capacity(state: ServiceState) -> schemas.Capacity:
     if spec is None:
         raise ElementNotFound("capacity")
     # A service that buys no machines does not import it.
-    from dcos_tensorflow.capacity.billing.usage import BY_THE_HOUR, BY_THE_SECOND
     from dcos_tensorflow.capacity.status import document
     from dcos_tensorflow.scheduler.machines.ledger_records import ledger_of
 
-    tariff = BY_THE_HOUR if spec.billing is Billing.HOUR else BY_THE_SECOND
     now = state.subscription.stepped_at
     ledger = ledger_of(state.capacity)
-    found = document(ledger, state.told.capacity, spec.budget, tariff, now)
+    found = document(ledger, state.told.capacity, spec, now)
     return cast("schemas.Capacity", found)

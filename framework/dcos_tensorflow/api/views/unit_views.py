@@ -19,8 +19,7 @@ from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitState, UnitTabl
 from dcos_tensorflow.core.spec.service_spec import task_in
 from dcos_tensorflow.core.spec.workload_spec import SweepSpec, WorkloadSpec
 from dcos_tensorflow.workloads import producer_of
-from dcos_tensorflow.workloads.kept import kept_in
-from dcos_tensorflow.workloads.producer import Producer
+from dcos_tensorflow.workloads.producer import Producer, kept_in
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api import schemas

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from dcos_tensorflow.capacity.market import Market
+from dcos_tensorflow.core.spec.capacity_spec import Billing
 from dcos_tensorflow.records import dataclass
 
 
@@ -131,3 +132,8 @@ class Moment:
 
 BY_THE_SECOND = Tariff()
 BY_THE_HOUR = Tariff(increment=3600, minimum=3600, free_when_interrupted_before=0)
+
+
+def tariff_of(billing: Billing) -> Tariff:
+    """Return the tariff that options name."""
+    return BY_THE_HOUR if billing is Billing.HOUR else BY_THE_SECOND

@@ -18,7 +18,7 @@ from dcos_tensorflow.client.output import complain, say, show_json
 from dcos_tensorflow.client.service_choice import KnownService, ServiceChoice
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import listed
-from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.deploy.stopping import stop_job
 
 _WHY = "stopped from the command line"
@@ -101,7 +101,6 @@ def _without_scheduler(choice: ServiceChoice, service: KnownService, away: NoSch
 def _forget(service: KnownService, away: NoScheduler) -> None:
     """Erase what is kept of a service that nothing runs of. Raises CliError where something may."""
     from dcos_tensorflow.client.kept.stored import forget, state_url
-    from dcos_tensorflow.core.model.job import JobPhase
 
     directory = service.directory
     if directory is None:

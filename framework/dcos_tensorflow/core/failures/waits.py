@@ -19,7 +19,7 @@ from dcos_tensorflow.core.failures import causes, incidents
 from dcos_tensorflow.core.failures.causes import Cause
 from dcos_tensorflow.core.failures.clean_ends import IDLE_SECONDS, EndedServer, ended_servers
 from dcos_tensorflow.core.failures.failure import Failure
-from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.job import BEGUN_PHASES, JobPhase
 from dcos_tensorflow.core.model.report import idle_since, listens_since, unreachable, waited_for
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
@@ -31,7 +31,6 @@ from dcos_tensorflow.records import dataclass
 
 #: No start takes longer: importing TensorFlow and reaching the peers does not (measured, seconds).
 START_SECONDS = 30.0
-_RUNS = frozenset({JobPhase.STARTING, JobPhase.RUNNING})
 _WORDS_OF_ALL = "no step, no output and hardly any CPU time"
 #: An agent sends an update again after 10 s: so long the end of the job may be later told than that
 #: of a server which ended because of it.
@@ -105,7 +104,7 @@ def is_a_failure(view: GangView) -> bool:
 
 def waits(view: GangView, now: float) -> tuple[Wait, ...]:
     """Return the tasks that wait for others for longer than a start takes; ``now`` is unix time."""
-    if view.job.is_over or view.job.phase not in _RUNS:
+    if view.job.is_over or view.job.phase not in BEGUN_PHASES:
         return ()
     grace = view.spec.outcome_grace_seconds
     servers = [s for s in ended_servers(view) if now - s.record.changed_at >= grace]
@@ -113,7 +112,7 @@ def waits(view: GangView, now: float) -> tuple[Wait, ...]:
     told = {name for server in servers for name in server.waiting}
     told.update(name for wait in unreached for name in wait.tasks)
     return (
-        *(_for_a_server(view, server) for server in servers),
+        *map(_for_a_server, servers),
         *unreached,
         *_for_peers(view, now, told),
         *_for_files(view, now),
@@ -121,7 +120,7 @@ def waits(view: GangView, now: float) -> tuple[Wait, ...]:
     )
 
 
-def _for_a_server(view: GangView, server: EndedServer) -> Wait:
+def _for_a_server(server: EndedServer) -> Wait:
     name, whom = server.record.name, server.waiting or server.undecided
     ended = f"{name} has ended by itself with exit code 0"
     if server.waiting:

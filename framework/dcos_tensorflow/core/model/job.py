@@ -52,6 +52,8 @@ RESTARTING_PHASES = frozenset(
 WATCHED_PHASES = RESTARTING_PHASES | {JobPhase.RUNNING}
 #: Phases in which no task of a restart set has been told to start.
 STOPPED_PHASES = RESTARTING_PHASES - {JobPhase.STARTING}
+#: Phases in which every member is wanted to run.
+BEGUN_PHASES = frozenset({JobPhase.STARTING, JobPhase.RUNNING})
 #: Phases in which the verdict is known.
 ENDED_PHASES = frozenset({JobPhase.ENDING, JobPhase.DONE})
 

@@ -17,7 +17,7 @@ from dcos_tensorflow.core.counted import agreeing, counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Revive, Suppress
 from dcos_tensorflow.core.model.gang import MAIN, Placing
-from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.job import BEGUN_PHASES, JobPhase
 from dcos_tensorflow.core.model.machine_records import emptied
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.quota import shortage
@@ -51,7 +51,6 @@ REVIVE_SECONDS = 5.0
 
 #: Phases in which nothing is wanted now, but will be in seconds.
 _SOON = frozenset({JobPhase.STOPPING, JobPhase.BACKING_OFF, JobPhase.PLACING, JobPhase.STAGING})
-_RUNNING = frozenset({JobPhase.STARTING, JobPhase.RUNNING})
 
 
 def use_offers(draft: Draft) -> None:
@@ -332,7 +331,7 @@ def _idle_seconds(gang: GangDraft) -> float:
     """Return for how long a gang that wants nothing can do without offers."""
     if gang.job.phase in _SOON:
         return RESTARTING_REFUSE_SECONDS
-    waits = gang.job.phase in _RUNNING and sidecars.is_pending(gang.view)
+    waits = gang.job.phase in BEGUN_PHASES and sidecars.is_pending(gang.view)
     return SOON_REFUSE_SECONDS if waits else IDLE_REFUSE_SECONDS
 
 

@@ -6,7 +6,7 @@ step does, in a draft that is thrown away: nothing is changed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -55,14 +55,9 @@ def _of(gang: GangDraft, state: ServiceState) -> Iterator[WaitingGang]:
     if urgent:
         yield WaitingGang(gang.name, urgent, since, zone)
     misfits = known.placing.reasons if known is not None else {}
-    for request in _without_place(what.others, misfits):
-        yield WaitingGang(request.name, (request,), since, zone)
-
-
-def _without_place(
-    requests: Iterable[TaskRequest], misfits: Mapping[str, str]
-) -> Iterator[TaskRequest]:
-    return (request for request in requests if request.name in misfits)
+    for request in what.others:
+        if request.name in misfits:
+            yield WaitingGang(request.name, (request,), since, zone)
 
 
 def _zone(gang: GangDraft, moving: Collection[str]) -> str:

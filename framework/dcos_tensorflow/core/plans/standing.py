@@ -8,15 +8,13 @@ from __future__ import annotations
 from dcos_tensorflow.core.failures import causes
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.task import COMING_UP, TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.restarts import sidecars
 from dcos_tensorflow.core.restarts.gang_queries import has_container
 
 Standing = tuple[Status, str]
-
-STARTING_STATES = frozenset({TaskState.LAUNCHING, TaskState.STAGING, TaskState.STARTING})
 
 
 def where(record: TaskRecord) -> str:
@@ -69,7 +67,7 @@ def _stopping(view: GangView, record: TaskRecord | None) -> Standing:
 
 def _placed(view: GangView, record: TaskRecord) -> Standing:
     """Return where a member with a container stands while others have none, or are not ready."""
-    if not has_container(record) or record.state in STARTING_STATES:
+    if not has_container(record) or record.state in COMING_UP:
         return launched(record, Status.STARTED)
     others = (
         f"{view.gang.placing.misfits[0].task} has a place"
@@ -103,7 +101,7 @@ def launched(record: TaskRecord, running: Status) -> Standing:
     """Return where a launched task stands; ``running`` is the status of one that runs."""
     if record.process_failed:
         return Status.PENDING, causes.describe(record)
-    if record.state in STARTING_STATES:
+    if record.state in COMING_UP:
         return Status.STARTING, f"is {record.state} {where(record)}"
     if record.state is TaskState.RUNNING:
         rest = "" if running is Status.COMPLETE else ", waits for the rest of the gang"

@@ -74,9 +74,11 @@ class CapacitySpec:
     at_least: Resources = Resources()
     #: A gang's machines lie in one zone.
     one_zone: bool = True
+    #: So many machines are on-demand whatever the market has.
     on_demand_base: int = 0
     #: Of one spot machine, an hour.
     max_spot_price: float | None = None
+    #: A gang that has waited for spot machines for so long gets on-demand ones.
     spot_wait_seconds: float = 300.0
     #: After the job's first wish for a place; 0 for none.
     deadline_seconds: float = 0.0

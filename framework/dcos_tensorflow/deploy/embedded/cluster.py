@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import embedded_mesos
 from dcos_tensorflow.client.errors import CliError, UsageError
@@ -21,7 +21,7 @@ from dcos_tensorflow.client.output import say
 from dcos_tensorflow.client.wording import sentence
 from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory, make_folder
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
-from dcos_tensorflow.deploy.embedded.fitting import check_fits, fits, overcommitted
+from dcos_tensorflow.deploy.embedded.fitting import check_fits, check_places, fits, overcommitted
 from dcos_tensorflow.deploy.embedded.machine import FIRST_OWN_PORT, AgentWishes, agents
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
@@ -173,9 +173,6 @@ def _sized(
     spec: ServiceSpec, configs: tuple[AgentConfig, ...], wishes: AgentWishes, *, strict: bool
 ) -> tuple[tuple[AgentConfig, ...], str]:
     """Return the agents, large enough for the job, and what to say of it. Raises UsageError."""
-    # Placement comes with numpy, and on a cluster that runs already nothing is sized.
-    from dcos_tensorflow.deploy.embedded.fitting import check_places
-
     note = ""
     if not strict:
         configs, note = overcommitted(spec, configs, wishes.sized)
@@ -229,7 +226,8 @@ def _makes_room(directory: Path, found: ClusterStatus, spec: ServiceSpec) -> boo
     if fits(spec, found.agents) or not _is_for_jobs(directory, found):
         return False
     until = time.monotonic() + _LEAVING_SECONDS
-    while not _is_empty(found):
+    # One without tasks may wait for room.
+    while frameworks_of(found) != []:
         if time.monotonic() > until:
             return False
         time.sleep(_LOOK_SECONDS)
@@ -249,8 +247,8 @@ def _is_for_jobs(directory: Path, found: ClusterStatus) -> bool:
         return False
 
 
-def _is_empty(found: ClusterStatus) -> bool:
-    """Say whether no framework is registered: one without tasks may wait for room."""
+def frameworks_of(found: ClusterStatus) -> list[Any] | None:
+    """Return the frameworks that are registered; None when the master is silent."""
     # A cluster of the run's own is not asked: it has just said that it serves.
     import urllib.request
 
@@ -258,6 +256,6 @@ def _is_empty(found: ClusterStatus) -> bool:
         url, header = f"http://{found.master}/state", found.credential.header()
         request = urllib.request.Request(url, headers=header)
         with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
-            return not read_json(answer.read())["frameworks"]
+            return list(read_json(answer.read())["frameworks"])
     except (OSError, ValueError, KeyError):
-        return False
+        return None

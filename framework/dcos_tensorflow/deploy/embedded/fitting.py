@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.wording import megabytes
@@ -21,9 +20,6 @@ from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec.service_spec import RoleSpec, ServiceSpec
 from dcos_tensorflow.core.spec.volume_spec import VolumeType
 from embedded_mesos import AgentConfig
-
-if TYPE_CHECKING:
-    from embedded_mesos import AgentConfig
 
 #: What tasks can share. A GPU that is not there cannot be shared.
 _SHARED = ("cpus", "mem", "disk")

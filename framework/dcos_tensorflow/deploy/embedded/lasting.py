@@ -5,7 +5,6 @@ With ``local up --dcos`` a local DC/OS stands in front of it, for the ``dcos`` c
 
 from __future__ import annotations
 
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -23,9 +22,7 @@ from dcos_tensorflow.deploy.embedded.machine import AgentWishes, agents
 from dcos_tensorflow.records import dataclass
 from embedded_mesos import APPS_ROLE, AgentConfig, ClusterStatus, credential_file
 from local_dcos import DcosConfig, DcosStatus, Login
-from untrusted_input.json_text import read_json
 
-_TIMEOUT = 5.0
 #: What ``python -m`` is given.
 _DCOS_PROGRAM = "dcos_tensorflow.deploy.embedded.dcos_integration"
 
@@ -155,14 +152,8 @@ def page(work: WorkDirectory, service: str = "") -> Page:
 
 def running_services(cluster: ClusterStatus) -> dict[str, int]:
     """Return how many tasks each service has on the cluster; empty when the master is silent."""
-    try:
-        url, header = f"http://{cluster.master}/state", cluster.credential.header()
-        request = urllib.request.Request(url, headers=header)
-        with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
-            frameworks = read_json(answer.read())["frameworks"]
-    except (OSError, ValueError, KeyError):
-        return {}
     # Marathon is a part of the local DC/OS, and no service.
+    frameworks = embedded.frameworks_of(cluster) or ()
     services = [one for one in frameworks if one.get("roles") != [APPS_ROLE]]
     return {service["name"]: len(service["tasks"]) for service in services}
 

@@ -15,7 +15,7 @@ from typing import Any
 from dcos_tensorflow.client.errors import CliError, UsageError
 from dcos_tensorflow.client.kept import stored
 from dcos_tensorflow.client.service_choice import KnownService
-from dcos_tensorflow.client.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.job_parameters import option_of_role, variables
 from dcos_tensorflow.deploy.job.given_options import GivenOptions
 from dcos_tensorflow.deploy.job.kept_options import folder_of, known_options, refuse_hidden
@@ -88,15 +88,12 @@ def _check(given: GivenOptions, service: KnownService, work: WorkDirectory, *, f
             " or name the code with --set service.job_url=..."
         )
     directory = work.service(options.service.name)
-    if not fresh and _has_checkpoints(directory):
+    kept = directory.checkpoints
+    if not fresh and kept.is_dir() and any(kept.iterdir()):
         before = stored.stored_state(stored.state_url(directory), options.service.name)
         if before is not None and before.spec.job.context != options.service.job_context:
             raise UsageError(
                 f"{options.service.name} has trained with other parameters before: remove its"
-                f" checkpoints in {directory.checkpoints} with --fresh, or give this one a name of"
+                f" checkpoints in {kept} with --fresh, or give this one a name of"
                 " its own with --set service.name=..."
             )
-
-
-def _has_checkpoints(directory: ServiceDirectory) -> bool:
-    return directory.checkpoints.is_dir() and any(directory.checkpoints.iterdir())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from dcos_tensorflow.client.wording import amounts, table
@@ -19,7 +20,6 @@ from dcos_tensorflow.core.contract import CONTRACT_FUNCTION
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.restarts import outcome
-from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import (
     RoleSpec,
     ServiceSpec,
@@ -59,11 +59,11 @@ def document(prepared: PreparedJob, *, local: bool) -> dict[str, Any]:
             "checkpoints": checkpoints_place(spec),
             "goes_on_from": _newest_checkpoint(spec) if local else "",
             "volume": next((r.volume.path for r in spec.roles if r.volume is not None), ""),
-            "data": [{"uri": data.uri, "path": data.path} for data in spec.storage.data],
+            "data": [asdict(data) for data in spec.storage.data],
         },
         "roles": [_role(role, prepared.tensorflow.get(role.role, "")) for role in spec.roles],
         "tasks": list(spec.task_names()),
-        "total": _resources(needed_resources(spec)),
+        "total": asdict(needed_resources(spec)),
         "cluster_spec": _members(spec),
         "units": units_of(spec),
         # Which TensorFlow was found is said of the roles.
@@ -258,21 +258,12 @@ def _role(role: RoleSpec, tensorflow: str) -> dict[str, Any]:
         "count": role.count,
         "port": role.port,
         "tensorflow": tensorflow,
-        "resources": _resources(role.resources),
+        "resources": asdict(role.resources),
         "python": role.python,
         "image": role.container.image if role.container is not None else "",
         "placement": [
             ":".join(filter(None, (c.field, c.operator, c.value))) for c in role.constraints
         ],
-    }
-
-
-def _resources(resources: Resources) -> dict[str, float]:
-    return {
-        "cpus": resources.cpus,
-        "mem": resources.mem,
-        "disk": resources.disk,
-        "gpus": resources.gpus,
     }
 
 

@@ -5,14 +5,9 @@ Its fields and their types, and what becomes of them in the ServiceSpec. Pure.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.options.models import Options
-
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -38,6 +33,9 @@ from dcos_tensorflow.options.sections.values import (
     whole,
 )
 from dcos_tensorflow.options.sections.workload_models import AUTO, given_inputs
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.options.models import Options
 
 _MAXIMUM_MONEY = 1_000_000_000.0
 
@@ -258,38 +256,24 @@ def capacity_spec(options: Options) -> CapacitySpec | None:
     if not given.provider:
         return None
     seconds, moment = deadline_of(given.deadline)
-    least = given.at_least
-    return CapacitySpec(
-        provider=_ec2(options) if given.provider == "ec2" else _command(options),
-        max_instances=given.max_instances,
-        max_price_per_hour=given.max_price_per_hour,
-        budget=given.budget,
-        zones=tuple(given.zones),
-        instance_types=tuple(given.instance_types),
-        at_least=Resources(cpus=least.cpus, mem=least.mem, gpus=least.gpus),
-        one_zone=given.one_zone,
-        on_demand_base=given.on_demand_base,
-        max_spot_price=given.max_spot_price,
-        spot_wait_seconds=given.spot_wait_seconds,
-        deadline_seconds=seconds,
-        deadline_at=moment,
-        total_steps=given.total_steps,
-        idle_seconds=given.idle_seconds,
-        register_seconds=given.register_seconds,
-        billing=Billing(given.billing),
-    )
+    values = _values(given)
+    for name in ("deadline", "ec2", "command"):
+        del values[name]
+    values |= {
+        "provider": Ec2Spec(**_values(given.ec2))
+        if given.provider == "ec2"
+        else CommandSpec(**_values(given.command)),
+        "at_least": Resources(**_values(given.at_least)),
+        "deadline_seconds": seconds,
+        "deadline_at": moment,
+        "billing": Billing(given.billing),
+    }
+    return CapacitySpec(**values)
 
 
-def _ec2(options: Options) -> Ec2Spec:
-    """Return the spec: its fields are the options of the same names."""
-    given: dict[str, Any] = options.capacity.ec2.model_dump()
-    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
-    return Ec2Spec(**{**given, **lists})
-
-
-def _command(options: Options) -> CommandSpec:
-    given = options.capacity.command
-    return CommandSpec(tuple(given.cmd), given.timeout_seconds)
+def _values(section: Section) -> dict[str, Any]:
+    """Return the options of a section as the fields of the same names have them."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in section}
 
 
 def capacity_findings(options: Options) -> Iterator[Finding]:

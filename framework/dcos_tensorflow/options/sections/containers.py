@@ -5,14 +5,9 @@ The types of these options, and what becomes of them in the ServiceSpec. Pure.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.options.models import Options
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -38,6 +33,9 @@ from dcos_tensorflow.options.sections.values import (
     text_schema,
     whole,
 )
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.options.models import Options
 
 #: Where a secret can be, in words.
 SOURCES = (
@@ -68,10 +66,6 @@ def _source(value: str) -> str:
     return value
 
 
-def _if_any(value: str) -> str:
-    return _source(value) if value else value
-
-
 def _sandbox_file(value: str) -> str:
     single_line(value)
     if value.startswith("/") or ".." in value.split("/"):
@@ -83,7 +77,10 @@ def _sandbox_file(value: str) -> str:
 
 Source = Annotated[str, AfterValidator(_source), Allowed(SOURCES), HiddenWhenWrong()]
 SourceIfAny = Annotated[
-    str, AfterValidator(_if_any), Allowed(f"{SOURCES}; or empty text"), HiddenWhenWrong()
+    str,
+    AfterValidator(lambda value: _source(value) if value else value),
+    Allowed(f"{SOURCES}; or empty text"),
+    HiddenWhenWrong(),
 ]
 SourceIfGiven = Annotated[
     Source | None, BeforeValidator(given), Allowed(SOURCES), HiddenWhenWrong()

@@ -6,12 +6,7 @@ The parts below stand in the order in which their options are shown; a role take
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.options.models import Options
-
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, GetJsonSchemaHandler
 from pydantic.config import JsonDict
@@ -34,6 +29,9 @@ from dcos_tensorflow.options.sections.values import (
     RetryLimitIfGiven,
     VolumePath,
 )
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.options.models import Options
 
 #: How the DC/OS UI knows what to edit a value with.
 ZONE_CONSTRAINTS: JsonDict = {"media": {"type": "application/x-zone-constraints+json"}}

@@ -6,15 +6,10 @@ Pure.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.options.models import Options
-
 import re
 from collections.abc import Iterator
 from posixpath import normpath
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -44,6 +39,9 @@ from dcos_tensorflow.options.sections.values import (
     single_line,
     whole,
 )
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.options.models import Options
 
 #: The schemes that stand for S3; s3a and s3n are Hadoop's.
 S3_SCHEMES = ("s3", "s3a", "s3n")
@@ -209,12 +207,7 @@ LogUri = Annotated[
 EndpointUrl = Annotated[
     str, AfterValidator(_endpoint), Allowed("a URL such as https://host:port, or empty text")
 ]
-HostDirectory = Annotated[
-    str, AfterValidator(_absolute), Allowed("an absolute path, or empty text")
-]
-CredentialsFile = Annotated[
-    str, AfterValidator(_absolute), Allowed("an absolute path, or empty text")
-]
+AbsolutePath = Annotated[str, AfterValidator(_absolute), Allowed("an absolute path, or empty text")]
 VariablePrefix = Annotated[
     str,
     shaped(
@@ -273,7 +266,7 @@ class DataSource(Section):
 class DataCache(Section):
     """Fetched data that the tasks of an agent share."""
 
-    directory: HostDirectory = Field(
+    directory: AbsolutePath = Field(
         "",
         title="Directory",
         description="Directory on every agent in which tasks share fetched data and installed "
@@ -333,7 +326,7 @@ class Credentials(Section):
         "TRAINING_ACCESS_KEY_ID, TRAINING_SECRET_ACCESS_KEY and, if it exists, "
         "TRAINING_SESSION_TOKEN. The operator must allow each with --task-secret-env.",
     )
-    file: CredentialsFile = Field(
+    file: AbsolutePath = Field(
         "",
         title="File",
         description="Absolute path of a file on the scheduler's machine, read again at each "
@@ -471,16 +464,11 @@ def storage_spec(options: Options) -> StorageSpec:
     checkpoints, logs, s3 = options.checkpoints, options.logs, options.s3
     given = s3.credentials
     return StorageSpec(
-        checkpoints=CheckpointSpec(
-            uri=checkpoints_uri(options),
-            initial_uri=checkpoints.initial_uri,
-            interval_seconds=checkpoints.interval_seconds,
-            keep=checkpoints.keep,
-        ),
+        checkpoints=CheckpointSpec(**dict(checkpoints, uri=checkpoints_uri(options))),
         summaries_uri=_summaries_uri(options),
         shards_uri=options.batch.output if is_s3(options.batch.output) else "",
-        data=tuple(DataSpec(one.uri, one.path) for one in options.data if is_s3(one.uri)),
-        data_cache=DataCacheSpec(options.data_cache.directory, options.data_cache.max_bytes),
+        data=tuple(DataSpec(**dict(one)) for one in options.data if is_s3(one.uri)),
+        data_cache=DataCacheSpec(**dict(options.data_cache)),
         logs=LogShippingSpec(
             logs.uri, logs.interval_seconds, logs.roll_bytes, logs.region, logs.endpoint_url
         ),
@@ -489,7 +477,7 @@ def storage_spec(options: Options) -> StorageSpec:
             region=s3.region,
             path_style=_PATH_STYLE[s3.addressing_style],
             ca_file=s3.ca_file,
-            credentials=CredentialsReference(given.env, given.file, given.profile, given.secret)
+            credentials=CredentialsReference(**dict(given))
             if given.env or given.file or given.secret
             else None,
         ),

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.options.models import Options
-
 import json
 import math
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
@@ -33,6 +28,9 @@ from dcos_tensorflow.options.sections.values import (
     text_schema,
     whole,
 )
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.options.models import Options
 
 #: Written for as many trials or shards at a time as find a place.
 AUTO: Final = "auto"

@@ -17,7 +17,6 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.restarts.gang_queries import known_step
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
-from dcos_tensorflow.scheduler.machines.observing import limits_of
 
 #: From the order to start again until the next step, as reckoned; docs/recovery.md measures less.
 _RESTART_SECONDS = 60.0
@@ -59,13 +58,12 @@ class DeadlineWatch:
             cost=RestartCost(boot_seconds(ledger, spec.register_seconds), _RESTART_SECONDS, lost),
         )
         demand = demands[0] if demands else None
-        limits = limits_of(spec)
         fleet, self._memory = fleet_of(
             way,
             demand,
             ledger,
             pools=pools,
-            limits=limits,
+            spec=spec,
             memory=self._memory,
             next_look=max(next_look, 1.0),
         )

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from dcos_tensorflow.capacity.ledger import Ledger
 from dcos_tensorflow.capacity.losses import Pause
-from dcos_tensorflow.capacity.market import POOLS_PER_ORDER, Limits
 from dcos_tensorflow.capacity.mirror import Agents
 from dcos_tensorflow.capacity.observation import Rules
 from dcos_tensorflow.capacity.planner import GangDemand
@@ -20,7 +19,7 @@ from dcos_tensorflow.core.model.known_agents import KnownAgent, names_of
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.offers.waiting import WaitingGang
-from dcos_tensorflow.core.spec.capacity_spec import Billing, CapacitySpec
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.core.spec.resources import PortRanges, Resources
 
 #: Seconds. Tasks of a job that is over end well within their grace and this.
@@ -41,39 +40,8 @@ def owner_prefix(service: str) -> str:
 
 def rules_of_service(spec: CapacitySpec, state: ServiceState, patience_seconds: float) -> Rules:
     """Return the rules by which a service buys."""
-    rules = rules_of(spec, owner_of(state), state.instance)
     ending = state.spec.kill_grace_seconds + _ENDING_MARGIN
-    return replace(rules, ending_seconds=ending, patience_seconds=patience_seconds)
-
-
-def rules_of(spec: CapacitySpec, owner: str, prefix: str) -> Rules:
-    """Return the rules of a section of options."""
-    return Rules(
-        limits=limits_of(spec),
-        owner=owner,
-        prefix=prefix,
-        max_spot_price=spec.max_spot_price,
-        idle_seconds=spec.idle_seconds,
-        register_seconds=spec.register_seconds,
-        by_the_hour=spec.billing is Billing.HOUR,
-    )
-
-
-def limits_of(spec: CapacitySpec) -> Limits:
-    """Return what the options allow to be bought."""
-    return Limits(
-        max_instances=spec.max_instances,
-        max_price_per_hour=spec.max_price_per_hour,
-        budget=spec.budget,
-        zones=frozenset(spec.zones),
-        instance_types=frozenset(spec.instance_types),
-        at_least=spec.at_least,
-        one_zone=spec.one_zone,
-        on_demand_base=spec.on_demand_base,
-        spot_wait_seconds=spec.spot_wait_seconds,
-        # The rule for deadlines has reckoned with one kind of machine, in one zone.
-        pools_per_order=1 if spec.deadline_at or spec.deadline_seconds else POOLS_PER_ORDER,
-    )
+    return Rules(spec, owner_of(state), state.instance, ending, patience_seconds)
 
 
 def offers_of(agents: Sequence[KnownAgent] | None, state: ServiceState) -> tuple[Offer, ...]:

@@ -11,14 +11,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from dcos_tensorflow.capacity import status
-from dcos_tensorflow.capacity.billing.usage import BY_THE_HOUR, BY_THE_SECOND
 from dcos_tensorflow.capacity.ledger import Ledger, OwnedMachine
 from dcos_tensorflow.capacity.market import Market, Pool
 from dcos_tensorflow.capacity.mirror import Agents, PurchaseAnswer
-from dcos_tensorflow.capacity.observation import Observation
+from dcos_tensorflow.capacity.observation import Observation, Rules
 from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.capacity.provider import Machine, Provider
 from dcos_tensorflow.capacity.reconcile import Round, reconcile
@@ -29,13 +26,13 @@ from dcos_tensorflow.core.model.known_agents import KnownAgent, names_of
 from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.placement.request import TaskRequest
-from dcos_tensorflow.core.spec.capacity_spec import Billing, CapacitySpec
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 from dcos_tensorflow.mesos.agent_files import AgentFilesError
 from dcos_tensorflow.scheduler.loop.clock import steady_time
 from dcos_tensorflow.scheduler.machines.ledger_records import changes_between, ledger_of
 from dcos_tensorflow.scheduler.machines.machine_provider import Desk, provider_for
-from dcos_tensorflow.scheduler.machines.observing import names_in, owner_prefix, rules_of
+from dcos_tensorflow.scheduler.machines.observing import names_in, owner_prefix
 from dcos_tensorflow.state.store import StateStore
 
 #: For whom machines are bought, in what is shown.
@@ -77,11 +74,9 @@ class StandingMachines:
         provider = open_provider(spec, self._owner)
         self._desk = Desk(lambda *_: provider)
         self._desk.follow(spec, self._owner)
-        rules = rules_of(spec, self._owner, self._instance)
         # An idle machine here waits for any service.
-        self._rules = replace(
-            rules, idle_seconds=float("inf"), ending_seconds=0.0, patience_seconds=0.0
-        )
+        patient = replace(spec, idle_seconds=float("inf"))
+        self._rules = Rules(patient, self._owner, self._instance, 0.0, 0.0)
 
     @property
     def there(self) -> int:
@@ -201,11 +196,3 @@ def kept_ledger(values: Mapping[str, bytes]) -> Ledger:
             if path.startswith(folder)
         }
     )
-
-
-def document(
-    ledger: Ledger, spec: CapacitySpec, waits: Mapping[str, str], now: float
-) -> dict[str, Any]:
-    """Return how they stand, as ``/v1/capacity`` does for a service."""
-    tariff = BY_THE_HOUR if spec.billing is Billing.HOUR else BY_THE_SECOND
-    return status.document(ledger, waits, spec.budget, tariff, now)

@@ -227,7 +227,11 @@ class RunnerClient:
     def _follow(self, tasks: Mapping[str, TaskRecord], now: float) -> None:
         """Ask the runners that are there now, and no others."""
         self._tasks = tasks
-        asked = {record.task_id: record for record in tasks.values() if _is_asked(record)}
+        asked = {
+            record.task_id: record
+            for record in tasks.values()
+            if record.state in _ASKED_STATES and record.address and record.ports
+        }
         for task_id in self._runners.keys() - asked.keys():
             del self._runners[task_id]
             self._astray.discard(task_id)
@@ -412,10 +416,6 @@ class RunnerClient:
         if runner.refused != refusal:
             log.warning("the task runner of %s refuses: %s", record.name, refusal)
         runner.refused = refusal
-
-
-def _is_asked(record: TaskRecord) -> bool:
-    return record.state in _ASKED_STATES and bool(record.address and record.ports)
 
 
 def _has_order(state: ServiceState, record: TaskRecord) -> bool:

@@ -228,7 +228,8 @@ class Copies:
         for name in os.listdir(self.directory):
             path = os.path.join(self.directory, name)
             if os.path.isdir(path):
-                found.append((os.stat(path).st_mtime, _size_of(path), name))
+                size = sum(os.lstat(file).st_size for file in trees.files_below(path))
+                found.append((os.stat(path).st_mtime, size, name))
         return sorted(found)
 
     def _remove(self, name: str) -> bool:
@@ -272,7 +273,3 @@ def _try_lock(descriptor: int, kind: int) -> bool:
         return True
     except BlockingIOError:
         return False
-
-
-def _size_of(folder: str) -> int:
-    return sum(os.lstat(file).st_size for file in trees.files_below(folder))

@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Set, Union
+from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Union
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.modules import Found, JobUnusable
@@ -231,7 +231,7 @@ class Starts:
                 stderr=self._stderr,
                 on_block=self.progress.read_block,
                 on_end=lambda code, signalled: self._on_end(End(number, code, signalled)),
-                spared=self._our_children,
+                spared=lambda: {self._guard.pid} | self.children.pids(),
                 gated=action.gated,
                 on_word=self._hearer(number),
             )
@@ -392,9 +392,6 @@ class Starts:
         if self.process:
             self.process.signal_group(signal.SIGKILL)
             self.process.close()
-
-    def _our_children(self) -> Set[int]:
-        return {self._guard.pid} | self.children.pids()
 
     def _look_after_children(self) -> None:
         now = time.monotonic()

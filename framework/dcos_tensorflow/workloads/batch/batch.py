@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dcos_tensorflow.core.counted import agreeing, counted
+from dcos_tensorflow.core.model.units import UnitState
 from dcos_tensorflow.core.spec.workload_spec import (
     MAX_PAYLOAD,
     MOST_UNITS,
@@ -33,7 +34,6 @@ from dcos_tensorflow.workloads.producer import (
     Producer,
     Stop,
     Unit,
-    UnitOutcome,
     WorkloadError,
 )
 
@@ -85,7 +85,7 @@ class Batch(Producer):
         there = {index(name): name for name in existing}
         done = {n: there[n] for n in sorted(n for n in there if n is not None) if n not in given}
         if done and not spec.resume:
-            raise WorkloadError(_refused(spec, done.values()))
+            raise WorkloadError(_refused(done.values()))
         first, begin = self._behind_kept()
         end = len(inputs) if spec.listing else spec.end
         made_of = {name: _record(records, name) for name in done.values()}
@@ -120,7 +120,7 @@ class Batch(Producer):
         if unit.number == len(self._units):
             self._units.append(Unit(unit.number, unit.payload))
 
-    def ended(self, number: int, outcome: UnitOutcome, result: Mapping[str, Any]) -> None:
+    def ended(self, number: int, outcome: UnitState, result: Mapping[str, Any]) -> None:
         """Do nothing: no shard depends on another."""
 
     def measured(self, number: int, points: Points) -> Stop | None:
@@ -295,7 +295,7 @@ def _of_others(output: str, record: Record, now: str) -> str:
     return f"{output} was made of {of}, and {now}: give this batch another batch.output"
 
 
-def _refused(spec: BatchSpec, existing: Collection[str]) -> str:
+def _refused(existing: Collection[str]) -> str:
     return (
         f"{counted(len(existing), 'output')} of this batch"
         f" {agreeing(len(existing), 'are')} there already, such as {min(existing)}; with"

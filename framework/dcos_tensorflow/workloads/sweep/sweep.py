@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.core.job_parameters import shape_of, variables
-from dcos_tensorflow.core.model.units import number_told
+from dcos_tensorflow.core.model.units import UnitState, number_told
 from dcos_tensorflow.core.spec.workload_spec import (
     EarlyStopping,
     ParameterValue,
@@ -31,10 +31,9 @@ from dcos_tensorflow.workloads.producer import (
     Producer,
     Stop,
     Unit,
-    UnitOutcome,
 )
 from dcos_tensorflow.workloads.sweep.stopping import stopped
-from dcos_tensorflow.workloads.sweep.trial import Trial, spans
+from dcos_tensorflow.workloads.sweep.trial import Trial, combinations, spans
 
 
 class Sweep(Producer):
@@ -75,7 +74,7 @@ class Sweep(Producer):
         if unit.outcome is not None:
             self.ended(unit.number, unit.outcome, unit.result)
 
-    def ended(self, number: int, outcome: UnitOutcome, result: Mapping[str, Any]) -> None:
+    def ended(self, number: int, outcome: UnitState, result: Mapping[str, Any]) -> None:
         """Keep what a trial counts with, worked out of what is kept of it and nothing else."""
         trial = self._trials[number]
         if not trial.ended:
@@ -141,8 +140,6 @@ class Sweep(Producer):
     @functools.cached_property
     def _untried(self) -> Iterator[dict[str, ParameterValue]]:
         """Yield the combinations that no trial has: there are trials of before with other ones."""
-        from dcos_tensorflow.workloads.sweep.trial import combinations
-
         tried = {json.dumps(dict(trial.parameters), sort_keys=True) for trial in self._trials}
         return (
             found
@@ -174,9 +171,9 @@ class Sweep(Producer):
         told = json.dumps([self._spec.metric, dict(trial.parameters)], sort_keys=True)
         return f"trial-{trial.number}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
 
-    def _verdict(self, trial: Trial, outcome: UnitOutcome, result: Mapping[str, Any]) -> Trial:
+    def _verdict(self, trial: Trial, outcome: UnitState, result: Mapping[str, Any]) -> Trial:
         trial = replace(trial, ended=True, points={})
-        if outcome is UnitOutcome.FAILED:
+        if outcome is UnitState.FAILED:
             return replace(trial, why="it failed")
         trial = trial.with_points(self._spec, result.get("measured"))
         points = trial.in_order
@@ -185,7 +182,7 @@ class Sweep(Producer):
             # It may have gone on before it was told: what came of that must not count.
             told = dict(sorted(trial.points.items())[: stop.turn + 1])
             return replace(trial, points=told, stopped_at=stop.step, why=stop.why)
-        if outcome is UnitOutcome.PRUNED:
+        if outcome is UnitState.PRUNED:
             last = points[-1].step if points else 0
             return replace(trial, stopped_at=last, why="it was stopped")
         value = number_told(result, self._spec.metric)

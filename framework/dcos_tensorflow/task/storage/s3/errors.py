@@ -28,12 +28,7 @@ class S3Problem:
 
     def as_json(self) -> Dict[str, Any]:
         """Return what the status shows."""
-        return {
-            "kind": self.kind,
-            "retryable": self.retryable,
-            "summary": self.summary,
-            "hint": self.hint,
-        }
+        return {name: value for name, value in vars(self).items() if name != "refused"}
 
     @property
     def text(self) -> str:
