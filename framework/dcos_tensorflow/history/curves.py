@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -54,6 +54,8 @@ class Curves:
         self._told_at: dict[str, dict[str, int]] = defaultdict(dict)
         #: Of each task the least and the most value of each metric that a point has had.
         self._ends: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
+        #: Of each task the points of steps before that of the report that told them.
+        self._between: dict[str, deque[Point]] = defaultdict(lambda: deque(maxlen=MOST_POINTS))
         self._reports: Mapping[str, Report] = {}
         self._spec: ServiceSpec | None = None
         self._tasks: tuple[str, ...] = ()
@@ -92,7 +94,8 @@ class Curves:
         """Add the points that a scheduler of before has kept of this run."""
         with self._lock:
             for name, points in earlier.items():
-                both = [*points, *self._points.get(name, ())]
+                double = [point for point in self._between[name] if _have(points, point)]
+                both = [*points, *(p for p in self._points.get(name, ()) if p not in double)]
                 known = {(point.at, point.step): point for point in both}
                 self._points[name] = sorted(known.values(), key=lambda point: point.at)
                 self._values[name] = sum(point.values for point in known.values())
@@ -108,19 +111,23 @@ class Curves:
         told, ends = report.get("progress"), self._ends[name]
         if not isinstance(told, Mapping):
             return
-        newest = list(_told(told, self._told_at[name]))
-        for point in newest:
+        points = list(_told(told, self._told_at[name]))
+        for point in points:
             _widen(ends, point)
         # What came and went between two reports: the best value may be one of them.
-        for point in (*_extremes(told, ends), *newest):
-            self._keep(name, point)
+        for point in (*_extremes(told, ends), *points):
+            self._keep(name, point, is_newest=point.step == told.get("step"))
 
-    def _keep(self, name: str, point: Point) -> None:
+    def _keep(self, name: str, point: Point, *, is_newest: bool) -> None:
         with self._lock:
             _widen(self._ends[name], point)
             points = self._points.setdefault(name, [])
             if points and points[-1] == point:
                 return
+            if not is_newest:
+                if _have(points, point):
+                    return
+                self._between[name].append(point)
             points.append(point)
             self._values[name] = self._values.get(name, 0) + point.values
             self._new.append((name, point))
@@ -162,6 +169,11 @@ def trials(state: ServiceState) -> Iterator[tuple[str, Report]]:
         told = unit_of(report)
         if told is not None and 0 <= told[0] < MOST_TRIALS:
             yield f"trial-{told[0]}", report
+
+
+def _have(points: Iterable[Point], one: Point) -> bool:
+    """Say whether there is a point of the same step that tells as much."""
+    return any(p.step == one.step and one.metrics.items() <= p.metrics.items() for p in points)
 
 
 def _widen(ends: dict[str, tuple[float, float]], point: Point) -> None:

@@ -112,7 +112,8 @@ def test_a_scheduler_that_is_killed_begins_no_curve_anew_and_replayed_steps_go_b
         assert now == sorted(set(now)), "the training went on, and nothing was told twice"
         kept = RunFolder(next(home.glob("services/job/history/*")))
         eventually(
-            lambda kept=kept, now=now: len(kept.points()["worker-0"]) >= len(now), seconds=SECONDS
+            lambda kept=kept, now=now: len(kept.points().get("worker-0", ())) >= len(now),
+            seconds=SECONDS,
         )
         known = now
         scheduler.kill()

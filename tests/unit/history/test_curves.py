@@ -72,6 +72,23 @@ def test_the_best_value_is_a_point_though_it_came_and_went_between_two_reports()
     assert [value for _, _, value in points[3:]] == [0.5, 0.5]
 
 
+@pytest.mark.parametrize("earlier_comes_first", [True, False])
+def test_a_scheduler_that_takes_over_tells_no_earlier_step_again(earlier_comes_first: bool) -> None:
+    record = a_record("worker-0")
+    state = a_state(records=[record], spec=a_spec(roles=(a_role(TaskRole.WORKER, 1),)))
+    told = {"at": 1.0, "metrics": {"val_loss": 0.5}, "told_at": {"val_loss": 10}}
+    first, second = Curves(), Curves()
+    now = {"progress": {**told, "step": 12, "loss": 0.8, "extremes": {"loss": [[1, 0.9]]}}}
+    first.observe(with_reports(state, {record.task_id: now}))
+    later = {"progress": {**now["progress"], "at": 2.0, "step": 14, "loss": 0.7}}
+    if earlier_comes_first:
+        second.begin_with(first.points())
+    second.observe(with_reports(state, {record.task_id: later}))
+    if not earlier_comes_first:
+        second.begin_with(first.points())
+    assert [point.step for point in second.points()["worker-0"]] == [1, 10, 12, 14]
+
+
 @pytest.mark.parametrize(
     "extremes", [1, {"loss": 1}, {"loss": [1, [1], [1, "hidden"], [{}, None]]}, {1: [[1, 2]]}]
 )
