@@ -140,7 +140,7 @@ soak: environments $(SOAK_TENSORFLOWS:%=.venvs/tensorflow-%/.keras)
 # Two hours with a kill every 20 s: the slopes of memory, descriptors, threads, files and nodes.
 soak-long: export LONG_RUN_SECONDS ?= 7200
 soak-long: environments
-	$(BIN)/python -m pytest -s -m soak tests/end_to_end/test_long_run.py $(PYTEST_ARGUMENTS)
+	$(BIN)/python -m pytest -s -m soak tests/end_to_end/kills/test_long_run.py $(PYTEST_ARGUMENTS)
 
 unit: $(VENV)/.checks
 	$(PYTEST) tests/unit $(PYTEST_ARGUMENTS)

@@ -39,7 +39,7 @@ from dcos_tensorflow.core.step import step
 from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
 from dcos_tensorflow.scheduler.machines.ledger_records import changes_between
 from dcos_tensorflow.workloads import producer_of
-from sample_states import NOW
+from samples.states import NOW
 
 #: No client may hold up what the scheduler is for any longer.
 MOST_MS = 20.0

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 
 from embedded_mesos import ClusterStatus
-from mesos_scheduler import Scheduler, task
+from masters.mesos_scheduler import Scheduler, task
 
 
 def seconds_of_sleepers(cluster: ClusterStatus, names: Iterable[str]) -> float:

@@ -35,8 +35,8 @@ from dcos_tensorflow.core.model.units import UnitState
 from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
 from dcos_tensorflow.scheduler.loop.event_loop import EventLoop
 from dcos_tensorflow.state.store import StateStore, open_store
-from sample_states import NOW, a_spec
-from zookeeper_server import ZooKeeperServer, available
+from samples.states import NOW, a_spec
+from servers.zookeeper_server import ZooKeeperServer, available
 
 DEADLINE_SECONDS = 300.0
 UNITS = 10_000

@@ -35,7 +35,7 @@ from dcos_tensorflow.core.model.events import RunnerReported
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.scheduler.runners.runner_client import RunnerClient
 from embedded_mesos import AgentConfig, EmbeddedCluster
-from sample_states import changed, with_records
+from samples.states import changed, with_records
 from scheduler_process import SchedulerProcess
 from waiting import eventually
 

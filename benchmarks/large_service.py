@@ -19,7 +19,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.core.step import step
-from sample_states import NOW, a_record, a_role, a_spec, a_state
+from samples.states import NOW, a_record, a_role, a_spec, a_state
 
 AGENTS = 1_000
 

@@ -48,7 +48,7 @@ from dcos_tensorflow.mesos.wire.convert import framework_info
 from dcos_tensorflow.scheduler.loop.event_loop import EventLoop
 from dcos_tensorflow.scheduler.loop.turn import Turn
 from dcos_tensorflow.state.store import open_store
-from sample_states import FRAMEWORK_ID, TOKEN_KEY, a_record, a_role, a_spec, a_state
+from samples.states import FRAMEWORK_ID, TOKEN_KEY, a_record, a_role, a_spec, a_state
 from waiting import eventually
 
 MESOS = (Accept, Decline, Reconcile, Revive, Suppress)

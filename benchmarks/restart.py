@@ -29,7 +29,7 @@ from dcos_tensorflow.core.model.events import Registered, Tick
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.state.store import StateStore, open_store
-from sample_states import NOW
+from samples.states import NOW
 
 
 def main() -> None:

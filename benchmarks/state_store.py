@@ -58,7 +58,7 @@ def main() -> None:
 def own_stores() -> Iterator[list[str]]:
     """Yield the URLs of an SQLite file and, where there is one, of a ZooKeeper server."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-    from zookeeper_server import ZooKeeperServer, available
+    from servers.zookeeper_server import ZooKeeperServer, available
 
     with tempfile.TemporaryDirectory(prefix="state-store-") as folder:
         urls = [f"sqlite:///{folder}/state.db"]

@@ -26,7 +26,7 @@ from large_service import reports, running_service, settled, updates
 from dcos_tensorflow.core.model.events import Event, Tick
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.step import step
-from sample_states import NOW
+from samples.states import NOW
 
 #: Seconds that each row is measured for, and the longest that a call may take.
 SECONDS = 1.0

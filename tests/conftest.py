@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from lanes import Lanes
-from zookeeper_server import ZooKeeperServer, available
+from servers.zookeeper_server import ZooKeeperServer, available
 
 # How fast an example runs says nothing on a shared machine. The gate tries the same examples each
 # time, so that a change is judged by what it changed; the soak tries new ones.

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 _DATA = Path(__file__).with_name("data")
+#: What jobs of end-to-end tests run.
+PROGRAMS = Path(__file__).parent / "end_to_end" / "programs"
 #: What a real Mesos said, a scenario a file; its README tells the form.
 MESOS_RECORDINGS = _DATA / "mesos-recordings"
 #: What the real ``dcos`` clients asked and printed, a command a file.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from command_line import ROOT, CommandLine
-from s3_server import S3Server
+from servers.s3_server import S3Server
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import NEWEST, ROOT, CommandLine
 from document_commands import blocks
-from s3_server import S3Server
+from servers.s3_server import S3Server
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
 

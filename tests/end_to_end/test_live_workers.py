@@ -1,10 +1,9 @@
 """Workers of a ParameterServerStrategy join and leave while it trains: no step is lost."""
 
-from pathlib import Path
-
 import pytest
 
 from command_line import NEWEST, NO_KERAS, OLD
+from data_files import PROGRAMS
 from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
@@ -41,7 +40,7 @@ def test_workers_join_and_leave_and_every_step_counts_once(
     if code == LOOP:
         settings.append(f"service.env={NO_KERAS['env']}")
     sets = [word for setting in settings for word in ("--set", setting)]
-    file = Path(__file__).with_name(code)
+    file = PROGRAMS / code
     words = ("run", file, "--name", name, "--ps", "1", "--workers", "1", "--yes", *sets)
     run = local_cluster.start(*words, "--", str(stop), str(told))
 

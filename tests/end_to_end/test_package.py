@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from checkout_package import package_in, repository_of
 from command_line import NEWEST, NO_KERAS, OLD, CommandLine
 from dcos_tensorflow.plugin.main import run as run_plugin
+from samples.checkout_package import package_in, repository_of
 from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]

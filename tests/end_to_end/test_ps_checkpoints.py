@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from command_line import EXAMPLES, NEWEST, NO_KERAS, CommandLine
-from s3_server import S3Server
+from data_files import PROGRAMS
+from servers.s3_server import S3Server
 from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
 
-HERE = Path(__file__).parent
 #: An interpreter that sees of all sandboxes only its own, as on a machine of its own.
 ALONE = """#!/bin/sh
 exec unshare --mount sh -c '
@@ -93,13 +93,13 @@ class Job:
             self.run.communicate(timeout=DEADLINE)
 
     def by_strategy(self, *how: str) -> dict[str, object]:
-        words = [f"{self._python}/bin/python", HERE / "ps_checkpoints.py", self._go, *how]
+        words = [f"{self._python}/bin/python", PROGRAMS / "ps_checkpoints.py", self._go, *how]
         return {"strategy": "parameter_server", "job_cmd": " ".join(map(str, words))}
 
     def by_session(self) -> dict[str, object]:
         return {
             "strategy": "between_graph",
-            "job_url": str(HERE / "ps_sessions.py"),
+            "job_url": str(PROGRAMS / "ps_sessions.py"),
             "job_name": "ps_sessions",
             "job_context": json.dumps({"go": str(self._go)}),
         }

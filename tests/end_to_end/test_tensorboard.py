@@ -12,12 +12,13 @@ from urllib.parse import urlencode
 import pytest
 
 from command_line import NEWEST, NO_KERAS, OLD, ROOT, CommandLine
-from s3_server import S3Server
+from data_files import PROGRAMS
+from servers.s3_server import S3Server
 from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
 
-WRITER = Path(__file__).parent / "s3_summaries.py"
+WRITER = PROGRAMS / "s3_summaries.py"
 SMALL = {"cpus": 0.5, "mem": 1024}
 DEADLINE = 120.0
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from command_line import NEWEST, both
+from data_files import PROGRAMS
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "unit" / "core" / "golden" / "tf_config"
 
 
@@ -22,7 +22,7 @@ def test_tensorflow_reads_every_rendered_config_as_it_was_meant(version: str) ->
         pytest.skip(f"TensorFlow {version} is not installed in {python.parent.parent}")
     environment = {k: v for k, v in os.environ.items() if k not in ("TF_CONFIG", "PYTHONPATH")}
     ended = subprocess.run(
-        [str(python), str(HERE / "check_tf_config.py"), str(GOLDEN)],
+        [str(python), str(PROGRAMS / "check_tf_config.py"), str(GOLDEN)],
         env={**environment, "CUDA_VISIBLE_DEVICES": "-1"},
         capture_output=True,
         text=True,

@@ -58,8 +58,8 @@ from dcos_tensorflow.task.spec import parse_order, parse_spec
 from dcos_tensorflow.task.spec_fields import SpecError
 from dcos_tensorflow.task.storage.manifest import DocumentError, decode_manifest, decode_pointer
 from dcos_tensorflow.task.storage.s3.location import parse_uri
-from sample_states import NOW, a_state, an_incident, running, with_job
-from simulated_scheduler import started
+from samples.states import NOW, a_state, an_incident, running, with_job
+from simulated.scheduler import started
 from untrusted_input.archives import ArchiveRefused, Limits, unpack
 
 
@@ -157,8 +157,8 @@ class _Answered(Exception):
 
 @functools.cache
 def _api() -> Callable[[dict[str, Any]], None]:
-    from answering_service import Service
     from dcos_tensorflow.api.app import create_app
+    from servers.answering_service import Service
 
     logging.getLogger("dcos_tensorflow").addHandler(logging.NullHandler())
 

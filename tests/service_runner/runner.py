@@ -14,7 +14,7 @@ from dcos_tensorflow.package.definition import Package
 from service_runner.package_app import started_by_marathon
 from service_runner.service import Service, agents
 from service_runner.ticks import Tick, Unmet
-from simulated_mesos import Cluster
+from simulated.mesos import Cluster
 
 
 class TicksFailed(AssertionError):

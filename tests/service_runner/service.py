@@ -24,8 +24,8 @@ from dcos_tensorflow.options.errors import one_sentence
 from dcos_tensorflow.scheduler.beginning import NothingInForce, begin
 from dcos_tensorflow.task.spec import RunnerSpec, parse_spec
 from service_runner.package_app import SchedulerStart
-from simulated_mesos import Cluster
-from simulated_scheduler import Scheduler
+from simulated.mesos import Cluster
+from simulated.scheduler import Scheduler
 
 #: How the ports of a DC/OS agent are offered.
 DCOS_PORTS = PortRanges(((1025, 2180), (2182, 3887), (3889, 5049), (5052, 8079), (8082, 8180)))

@@ -3,7 +3,7 @@
 import pytest
 
 from dcos_tensorflow.core.plans.elements import Status
-from published_styles import STYLES
+from samples.published_styles import STYLES
 from service_runner.expects import Expect
 from service_runner.runner import ServiceRunner
 from service_runner.sends import Send

@@ -14,9 +14,9 @@ import pytest
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.options.catalogue import Option, options
 from dcos_tensorflow.package.variables import variable_of
+from samples.wrong_values import wrong_values
 from service_runner.package_app import universe_package
 from service_runner.runner import ServiceRunner
-from wrong_values import wrong_values
 
 JOB = {"service": {"job_name": "train"}}
 PACKAGE = universe_package()

@@ -23,8 +23,8 @@ from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.service_spec import TaskRole
-from simulated_mesos import Cluster
-from simulated_scheduler import with_data_workers
+from simulated.mesos import Cluster
+from simulated.scheduler import with_data_workers
 
 DISPATCHER = "data-dispatcher-0"
 MOST_DATA_WORKERS = 3

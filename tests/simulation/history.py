@@ -29,8 +29,8 @@ from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskState
 from dcos_tensorflow.core.restarts.outcome import deciding_tasks
 from dcos_tensorflow.core.spec.service_spec import Strategy
 from dcos_tensorflow.core.step import Decision
-from simulated_mesos import Cluster
-from simulated_scheduler import Crash, Scheduler
+from simulated.mesos import Cluster
+from simulated.scheduler import Crash, Scheduler
 
 #: After this many steps no more faults are made, and the job must come to its end.
 FAULTY_STEPS = 120

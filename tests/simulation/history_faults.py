@@ -14,8 +14,8 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.service_spec import TaskRole
-from simulated_mesos import Agent, RunningTask
-from simulated_scheduler import Crash
+from simulated.mesos import Agent, RunningTask
+from simulated.scheduler import Crash
 
 if TYPE_CHECKING:
     from history import History

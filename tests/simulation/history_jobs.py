@@ -14,8 +14,8 @@ from dcos_tensorflow.core.spec.service_spec import (
     TaskRole,
     UpdateStrategy,
 )
-from simulated_mesos import Cluster
-from simulated_scheduler import small_job
+from simulated.mesos import Cluster
+from simulated.scheduler import small_job
 
 SMALL = Resources(cpus=1, mem=1024, disk=100)
 #: No scaling goes beyond so many workers and parameter servers.

@@ -19,7 +19,7 @@ from dcos_tensorflow.core.spec.service_spec import (
     split_task_name,
 )
 from dcos_tensorflow.core.step import Decision
-from simulated_mesos import Cluster, RunningTask
+from simulated.mesos import Cluster, RunningTask
 
 
 class RuleBroken(AssertionError):

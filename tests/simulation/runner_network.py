@@ -14,8 +14,8 @@ from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.report import needs_order
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import gang_named
-from simulated_mesos import Cluster
-from simulated_runner import Runner
+from simulated.mesos import Cluster
+from simulated.runner import Runner
 
 
 @dataclass

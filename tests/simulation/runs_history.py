@@ -27,7 +27,7 @@ from dcos_tensorflow.core.model.events import CapacityNoted, Event, StopRequeste
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.machine_records import CapacityRecord
 from dcos_tensorflow.scheduler.beginning import begin
-from simulated_scheduler import Crash, Scheduler
+from simulated.scheduler import Crash, Scheduler
 
 RUNS = 3
 #: Steps of a run before an operator stops it, and those in which it has to end then.

@@ -22,7 +22,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import Strategy, TaskRole, split_task_name
-from simulated_mesos import Cluster
+from simulated.mesos import Cluster
 
 IT, IT_AND_CHIEF, ALL_BUT_PS, ALL = "it", "it and chief", "all but ps", "all"
 

@@ -53,8 +53,8 @@ from dcos_tensorflow.core.spec.service_spec import (
     name_in_gang,
 )
 from dcos_tensorflow.core.step import Decision
-from simulated_mesos import Cluster, RunningTask
-from simulated_scheduler import Crash, small_job
+from simulated.mesos import Cluster, RunningTask
+from simulated.scheduler import Crash, small_job
 
 #: A unit that has failed so often has failed.
 MOST_ATTEMPTS = 3

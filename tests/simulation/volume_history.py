@@ -22,7 +22,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import RoleSpec, TaskRole
 from dcos_tensorflow.core.spec.volume_spec import Reservation, VolumeSpec
-from simulated_reservations import Held
+from simulated.reservations import Held
 
 #: A volume takes as much of the agents' disks as these tasks would without one.
 SIZE = 100.0

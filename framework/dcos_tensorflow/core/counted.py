@@ -1,7 +1,7 @@
 """Numbers and names with their words in agreement: 1 task, 2 tasks; worker-0 waits, both wait.
 
 For every sentence that a person reads; used by all rooms but ``task`` and ``plugin``. Pure.
-``tests/unit/core/test_counted.py`` finds sentences that count without it.
+``tests/unit/core/kept/test_counted.py`` finds sentences that count without it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.deploy.served_job import SchedulerSource
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from embedded_mesos import AgentConfig
-from scheduled_jobs import command_job, here, running, wait_until
+from jobs.scheduled_jobs import command_job, here, running, wait_until
 from waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)

@@ -15,8 +15,8 @@ from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.callers.trusted_addresses import TrustedAddresses
 from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.api.server import ApiServer
-from sample_states import running
-from state_source import Source
+from samples.state_source import Source
+from samples.states import running
 
 ROUTER, OTHER = "127.0.0.2", "127.0.0.3"
 #: What an attacker says to be taken for the router, or for a user that it has let in.

@@ -16,8 +16,8 @@ from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from sample_states import a_state, gang, running
-from state_source import Source
+from samples.state_source import Source
+from samples.states import a_state, gang, running
 
 DEADLINE_SECONDS = 10.0
 

@@ -12,7 +12,7 @@ from cluster_faults import FaultyCluster
 from cluster_faults.door import make_server
 from dcos_tensorflow.cli.main import run_command_line
 from embedded_mesos import AgentConfig, Timing
-from machine_rack import PORTS, Rack
+from jobs.machine_rack import PORTS, Rack
 
 #: Ports of a place of this process' own.
 FIRST_PORT = 24000 + os.getpid() % 16 * 500

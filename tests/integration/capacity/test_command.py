@@ -22,7 +22,7 @@ from dcos_tensorflow.capacity.providers.command import CommandProvider
 from dcos_tensorflow.core.spec.resources import Resources
 from document_commands import blocks
 from embedded_mesos import AgentConfig
-from machine_rack import PORTS, Rack
+from jobs.machine_rack import PORTS, Rack
 from waiting import eventually
 
 POOL = Pool("node", "row-1", Market.ON_DEMAND, 0.5, Resources(cpus=1, mem=512, disk=1000))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.cli.main import run_command_line
-from machine_rack import Rack
+from jobs.machine_rack import Rack
 
 NODE = {
     "instance_type": "node",

@@ -25,7 +25,7 @@ from dcos_tensorflow.capacity.providers.agent_script import user_data
 from dcos_tensorflow.capacity.providers.ec2 import Ec2Provider
 from dcos_tensorflow.core.spec.capacity_spec import Ec2Spec
 from dcos_tensorflow.core.spec.resources import Resources
-from ec2_server import KEY_ID, REGION, SECRET_KEY, Ec2Server, Refusal
+from servers.ec2_server import KEY_ID, REGION, SECRET_KEY, Ec2Server, Refusal
 
 POLICY = Path(__file__).parents[3] / "docs" / "iam-capacity.json"
 ZONES = ("us-east-1a", "us-east-1b")

@@ -4,8 +4,8 @@ import json
 import urllib.request
 from pathlib import Path
 
-from ec2_job import Ec2Job
-from ec2_server import Refusal
+from jobs.ec2_job import Ec2Job
+from servers.ec2_server import Refusal
 from waiting import eventually
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.capacity.providers.ec2_facts import PURCHASE_TAG
-from ec2_job import Ec2Job, all_given_back, machines_of
-from ec2_server import Refusal
-from metadata_service import MetadataService
+from jobs.ec2_job import Ec2Job, all_given_back, machines_of
 from scheduler_process import SchedulerProcess
+from servers.ec2_server import Refusal
+from servers.metadata_service import MetadataService
 from waiting import eventually
 
 #: Of a spot machine an hour; the budget is far more than what is spent in the test.

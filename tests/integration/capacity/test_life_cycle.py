@@ -18,8 +18,8 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from embedded_mesos import AgentConfig, Timing
-from machine_rack import PORTS, Rack
-from scheduled_jobs import command_job, done, here, wait_until
+from jobs.machine_rack import PORTS, Rack
+from jobs.scheduled_jobs import command_job, done, here, wait_until
 
 #: Ports of a place of this process' own.
 FIRST_PORT = 22000 + os.getpid() % 16 * 500

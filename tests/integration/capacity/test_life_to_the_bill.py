@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from command_line import NEWEST, NO_KERAS, ROOT
-from ec2_job import KIND, Ec2Job, all_given_back
-from metadata_service import MetadataService
-from s3_server import S3Server
+from jobs.ec2_job import KIND, Ec2Job, all_given_back
+from servers.metadata_service import MetadataService
+from servers.s3_server import S3Server
 from waiting import eventually
 
-TRAINERS = ROOT / "tests" / "end_to_end"
+TRAINERS = ROOT / "tests" / "end_to_end" / "programs"
 NOTICE = "spot/instance-action"
 #: Of a machine an hour. The first zone has no room.
 PRICES = {"us-east-1c": 20.0, "us-east-1a": 30.0, "us-east-1b": 36.0}

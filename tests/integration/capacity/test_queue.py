@@ -14,7 +14,7 @@ from cluster_faults import FaultyCluster
 from cluster_faults.door import make_server
 from command_line import CommandLine
 from embedded_mesos import AgentConfig, Timing
-from machine_rack import PORTS, Rack
+from jobs.machine_rack import PORTS, Rack
 from waiting import eventually
 
 SECONDS = 150.0

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ec2_job import Ec2Job
-from metadata_service import MetadataService
+from jobs.ec2_job import Ec2Job
+from servers.metadata_service import MetadataService
 from waiting import eventually
 
 REBALANCE = "events/recommendations/rebalance"

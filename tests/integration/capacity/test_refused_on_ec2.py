@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.cli.commands.capacity import status_lines
-from ec2_job import Ec2Job, machines_of
-from ec2_server import Refusal
+from jobs.ec2_job import Ec2Job, machines_of
+from servers.ec2_server import Refusal
 from waiting import eventually
 
 DENIED = Refusal(

@@ -11,7 +11,7 @@ import pytest
 from dcos_tensorflow.capacity.provider import Denied
 from dcos_tensorflow.capacity.providers.agent_script import MOST_BYTES, user_data
 from dcos_tensorflow.core.spec.capacity_spec import Ec2Spec
-from metadata_service import MetadataService
+from servers.metadata_service import MetadataService
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 

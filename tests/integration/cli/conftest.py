@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import pytest
 
-from answering_service import TOKEN, Service
 from command_line import CommandLine, write_options
 from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.registry import Registration
 from dcos_tensorflow.client.work_directory import WorkDirectory
+from servers.answering_service import TOKEN, Service
 
 
 class LastingCluster(NamedTuple):

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from command_line import CommandLine, write_options
-from scripted_master import FakeMaster
+from masters.scripted_master import FakeMaster
 from waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import trustme
 
-from answering_service import SPEC, TOKEN, Service
 from dcos_tensorflow.cli.main import run_command_line
-from sample_states import changed
-from web_server import Handler, served
+from samples.states import changed
+from servers.answering_service import SPEC, TOKEN, Service
+from servers.web_server import Handler, served
 
 ASKED = (
     "list",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from command_line import CommandLine, write_options
-from mlflow_server import tracking_server
+from servers.mlflow_server import tracking_server
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from answering_service import OPTIONS, SPEC, Service
 from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.client import registry
 from dcos_tensorflow.client.kept.stored import stored_state
@@ -32,7 +31,8 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.state.store import open_store
-from sample_states import a_state, failed, gang, with_records
+from samples.states import a_state, failed, gang, with_records
+from servers.answering_service import OPTIONS, SPEC, Service
 
 
 @pytest.fixture

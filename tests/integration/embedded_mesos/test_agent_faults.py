@@ -12,7 +12,7 @@ import pytest
 from cluster_faults import FaultyCluster
 from cluster_faults.processes import descendants
 from embedded_mesos import Timing
-from mesos_scheduler import Scheduler, task
+from masters.mesos_scheduler import Scheduler, task
 from waiting import eventually, stays
 
 Json = dict[str, Any]

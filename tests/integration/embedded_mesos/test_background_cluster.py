@@ -17,7 +17,7 @@ import embedded_mesos
 from cluster_faults import FaultyCluster, background, door
 from dcos_tensorflow.deploy.embedded.machine import AgentWishes, agents
 from embedded_mesos import AgentConfig, BackgroundProcessError, Credential
-from mesos_scheduler import Scheduler, task
+from masters.mesos_scheduler import Scheduler, task
 from processes import alive
 from waiting import eventually
 

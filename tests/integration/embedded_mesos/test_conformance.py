@@ -20,10 +20,10 @@ import pytest
 
 from cluster_faults import FaultyCluster
 from embedded_mesos import AgentConfig, Timing
-from mesos_recording import Player, read, with_note
-from recorded_shapes import compare_shape
+from masters.mesos_recording import Player, read, with_note
+from masters.recorded_shapes import compare_shape
+from servers.web_server import Handler, served
 from waiting import eventually
-from web_server import Handler, served
 
 Json = dict[str, Any]
 MakeCluster = Callable[..., FaultyCluster]

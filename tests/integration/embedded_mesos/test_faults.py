@@ -6,7 +6,7 @@ from typing import Any
 
 from cluster_faults import FaultyCluster
 from embedded_mesos import Timing
-from mesos_scheduler import Scheduler, task
+from masters.mesos_scheduler import Scheduler, task
 from processes import alive
 from waiting import eventually
 

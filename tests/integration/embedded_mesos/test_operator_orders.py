@@ -10,7 +10,7 @@ import pytest
 
 from cluster_faults import FaultError, FaultyCluster
 from embedded_mesos import Timing
-from mesos_scheduler import CAPABILITIES, Scheduler, task
+from masters.mesos_scheduler import CAPABILITIES, Scheduler, task
 from waiting import eventually
 
 Json = dict[str, Any]

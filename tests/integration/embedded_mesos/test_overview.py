@@ -13,7 +13,7 @@ from browser_page import DESKTOP, PHONE, Page
 from cluster_faults import FaultyCluster
 from dcos_tensorflow.deploy.embedded.cluster import PAGE, PRINCIPAL
 from embedded_mesos import Credential
-from mesos_scheduler import Scheduler, task
+from masters.mesos_scheduler import Scheduler, task
 from untrusted_input.page_files import HEADERS
 from waiting import eventually
 

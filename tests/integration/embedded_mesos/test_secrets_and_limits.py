@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from embedded_mesos import EmbeddedCluster
-from mesos_scheduler import Scheduler, task
+from masters.mesos_scheduler import Scheduler, task
 from waiting import eventually
 
 Json = dict[str, Any]

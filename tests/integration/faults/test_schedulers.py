@@ -9,8 +9,8 @@ import pytest
 from dcos_tensorflow.scheduler.scheduler import EXIT_LOCKED
 from dcos_tensorflow.state.store import open_store
 from scheduler_process import SHORT_SESSION
+from servers.zookeeper_server import ZooKeeperServer
 from waiting import eventually
-from zookeeper_server import ZooKeeperServer
 
 from .conftest import MakeServed
 from .training import ServedTraining

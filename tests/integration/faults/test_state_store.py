@@ -8,9 +8,9 @@ from kazoo.client import KazooClient
 
 from dcos_tensorflow.scheduler.scheduler import EXIT_LOCKED
 from scheduler_process import SHORT_SESSION
-from tcp_proxy import TcpProxy
+from servers.tcp_proxy import TcpProxy
+from servers.zookeeper_server import ZooKeeperServer
 from waiting import eventually
-from zookeeper_server import ZooKeeperServer
 
 from .conftest import MakeServed, MakeTraining
 

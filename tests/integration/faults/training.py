@@ -1,10 +1,10 @@
 """One job that trains, with real processes, and what can be asked of it.
 
 ``Training`` is a chief, a ps and two workers that behave as a ParameterServerStrategy does
-(``tests/end_to_end/trainer.py``), each on an agent of its own, and one agent to spare. It is asked
-what its user sees: the HTTP API, the processes, the steps, the result. Two services make it:
-``ScheduledTraining`` has its scheduler in the test's process, ``ServedTraining`` in processes that
-can be killed.
+(``tests/end_to_end/programs/trainer.py``), each on an agent of its own, and one agent to spare. It
+is asked what its user sees: the HTTP API, the processes, the steps, the result. Two services make
+it: ``ScheduledTraining`` has its scheduler in the test's process, ``ServedTraining`` in processes
+that can be killed.
 """
 
 import contextlib
@@ -19,18 +19,19 @@ from pathlib import Path
 from typing import Any
 
 from cluster_faults import FaultyCluster
+from data_files import PROGRAMS
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.deploy.served_job import SchedulerSource
 from dcos_tensorflow.options import effective, load, service_spec
 from dcos_tensorflow.scheduler.scheduler import Scheduler
-from scheduled_jobs import here
+from jobs.scheduled_jobs import here
 from scheduler_process import SchedulerProcess
 from waiting import eventually
 
 Json = dict[str, Any]
 
-TRAINER = Path(__file__).resolve().parents[2] / "end_to_end" / "trainer.py"
+TRAINER = PROGRAMS / "trainer.py"
 #: Seconds; an unhurried machine needs a tenth of it.
 DEADLINE = 60.0
 #: The job ends when it is told to, and not before this step.

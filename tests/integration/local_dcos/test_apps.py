@@ -11,10 +11,10 @@ import pytest
 from embedded_mesos import APPS_ROLE, EmbeddedCluster
 from embedded_mesos.master.allocator import meets_constraints
 from local_dcos.mesos.mesos_client import MesosClient
-from mesos_scheduler import Scheduler
+from masters.mesos_scheduler import Scheduler
+from servers.web_server import Files, served_folder
 from untrusted_input.process_table import start_time
 from waiting import eventually
-from web_server import Files, served_folder
 
 from .conftest import WHO, MakeWorld
 from .world import World

@@ -22,11 +22,11 @@ import json, os, sys, threading
 sys.path[:0] = {[str(TESTS), str(TESTS.parent / "framework")]!r}
 from dataclasses import replace
 from pathlib import Path
-from answering_service import Service
+from servers.answering_service import Service
 from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
-from sample_states import running
+from samples.states import running
 
 service, name, token = Service(), sys.argv[1], json.loads(Path(sys.argv[2]).read_text())["secret"]
 state = running()

@@ -11,7 +11,7 @@ import pytest
 from embedded_mesos import EmbeddedCluster
 from local_dcos import Login
 from local_dcos.cosmos import rendering
-from mesos_scheduler import Scheduler
+from masters.mesos_scheduler import Scheduler
 from waiting import eventually, stays
 
 from .conftest import WHO, MakeWorld

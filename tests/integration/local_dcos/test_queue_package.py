@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from checkout_package import package_in, repository_of
 from dcos_tensorflow.package.definition import Package, marathon_app
+from samples.checkout_package import package_in, repository_of
 from waiting import eventually
 
 from .conftest import MakeWorld

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from checkout_package import package_in, repository_of
 from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.plugin.main import run as run_plugin
 from processes import processes
+from samples.checkout_package import package_in, repository_of
 from waiting import eventually
 
 from .conftest import MakeWorld

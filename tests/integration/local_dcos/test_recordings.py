@@ -14,7 +14,7 @@ from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from embedded_mesos import EmbeddedCluster
 from local_dcos import DcosConfig, LocalDcos, Login
 from local_dcos.mesos.mesos_client import MesosClient
-from mesos_scheduler import Scheduler, task
+from masters.mesos_scheduler import Scheduler, task
 from waiting import eventually
 
 from . import recordings

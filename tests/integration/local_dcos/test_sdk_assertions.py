@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from checkout_package import package_in, repository_of
 from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from dcos_tensorflow.plugin.main import run as run_plugin
 from embedded_mesos import EmbeddedCluster
 from local_dcos import DcosConfig, LocalDcos
 from processes import processes
+from samples.checkout_package import package_in, repository_of
 from waiting import eventually
 
 from .world import World

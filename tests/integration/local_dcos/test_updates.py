@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from checkout_package import package_in, repository_of
 from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from dcos_tensorflow.plugin.pack import build_plugin
 from embedded_mesos import EmbeddedCluster
 from local_dcos import DcosConfig, LocalDcos
-from s3_server import S3Server
+from samples.checkout_package import package_in, repository_of
+from servers.s3_server import S3Server
+from servers.web_server import Files, served_folder
 from waiting import eventually
-from web_server import Files, served_folder
 
 from .clients import (
     COMMANDS,

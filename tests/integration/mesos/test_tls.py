@@ -9,7 +9,7 @@ from dcos_tensorflow.core.model.events import Registered
 from dcos_tensorflow.mesos.agent_files import AgentUnreachable, HttpAccess
 from dcos_tensorflow.mesos.connection import tls_context
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
-from mesos_at import files_at
+from masters.mesos_at import files_at
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

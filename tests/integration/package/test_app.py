@@ -10,8 +10,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from command_line import CommandLine
+from servers.zookeeper_server import ZooKeeperServer
 from waiting import eventually
-from zookeeper_server import ZooKeeperServer
 
 from .conftest import Fetched
 

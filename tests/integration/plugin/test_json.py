@@ -19,8 +19,8 @@ from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.plugin.main import parser, run
-from sample_states import a_record, a_spec, a_state
-from state_source import Source
+from samples.state_source import Source
+from samples.states import a_record, a_spec, a_state
 
 #: command -> its arguments; OPTIONS is the path of an options file.
 ARGUMENTS: dict[str, tuple[str, ...]] = {

@@ -9,8 +9,8 @@ import pytest
 
 from dcos_tensorflow.plugin import logs
 from dcos_tensorflow.plugin.main import run
+from servers.web_server import Handler, served
 from waiting import eventually
-from web_server import Handler, served
 
 
 class SmallCluster:

@@ -16,7 +16,7 @@ import pytest
 from data_files import DCOS_CLI_RECORDINGS
 from dcos_tensorflow.plugin.main import run as run_here
 from dcos_tensorflow.plugin.pack import build_plugin
-from web_server import Handler, served
+from servers.web_server import Handler, served
 
 #: Options files that the recorded commands name.
 FILES = {

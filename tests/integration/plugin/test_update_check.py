@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.plugin.main import run
-from web_server import Handler, served
+from servers.web_server import Handler, served
 
 DESCRIBE, UPDATE = "/cosmos/service/describe", "/cosmos/service/update"
 CHECK = "/service/tensorflow/v1/job/check?restart=true"

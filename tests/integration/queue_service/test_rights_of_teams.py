@@ -12,9 +12,9 @@ from kazoo.exceptions import NoAuthError
 
 from dcos_tensorflow.queue_service.rights import api_token
 from embedded_mesos import Credential
+from jobs.zookeeper_queue import LOGINS, ZooKeeperQueue
+from servers.zookeeper_server import ZooKeeperServer
 from waiting import eventually
-from zookeeper_queue import LOGINS, ZooKeeperQueue
-from zookeeper_server import ZooKeeperServer
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.timeout(400)]
 

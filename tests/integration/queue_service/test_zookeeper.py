@@ -10,9 +10,9 @@ from kazoo.client import KazooClient
 from command_line import CommandLine
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.window.of_this_machine import OfThisMachine
+from jobs.zookeeper_queue import SECONDS, ZooKeeperQueue
+from servers.zookeeper_server import ZooKeeperServer
 from waiting import eventually
-from zookeeper_queue import SECONDS, ZooKeeperQueue
-from zookeeper_server import ZooKeeperServer
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.timeout(500)]
 

@@ -10,7 +10,7 @@ from cluster_faults import FaultyCluster
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from embedded_mesos import AgentConfig, Timing
-from scheduled_jobs import here
+from jobs.scheduled_jobs import here
 
 Made = Callable[..., Scheduler]
 #: Tests that run at the same time in another process keep to other ports.

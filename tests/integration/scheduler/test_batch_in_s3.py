@@ -18,8 +18,8 @@ from dcos_tensorflow.task.storage.s3.shard_object import put_if_absent
 from dcos_tensorflow.task.storage_spec import S3Access
 from dcos_tensorflow.task.supervise.shard_record import text_of
 from dcos_tensorflow.workloads.producer import WorkloadError
-from s3_server import KEY_ID, SECRET_KEY, Fault, S3Server
-from simulated_scheduler import small_job
+from servers.s3_server import KEY_ID, SECRET_KEY, Fault, S3Server
+from simulated.scheduler import small_job
 
 KEYS = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
 ANYTHING = Gate(Allowed(everything=True))

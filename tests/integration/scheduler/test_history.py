@@ -26,9 +26,9 @@ from dcos_tensorflow.history.record import record_of, run_id
 from dcos_tensorflow.scheduler.gate import Allowed, Gate
 from dcos_tensorflow.window.copied_runs import CopiedRuns
 from dcos_tensorflow.window.services import NotKept
-from s3_server import KEY_ID, SECRET_KEY, Fault, S3Server
-from sample_states import a_spec, changed, running
+from samples.states import a_spec, changed, running
 from scheduler_process import SchedulerProcess
+from servers.s3_server import KEY_ID, SECRET_KEY, Fault, S3Server
 from waiting import eventually
 
 pytestmark = pytest.mark.timeout(180)

@@ -27,7 +27,7 @@ from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec, VirtualNetwork
 from dcos_tensorflow.mesos.wire import convert
 from embedded_mesos import AgentConfig, Timing
-from scheduled_jobs import command_job, done, running, wait_until
+from jobs.scheduled_jobs import command_job, done, running, wait_until
 from waiting import eventually
 
 ADDRESSES = ("10.253.7.2", "10.253.7.3", "10.253.7.4")

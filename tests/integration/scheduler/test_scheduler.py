@@ -4,7 +4,7 @@ What goes wrong around it is in ``tests/integration/faults``.
 """
 
 from dcos_tensorflow.core.model.job import Outcome
-from scheduled_jobs import command_job, done, wait_until
+from jobs.scheduled_jobs import command_job, done, wait_until
 
 
 def test_the_result_of_the_deciding_task_is_kept(schedule):

@@ -7,7 +7,7 @@ from pathlib import Path
 from dcos_tensorflow.core.model.events import PodCommand, PodVerb
 from dcos_tensorflow.core.spec.container_spec import TaskSecret
 from dcos_tensorflow.scheduler.scheduler import Scheduler
-from scheduled_jobs import command_job, running, wait_until
+from jobs.scheduled_jobs import command_job, running, wait_until
 
 Made = Callable[..., Scheduler]
 

@@ -14,8 +14,8 @@ from dcos_tensorflow.core.spec.storage_spec import (
     StorageSpec,
 )
 from dcos_tensorflow.scheduler.scheduler import Scheduler
-from s3_server import KEY_ID, SECRET_KEY, Fault, S3Server
-from scheduled_jobs import command_job, running, wait_until
+from jobs.scheduled_jobs import command_job, running, wait_until
+from servers.s3_server import KEY_ID, SECRET_KEY, Fault, S3Server
 
 
 def test_a_denied_bucket_stops_no_training_and_is_told_where_people_look(

@@ -12,7 +12,7 @@ from dcos_tensorflow.core.model.events import ConfigurationChanged, UninstallReq
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.scheduler.scheduler import EXIT_UNINSTALLING, SchedulerError
 from dcos_tensorflow.state.store import open_store
-from scheduled_jobs import command_job, running, wait_until
+from jobs.scheduled_jobs import command_job, running, wait_until
 from waiting import eventually
 
 UNTIL_TOLD = 'while [ ! -e "{marks}/finish" ]; do sleep 0.05; done'

@@ -13,7 +13,7 @@ from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.volume_spec import VolumeSpec, VolumeType
 from embedded_mesos import AgentConfig, Timing
-from scheduled_jobs import command_job, done, running, wait_until
+from jobs.scheduled_jobs import command_job, done, running, wait_until
 
 ROLE = "job-role"
 VOLUME = VolumeSpec(size=100, path="tf-volume")

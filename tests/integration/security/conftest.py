@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from answering_service import Service
 from dcos_tensorflow.deploy.embedded.dcos_integration import DcosIntegration
 from dcos_tensorflow.task.pack import build_zipapp
 from embedded_mesos import AgentConfig, EmbeddedCluster
 from local_dcos import DcosConfig, LocalDcos
 from runner_process import Starter
+from servers.answering_service import Service
 
 from .listeners import PRINCIPAL, SECRET, Listeners
 

@@ -5,10 +5,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from answering_service import Service
 from embedded_mesos import EmbeddedCluster
 from local_dcos import LocalDcos
 from runner_process import Task
+from servers.answering_service import Service
 
 PRINCIPAL, SECRET = "tf", "hush"
 

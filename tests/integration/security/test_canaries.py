@@ -17,9 +17,9 @@ from dcos_tensorflow.api.operations import OPERATIONS
 from embedded_mesos import AgentConfig, EmbeddedCluster
 from processes import processes
 from scheduler_process import SchedulerProcess
-from trace_collector import Collector, collector
+from servers.trace_collector import Collector, collector
+from servers.zookeeper_server import ZooKeeperServer
 from waiting import eventually
-from zookeeper_server import ZooKeeperServer
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.timeout(240)]
 

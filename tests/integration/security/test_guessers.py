@@ -13,8 +13,8 @@ import pytest
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.callers.access import SECONDS_A_TRY, TRIES, Access
 from dcos_tensorflow.api.server import ApiServer
-from sample_states import running
-from state_source import Source
+from samples.state_source import Source
+from samples.states import running
 
 TOKEN = secrets.token_urlsafe(24)
 #: What the operator asks, beside so many that guess.

@@ -13,7 +13,7 @@ from kazoo.security import OPEN_ACL_UNSAFE
 
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.state.store import StateStore, open_store
-from zookeeper_server import ZooKeeperServer
+from servers.zookeeper_server import ZooKeeperServer
 
 pytestmark = pytest.mark.zookeeper
 

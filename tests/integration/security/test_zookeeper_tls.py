@@ -19,8 +19,8 @@ from dcos_tensorflow.mesos.detector import ZooKeeperDetector
 from dcos_tensorflow.state.errors import StateUnavailable
 from dcos_tensorflow.state.store import open_store
 from dcos_tensorflow.zookeeper_address import Tls, ZooKeeperAddress, with_tls
+from servers.zookeeper_server import ZooKeeperServer
 from waiting import eventually
-from zookeeper_server import ZooKeeperServer
 
 pytestmark = [
     pytest.mark.zookeeper,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.state.store import StateStore, open_store
-from zookeeper_server import ZooKeeperServer
+from servers.zookeeper_server import ZooKeeperServer
 
 CHILD = Path(__file__).with_name("store_process.py")
 FRAMEWORK = Path(__file__).resolve().parents[3] / "framework"

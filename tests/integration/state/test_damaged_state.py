@@ -12,7 +12,7 @@ from dcos_tensorflow.core.kept.writes import first_writes
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.scheduler.beginning import begin
-from sample_states import running
+from samples.states import running
 
 if TYPE_CHECKING:
     from .conftest import Backend

@@ -31,10 +31,10 @@ from dcos_tensorflow.state.layout import current_schema
 from dcos_tensorflow.state.store import StateStore
 from dcos_tensorflow.state.transactions import split
 from dcos_tensorflow.state.zookeeper import ZooKeeperStore
-from sample_states import running
-from tcp_proxy import TcpProxy
+from samples.states import running
+from servers.tcp_proxy import TcpProxy
+from servers.zookeeper_server import ZooKeeperServer
 from waiting import eventually
-from zookeeper_server import ZooKeeperServer
 
 if TYPE_CHECKING:
     from conftest import Backend

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from checkpoint_job import Engines, Job
 from dcos_tensorflow.task.storage import manifest
-from s3_server import KEY_ID, SECRET_KEY, S3Server
+from jobs.checkpoint_job import Engines, Job
+from servers.s3_server import KEY_ID, SECRET_KEY, S3Server
 
 
 @pytest.fixture(autouse=True)

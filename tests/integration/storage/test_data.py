@@ -15,7 +15,7 @@ from dcos_tensorflow.task.storage.s3 import objects
 from dcos_tensorflow.task.storage.s3.errors import StorageError
 from dcos_tensorflow.task.storage.status import Transfer
 from dcos_tensorflow.task.storage_spec import DataCachePlace, DataItem
-from s3_server import Fault
+from servers.s3_server import Fault
 
 ITEM = DataItem("s3://bucket/mnist", "data/mnist")
 

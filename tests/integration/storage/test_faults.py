@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from checkpoint_job import PREFIX, step_in, step_in_nothing
 from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.s3.errors import StorageError
 from dcos_tensorflow.task.storage.s3.location import Location
 from dcos_tensorflow.task.storage.s3.object_store import ObjectStore
 from dcos_tensorflow.task.storage.s3.retry import Cancellation, Retrier
-from s3_server import SECRET_KEY, Fault
+from jobs.checkpoint_job import PREFIX, step_in, step_in_nothing
+from servers.s3_server import SECRET_KEY, Fault
 from waiting import eventually
 
 BIG = 160 << 10

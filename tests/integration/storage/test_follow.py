@@ -5,10 +5,10 @@ import itertools
 
 import pytest
 
-from checkpoint_job import PLACE, content
 from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.follower import KEPT, CheckpointFollower
-from s3_server import Fault
+from jobs.checkpoint_job import PLACE, content
+from servers.s3_server import Fault
 from waiting import eventually
 
 

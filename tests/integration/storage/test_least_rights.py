@@ -9,7 +9,7 @@ import pytest
 
 from dcos_tensorflow.task.storage.s3.location import S3Settings
 from dcos_tensorflow.task.storage.s3.object_store import Connection, ObjectStore
-from s3_server import S3Server
+from servers.s3_server import S3Server
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "checkpoints.md"
 #: What a call needs (Amazon S3 User Guide, "Required permissions for Amazon S3 API operations").

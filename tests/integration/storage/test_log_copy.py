@@ -7,7 +7,7 @@ import pytest
 from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.log_copy import OVERLAP, LogCopy, is_shown
 from dcos_tensorflow.task.storage.s3.location import Location
-from s3_server import Fault
+from servers.s3_server import Fault
 from waiting import eventually
 
 EVENTS = "train/events.out.tfevents.1.host"

@@ -7,7 +7,7 @@ import pytest
 from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.mirror import Mirror
 from dcos_tensorflow.task.storage.s3.location import Location
-from s3_server import Fault
+from servers.s3_server import Fault
 from waiting import eventually
 
 EVENTS = "events.out.tfevents.1.host"

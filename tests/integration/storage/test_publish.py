@@ -4,9 +4,9 @@ import hashlib
 import os
 import threading
 
-from checkpoint_job import PREFIX, step_in
 from dcos_tensorflow.task.storage import status
-from s3_server import Fault
+from jobs.checkpoint_job import PREFIX, step_in
+from servers.s3_server import Fault
 from waiting import eventually
 
 BIG = 160 << 10

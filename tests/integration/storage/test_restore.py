@@ -4,12 +4,12 @@ import os
 
 import pytest
 
-from checkpoint_job import PREFIX, step_in
 from dcos_tensorflow.task.storage.initial import InitialState
 from dcos_tensorflow.task.storage.restorer import Restorer
 from dcos_tensorflow.task.storage.s3.errors import DamagedCheckpoint, StorageError
 from dcos_tensorflow.task.storage.s3.location import Location
-from s3_server import Fault
+from jobs.checkpoint_job import PREFIX, step_in
+from servers.s3_server import Fault
 
 
 def published(engines, job, *steps):

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from checkpoint_job import Job, step_in
 from dcos_tensorflow.task.storage.s3.errors import Cancelled
 from dcos_tensorflow.task.storage.s3.location import LocationError
 from dcos_tensorflow.task.storage.task_storage import TaskStorage
@@ -16,6 +15,7 @@ from dcos_tensorflow.task.storage_spec import (
     Writer,
 )
 from dcos_tensorflow.task.supervise.environment import Directories
+from jobs.checkpoint_job import Job, step_in
 from waiting import eventually
 
 

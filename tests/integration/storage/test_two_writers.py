@@ -10,11 +10,11 @@ import threading
 
 import pytest
 
-from checkpoint_job import PREFIX, Job, step_in
 from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.s3.errors import DamagedCheckpoint
 from dcos_tensorflow.task.storage.s3.location import Location
-from s3_server import Fault
+from jobs.checkpoint_job import PREFIX, Job, step_in
+from servers.s3_server import Fault
 
 CUTS = int(os.environ.get("CUTS", "40"))
 FIGHTS = int(os.environ.get("FIGHTS", "40"))

@@ -15,8 +15,8 @@ from dcos_tensorflow.task.supervise.notices import (
     read_notice,
 )
 from free_ports import free_port
-from metadata_service import MetadataService as Served
 from runner_process import Starter, Task
+from servers.metadata_service import MetadataService as Served
 
 WAIT = "print('ready', flush=True)\nimport time\nwhile True: time.sleep(60)\n"
 FRAMEWORK = Path(dcos_tensorflow.__file__).parents[1]

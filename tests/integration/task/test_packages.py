@@ -25,8 +25,8 @@ from dcos_tensorflow.task.python.python_packages import (
     this_python,
 )
 from processes import alive
+from samples.wheels import make_wheel
 from waiting import eventually
-from wheels import make_wheel
 
 SHOW = "import shapes, sys; print(shapes.VERSION, sys.prefix)\n"
 

@@ -9,7 +9,7 @@ import pytest
 
 from dcos_tensorflow.task.pack import build_zipapp
 from runner_process import Starter, Task
-from s3_server import KEY_ID, SECRET_KEY, S3Server
+from servers.s3_server import KEY_ID, SECRET_KEY, S3Server
 
 
 @pytest.fixture(scope="session")

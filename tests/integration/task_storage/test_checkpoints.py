@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from s3_server import Fault
+from servers.s3_server import Fault
 
 #: Saves checkpoints as TensorFlow does: what is restored, plus ten, then at the words in a file.
 TRAIN = """

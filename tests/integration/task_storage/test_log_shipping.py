@@ -17,7 +17,7 @@ from dcos_tensorflow.task.storage.s3.location import S3Settings
 from dcos_tensorflow.task.storage.s3.object_store import Connection
 from dcos_tensorflow.task.storage.s3.retry import Cancellation, Retrier, RetryBackoff
 from dcos_tensorflow.task.storage_spec import LogPlace
-from s3_server import KEY_ID, SECRET_KEY, Fault
+from servers.s3_server import KEY_ID, SECRET_KEY, Fault
 from waiting import eventually
 
 LOGS = {"uri": "s3://bucket/logs", "interval_seconds": 0.5}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3_server import Fault
+from servers.s3_server import Fault
 
 #: Adds ten to what it was restored from, and fails where it is told to.
 TRAIN = """

@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.core.model.service_state import ServiceState
-from state_source import Source
+from samples.state_source import Source
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from dcos_tensorflow.api import audit
 from dcos_tensorflow.api.audit import AuditEntry, AuditLog
 from dcos_tensorflow.api.callers.access import TRIES, Access
-from sample_states import running
+from samples.states import running
 
 OPERATOR = {"authorization": "Bearer operators-token"}
 READER = {"authorization": "Bearer readers-token"}

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from answering_service import TOKEN, Service
 from browser_page import DESKTOP, Page
 from dashboard_modules import in_node
 from dcos_tensorflow.api import live
@@ -27,7 +26,8 @@ from dcos_tensorflow.history.keeper import Keeper, Sources
 from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of
 from dcos_tensorflow.plugin.plain_text import escaped
-from sample_states import an_incident, changed, reporting, running, with_job
+from samples.states import an_incident, changed, reporting, running, with_job
+from servers.answering_service import TOKEN, Service
 from untrusted_input.page_files import files
 from waiting import eventually
 

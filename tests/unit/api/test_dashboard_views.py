@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from answering_service import TOKEN, Service
 from browser_page import DESKTOP, PHONE, Page
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.callers.access import Access
@@ -25,8 +24,9 @@ from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import record_of, with_points
 from dcos_tensorflow.mesos.agent_files import FilePart
 from dcos_tensorflow.scheduler.machines.ledger_records import changes_between
-from sample_states import TOKEN_KEY, a_state, changed, failed, reporting, running
-from telltale_state import CONTEXT_SECRET, SECRETS, SIGNATURE, URL_SECRET, telltale
+from samples.states import TOKEN_KEY, a_state, changed, failed, reporting, running
+from samples.telltale_state import CONTEXT_SECRET, SECRETS, SIGNATURE, URL_SECRET, telltale
+from servers.answering_service import TOKEN, Service
 from unit.capacity.machine_lives import HERE, NEW, WRITTEN, bought, heard, seen
 
 pytestmark = [pytest.mark.soak]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dcos_tensorflow.api.views.cluster import endpoint
 from dcos_tensorflow.core.spec.service_spec import TaskRole, VirtualNetwork
-from sample_states import a_record, a_role, a_spec, running, with_records
+from samples.states import a_record, a_role, a_spec, running, with_records
 
 
 def test_tensorboard_has_the_virtual_address_of_the_published_package() -> None:

@@ -7,7 +7,7 @@ import pytest
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskState
-from sample_states import a_record, a_state, changed, failed, gang, running, with_records
+from samples.states import a_record, a_state, changed, failed, gang, running, with_records
 
 DEPLOYED = {"deployed": True}
 

@@ -16,7 +16,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.resources import Resources
-from sample_states import (
+from samples.states import (
     NOW,
     a_record,
     a_state,
@@ -30,7 +30,7 @@ from sample_states import (
     registered,
     running,
 )
-from sample_turns import a_turn, restarted, turned, turns_of
+from samples.turns import a_turn, restarted, turned, turns_of
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 USED = {

@@ -20,7 +20,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.mesos.agent_files import AgentUnreachable
-from sample_states import a_state, failed, gang, offered, played, registered, running
+from samples.states import a_state, failed, gang, offered, played, registered, running
 
 DOCUMENT = openapi.document()
 REPOSITORY = Path(__file__).resolve().parents[3]

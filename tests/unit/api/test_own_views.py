@@ -11,7 +11,7 @@ from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import Evidence
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.service_spec import TaskRole
-from sample_states import (
+from samples.states import (
     NOW,
     a_record,
     a_role,

@@ -13,7 +13,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.spec.service_spec import Container, Containerizer, TaskRole
 from dcos_tensorflow.core.spec.volume_spec import Reservation, VolumeSpec
-from sample_states import (
+from samples.states import (
     FRAMEWORK_ID,
     a_record,
     a_role,

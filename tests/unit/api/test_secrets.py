@@ -13,8 +13,8 @@ from dcos_tensorflow.api.redaction import REDACTED, is_secret_name, redact, reda
 from dcos_tensorflow.core.cluster.launch import task_token
 from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.options import effective, load
-from sample_states import TOKEN_KEY, a_role, a_spec, a_state
-from telltale_state import CONTEXT_SECRET, SECRETS, SIGNATURE, URL_SECRET, telltale
+from samples.states import TOKEN_KEY, a_role, a_spec, a_state
+from samples.telltale_state import CONTEXT_SECRET, SECRETS, SIGNATURE, URL_SECRET, telltale
 
 API_TOKEN = "the-token-of-the-api"
 

@@ -19,7 +19,7 @@ from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.elements import Status, aggregate
 from dcos_tensorflow.core.plans.plan import plans as all_plans
 from dcos_tensorflow.core.spec.service_spec import UpdateStrategy
-from sample_states import a_record, a_spec, a_state, an_incident
+from samples.states import a_record, a_spec, a_state, an_incident
 
 VERDICTS = [None, *(Verdict(outcome, 0, "because") for outcome in Outcome)]
 SPEC = a_spec()

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from answering_service import TOKEN, Service
 from browser_page import DESKTOP, PHONE, Page
 from dashboard_modules import in_node
 from dcos_tensorflow.api.views.unit_views import UnitsView
@@ -25,8 +24,9 @@ from dcos_tensorflow.core.spec.workload_spec import (
 )
 from dcos_tensorflow.history.curves import MOST_TRIALS, Curves
 from dcos_tensorflow.workloads import producer_of
-from sample_states import a_record, a_spec, a_state
-from worked_sweep import a_sweep
+from jobs.worked_sweep import a_sweep
+from samples.states import a_record, a_spec, a_state
+from servers.answering_service import TOKEN, Service
 
 
 @pytest.fixture

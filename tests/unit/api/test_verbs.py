@@ -22,7 +22,7 @@ from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.options import load, service_spec
-from sample_states import a_record, a_role, a_spec, a_state, gang, running, with_job, with_records
+from samples.states import a_record, a_role, a_spec, a_state, gang, running, with_job, with_records
 
 PLACING = a_state()
 

@@ -15,7 +15,7 @@ from dcos_tensorflow.cli.main import cli
 from dcos_tensorflow.client.errors import UsageError
 from dcos_tensorflow.client.kept.stored import check_same
 from dcos_tensorflow.core.model.job import JobPhase
-from sample_states import a_spec, a_state
+from samples.states import a_spec, a_state
 
 #: Rooms whose flags are those of other programs: TensorBoard, Mesos, the dcos command.
 _OTHERS = ("task/", "plugin/", "package/")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from embedded_mesos.background_process import answers
-from web_server import Handler, served
+from servers.web_server import Handler, served
 
 #: A server may be as slow on a busy machine, and is not dead.
 SLOW_SECONDS = 2.5

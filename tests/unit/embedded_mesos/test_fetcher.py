@@ -14,7 +14,7 @@ import pytest
 
 from embedded_mesos.machine import fetcher
 from embedded_mesos.machine.fetcher import FetchError, fetch
-from web_server import Handler, served
+from servers.web_server import Handler, served
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import TaskRole
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.points import MOST_VALUES, Point
-from sample_states import a_record, a_role, a_spec, a_state, changed, running
+from samples.states import a_record, a_role, a_spec, a_state, changed, running
 
 
 def reports(evaluators: int, steps: int, metrics: int) -> Iterator[ServiceState]:

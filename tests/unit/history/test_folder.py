@@ -10,7 +10,7 @@ import pytest
 from dcos_tensorflow.history.folder import RunFolder, remove_oldest, run_called, runs_in
 from dcos_tensorflow.history.points import Point, line_of
 from dcos_tensorflow.history.record import MOST_TAGS, NOTE_BYTES, TAG_BYTES, notes_of, record_of
-from sample_states import running
+from samples.states import running
 
 
 def line(step: int) -> str:

@@ -15,7 +15,7 @@ from dcos_tensorflow.history import folder
 from dcos_tensorflow.history.curves import Curves
 from dcos_tensorflow.history.folder import RunFolder, runs_in
 from dcos_tensorflow.history.keeper import Keeper, Sources
-from sample_states import NOW, a_spec, an_incident, changed, running, with_job
+from samples.states import NOW, a_spec, an_incident, changed, running, with_job
 from waiting import eventually
 
 INSTANCE = "4c632903-0000"

@@ -17,7 +17,7 @@ from dcos_tensorflow.history.record import (
     record_of,
     with_points,
 )
-from sample_states import NOW, an_incident, failed, running, with_job
+from samples.states import NOW, an_incident, failed, running, with_job
 
 
 def points(*losses: float) -> list[Point]:

@@ -19,8 +19,8 @@ from dcos_tensorflow.history.mlflow import MlflowServer, TrackingError
 from dcos_tensorflow.history.points import Point, lines_of
 from dcos_tensorflow.history.record import record_of, run_id
 from dcos_tensorflow.history.tracking import Tracking, TrackingSources
-from mlflow_server import Tracked, tracking_server
-from sample_states import NOW, running, with_job
+from samples.states import NOW, running, with_job
+from servers.mlflow_server import Tracked, tracking_server
 from waiting import eventually
 
 OPTIONS = {

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from local_dcos.download_cache import DownloadCache, DownloadError
-from web_server import Handler, served
+from servers.web_server import Handler, served
 
 WHOLE = b"the whole file"
 

@@ -1,6 +1,6 @@
 """The scripted master's fixtures."""
 
-from scripted_master import (  # noqa: F401
+from masters.scripted_master import (  # noqa: F401
     black_hole,
     eventually_fixture,
     master,

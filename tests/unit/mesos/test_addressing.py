@@ -11,7 +11,7 @@ from dcos_tensorflow.core.spec.service_spec import (
     NetworkAddresses,
     VirtualNetwork,
 )
-from launched_tasks import a_launch, port_ranges, scalar, task_info
+from samples.launched_tasks import a_launch, port_ranges, scalar, task_info
 
 OVERLAY = VirtualNetwork("dcos", {"team": "vision", "tier": ""})
 BRIDGE = VirtualNetwork("mesos-bridge", addresses=NetworkAddresses.HOST)

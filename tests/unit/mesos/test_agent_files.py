@@ -17,7 +17,7 @@ from dcos_tensorflow.mesos.agent_files import (
     SandboxNotFound,
 )
 from dcos_tensorflow.mesos.credentials import Credentials
-from mesos_at import files_at
+from masters.mesos_at import files_at
 
 TASK = ("S1", "F1", "task-1")
 DIRECTORY = "/var/lib/mesos/slaves/S1/frameworks/F1/executors/task-1/runs/r"

@@ -25,7 +25,7 @@ from dcos_tensorflow.mesos.service_account import (
     login_token,
     parse,
 )
-from scripted_master import Exchange, FakeMaster
+from masters.scripted_master import Exchange, FakeMaster
 
 LOGIN_PATH = "/acs/api/v1/auth/login"
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)

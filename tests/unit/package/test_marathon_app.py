@@ -13,7 +13,7 @@ from dcos_tensorflow.package.definition import Package, marathon_app, repository
 from dcos_tensorflow.package.template import option_lines
 from dcos_tensorflow.package.variables import images_in, options_in, variable_of
 from local_dcos.cosmos import rendering, repositories
-from wrong_values import wrong_values
+from samples.wrong_values import wrong_values
 
 Render = Callable[..., dict[str, Any]]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from played_queue import PlayedQueue
+from simulated.played_queue import PlayedQueue
 
 
 @pytest.fixture

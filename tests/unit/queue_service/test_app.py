@@ -29,7 +29,7 @@ from dcos_tensorflow.queue_service.members import Members
 from dcos_tensorflow.queue_service.rights import Rights
 from dcos_tensorflow.queue_service.scheduler_tasks import Installed
 from dcos_tensorflow.queue_service.teams_file import Membership
-from played_queue import PlayedQueue
+from simulated.played_queue import PlayedQueue
 
 OPERATOR, RED, BLUE, OF_RIGHTS = (
     f"the-token-of-{name}-is-long" for name in ("operator", "red", "blue", "rights")

@@ -7,8 +7,8 @@ from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.spec.service_spec import Shape, UnitKind
 from dcos_tensorflow.queue_service.scheduler_tasks import SchedulerPlace, SchedulerTasks
-from simulated_scheduler import room_for_one_each
-from simulated_work import Work
+from simulated.scheduler import room_for_one_each
+from simulated.work import Work
 
 RIGHTS = "team-red.json"
 

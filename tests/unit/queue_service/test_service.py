@@ -11,7 +11,7 @@ from dcos_tensorflow.queue.model import JobProgress, Team
 from dcos_tensorflow.queue_service.cluster_view import ClusterView
 from dcos_tensorflow.queue_service.jobs import Refused
 from dcos_tensorflow.state.errors import StateUnavailable
-from played_queue import BLUE, HOSTS, OPERATOR, RED, PlayedQueue, request
+from simulated.played_queue import BLUE, HOSTS, OPERATOR, RED, PlayedQueue, request
 
 SWEEP = {
     "sweep": {

@@ -10,7 +10,7 @@ from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.scheduler.batch_inputs import NO_INPUTS, list_inputs
 from dcos_tensorflow.scheduler.gate import Allowed, Gate
 from dcos_tensorflow.workloads.producer import WorkloadError
-from simulated_scheduler import small_job
+from simulated.scheduler import small_job
 
 ANYTHING = Gate(Allowed(everything=True))
 

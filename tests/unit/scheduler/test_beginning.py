@@ -46,9 +46,9 @@ from dcos_tensorflow.scheduler.beginning import NothingInForce, UninstallGoesOn,
 from dcos_tensorflow.scheduler.loop.clock import steady_time
 from dcos_tensorflow.scheduler.machines.ledger_records import ACCOUNT, ledger_of
 from dcos_tensorflow.state.layout import erase_order
-from sample_states import a_record, with_job, with_records
-from scheduled_jobs import command_job
-from simulated_scheduler import small_job
+from jobs.scheduled_jobs import command_job
+from samples.states import a_record, with_job, with_records
+from simulated.scheduler import small_job
 
 SETTINGS = LaunchSettings()
 SPEC = command_job("true")

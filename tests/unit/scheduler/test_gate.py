@@ -23,8 +23,8 @@ from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.gate import NOTHING, Allowed, Gate, GateError
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from dcos_tensorflow.task.storage.s3.errors import StorageError
-from simulated_scheduler import small_job
-from web_server import Handler, served
+from servers.web_server import Handler, served
+from simulated.scheduler import small_job
 
 RACK = "/opt/rack/machines"
 ELSEWHERE = "https://ec2.example.org"

@@ -10,7 +10,7 @@ from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
 from dcos_tensorflow.state.errors import StateUnavailable
-from scheduled_jobs import command_job
+from jobs.scheduled_jobs import command_job
 
 SPEC = command_job("true")
 OTHER = replace(SPEC, kill_grace_seconds=7.0)

@@ -8,8 +8,8 @@ import pytest
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.scheduler.recoveries import PLANNED, Recoveries, Recovery
-from sample_states import NOW, an_incident
-from sample_turns import restarted, standing, turns_of
+from samples.states import NOW, an_incident
+from samples.turns import restarted, standing, turns_of
 
 
 def followed(states: Sequence[ServiceState]) -> list[Recovery]:

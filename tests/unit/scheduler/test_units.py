@@ -24,8 +24,8 @@ from dcos_tensorflow.core.spec.workload_spec import BatchSpec, EarlyStopping, Wo
 from dcos_tensorflow.scheduler.batch_inputs import NO_INPUTS, Inputs, InputsAway
 from dcos_tensorflow.scheduler.unit_producer import UnitLoop
 from dcos_tensorflow.workloads.producer import WorkloadError
-from simulated_scheduler import small_job
-from worked_sweep import a_sweep
+from jobs.worked_sweep import a_sweep
+from simulated.scheduler import small_job
 
 _SHARDS = BatchSpec(output="/out/part-{index}", per_shard=10, begin=0, end=45)
 

@@ -22,7 +22,7 @@ from dcos_tensorflow.window import boards, kept
 from dcos_tensorflow.window.app import Window
 from dcos_tensorflow.window.login import LINK_SECONDS, Login
 from dcos_tensorflow.window.of_this_machine import OfThisMachine
-from sample_states import running
+from samples.states import running
 from untrusted_input.asgi_server import AsgiServer
 
 KEY = "the key"

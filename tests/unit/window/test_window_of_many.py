@@ -7,7 +7,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from answering_service import TOKEN, Service
 from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.client.work_directory import WorkDirectory
 from dcos_tensorflow.core.kept.writes import first_writes
@@ -22,7 +21,8 @@ from dcos_tensorflow.window.login import Login
 from dcos_tensorflow.window.of_state import OfState
 from dcos_tensorflow.window.of_this_machine import OfThisMachine
 from dcos_tensorflow.window.services import Services
-from sample_states import a_spec, a_state
+from samples.states import a_spec, a_state
+from servers.answering_service import TOKEN, Service
 from untrusted_input.asgi_server import AsgiServer
 
 #: What the window is asked by: not an address, as in a company's network.

@@ -18,7 +18,7 @@ from dcos_tensorflow.client.units import batch_lines, board_as_csv, board_lines
 from dcos_tensorflow.core.spec.workload_spec import EarlyStopping, SearchMethod
 from dcos_tensorflow.workloads.sweep.leaderboard import board_of
 from dcos_tensorflow.workloads.sweep.picture import picture
-from worked_sweep import Slots, a_sweep
+from jobs.worked_sweep import Slots, a_sweep
 
 
 def a_trial(number: int, state: str = "succeeded", **more: Any) -> dict[str, Any]:

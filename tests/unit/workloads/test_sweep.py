@@ -29,7 +29,7 @@ from dcos_tensorflow.workloads.sweep import parameter_search
 from dcos_tensorflow.workloads.sweep.parameter_search import finished
 from dcos_tensorflow.workloads.sweep.stopping import stopped
 from dcos_tensorflow.workloads.sweep.trial import FACTOR, Trial
-from worked_sweep import STEPS, Slots, a_sweep, quality
+from jobs.worked_sweep import STEPS, Slots, a_sweep, quality
 
 METHODS = st.sampled_from([SearchMethod.RANDOM, SearchMethod.TPE])
 STOPPING = st.sampled_from(list(EarlyStopping))

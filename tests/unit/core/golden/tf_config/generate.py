@@ -4,7 +4,7 @@
     python tests/unit/core/golden/tf_config/generate.py --check   fails when one differs
 
 One file per strategy; in it, per mix, what every task is told. The files are read by
-``tests/unit/core/test_cluster_spec.py`` and, with TensorFlow itself, by
+``tests/unit/core/cluster/test_cluster_spec.py`` and, with TensorFlow itself, by
 ``tests/end_to_end/test_tf_config_resolver.py``.
 """
 

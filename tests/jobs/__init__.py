@@ -1,0 +1,1 @@
+"""Jobs that several tests run, and how to wait for them."""

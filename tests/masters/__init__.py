@@ -1,0 +1,1 @@
+"""Both ends of a conversation with a master: scripted, recorded, bare."""

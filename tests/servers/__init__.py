@@ -1,0 +1,1 @@
+"""Servers that tests start for themselves: real ones where there are any."""
