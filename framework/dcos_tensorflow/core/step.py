@@ -79,8 +79,8 @@ class Pass:
     actions: tuple[type, ...] = ()
 
 
-#: What a step does once its events are taken in, in this order. ``tests/simulation/test_passes.py``
-#: holds each to what stands here.
+#: What a step does once its events are taken in, in this order.
+#: ``tests/simulation/checks/test_passes.py`` holds each to what stands here.
 PASSES = (
     # The tasks that the master has spoken of owe no answer: a job that moves may doubt some anew.
     Pass(reconciliation.settle, "reconciliation"),
