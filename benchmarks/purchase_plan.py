@@ -17,9 +17,10 @@ from itertools import islice, product
 
 import figures
 
-from dcos_tensorflow.capacity.market import Limits, Market, Pool
+from dcos_tensorflow.capacity.market import Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
 from dcos_tensorflow.core.placement.request import TaskRequest
+from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
 from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import ConstraintOperator, PlacementConstraint, TaskRole
 
@@ -40,7 +41,7 @@ def main() -> None:
         taken = []
         for _ in range(CALLS):
             began = time.process_time()
-            plan([demand], Owned(), pools, Limits())
+            plan([demand], Owned(), pools, CapacitySpec(CommandSpec(("machines",))))
             taken.append(1000 * (time.process_time() - began))
         found[f"purchase_plan_{count}_pools_{name}_ms"] = statistics.median(taken)
         print(f"{count:>6}  {name:<7} {statistics.median(taken):>8.1f}")

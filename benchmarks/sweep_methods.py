@@ -23,6 +23,7 @@ from typing import Any
 
 import figures
 
+from dcos_tensorflow.core.model.units import UnitState
 from dcos_tensorflow.core.spec.workload_spec import (
     Goal,
     Parameter,
@@ -31,7 +32,6 @@ from dcos_tensorflow.core.spec.workload_spec import (
     SweepSpec,
 )
 from dcos_tensorflow.workloads import producer_of
-from dcos_tensorflow.workloads.producer import UnitOutcome
 
 Told = Mapping[str, Any]
 
@@ -136,7 +136,7 @@ def regrets(space: str, method: SearchMethod, seed: int, trials: int) -> list[fl
         told = sweep.shown(ended)["parameters"]
         worth = function(told)
         seen = worth + noise * unevenness(told)
-        sweep.ended(ended, UnitOutcome.SUCCEEDED, {"metrics": {"loss": seen}})
+        sweep.ended(ended, UnitState.SUCCEEDED, {"metrics": {"loss": seen}})
         best = min(best, (seen, worth))
         found.append(best[1])
         ended += 1
