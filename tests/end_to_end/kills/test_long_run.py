@@ -28,12 +28,11 @@ WARM_SECONDS = 200 * KILL_SECONDS
 JUDGED_SECONDS = 1800.0
 #: So many ended tasks are kept by each agent: that they are is no growth.
 KEPT_TASKS = 5
-#: What may grow an hour at most, beyond two standard errors. An hour has 180 kills, each of which
-#: would leave a thread behind; a pool has one more when two questions are asked at once at last.
+#: What may grow an hour at most, beyond two standard errors.
 AN_HOUR = {
     "memory_mb": 2.0,
     "descriptors": 1.0,
-    "threads": 3.0,
+    "threads": 0.5,
     "files": 20.0,
     "size_mb": 2.0,
     "nodes": 1.0,
