@@ -295,9 +295,10 @@ class ServedJob:
         left = ending.left_in_sandboxes(snapshot, self._tail)
         steps = ending.steps(spec, self.directory, again, units)
         document = ending.document(snapshot, places, left, steps, self._contract, units=units)
+        # The end is told last: a reader of it finds the curves whole.
+        self._history.tell({"result": document["result"], **({"units": units} if units else {})})
         ending.keep(self.directory, document)
         self._keep_page()
-        self._history.tell({"result": document["result"], **({"units": units} if units else {})})
         return document
 
     def _keep_page(self) -> None:

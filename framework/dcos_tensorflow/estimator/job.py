@@ -210,7 +210,7 @@ class Job:
 
     def _drawing(self) -> Drawing:
         """Return what a notebook draws below the tasks while the job is followed."""
-        return NotebookCurves()
+        return NotebookCurves(self._directory.history)
 
     def _told(
         self, now: Callable[[Snapshot], _Told], ended: Callable[[Mapping[str, Any]], _Told]

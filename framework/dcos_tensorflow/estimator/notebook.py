@@ -62,8 +62,13 @@ class Picture:
         started, finished = ended.get("started_at"), ended.get("finished_at")
         took = duration(finished - started) if started and finished else ""
         heading = _heading(ended["service"], ended.get("run", 1), str(ended["outcome"]), took)
-        tasks = ended.get("tasks", {})
-        rows = [(n, str(tasks.get(n, {}).get("state") or did), told) for n, did, told in self.rows]
+        tasks, last = ended.get("tasks", {}), ended.get("numbers", {})
+        before = {name: (did, told) for name, did, told in self.rows}
+        rows = []
+        for name in before or tasks:
+            did, told = before.get(name, ("", ""))
+            state = str(tasks.get(name, {}).get("state") or did)
+            rows.append((name, state, str(last.get(name) or told)))
         return Picture(heading, str(ended.get("summary", "")), rows)
 
     def html(self) -> str:

@@ -92,8 +92,9 @@ class Keeper:
         self._thread.start()
 
     def tell(self, told: Mapping[str, Any]) -> None:
-        """Keep this of the run, too; from any thread."""
+        """Keep this of the run, too, with all that was told by now; from any thread."""
         self._told = dict(told)
+        self._try(self._keep, at_once=True)
 
     def finish(self, *, leads: bool) -> None:
         """Keep what was told last, and end; ``leads``: no other process keeps the run by now."""

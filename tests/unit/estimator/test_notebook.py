@@ -61,11 +61,13 @@ def test_the_end_is_told_without_a_look():
         "started_at": 100.0,
         "finished_at": 130.0,
         "tasks": {"worker-0": {"state": "finished"}},
+        "numbers": {"worker-0": "step 5, loss 0.25"},
     }
-    assert Picture.of(RUNNING, 120.0).at_the_end(ended).text().splitlines() == [
-        "digits  run 2  succeeded  30 s: worker-0 finished with 0",
-        "worker-0 finished step 3, loss 0.5, auc 0.7",
-    ]
+    for last in (Picture.of(RUNNING, 120.0), Picture("", "", ())):
+        assert last.at_the_end(ended).text().splitlines() == [
+            "digits  run 2  succeeded  30 s: worker-0 finished with 0",
+            "worker-0 finished step 5, loss 0.25",
+        ]
 
 
 def test_a_script_is_no_notebook():
