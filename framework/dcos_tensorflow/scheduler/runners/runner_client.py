@@ -259,8 +259,11 @@ class RunnerClient:
 
     def _send_orders(self, state: ServiceState, now: float) -> tuple[set[str], float]:
         """Send the orders that are due; return which need one, and how long to wait next."""
+        if not self._astray:
+            # A change of the state or an answer wakes the round before that.
+            return set(), HELD_BACK_SECONDS
         wait = PERIOD_SECONDS
-        if not self._astray or not self._may_order():
+        if not self._may_order():
             return set(), wait
         unruly = {t for t in self._astray if _has_order(state, self._runners[t].record)}
         due = []
