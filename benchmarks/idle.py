@@ -2,9 +2,10 @@
 
 Read it so: ``memory`` is the resident size of a scheduler process whose job of two tasks runs, with
 its API, on the embedded cluster; ``share`` is what is its own of it, with its part of what several
-have mapped (PSS); ``cpu`` is what it takes of one core. Of several services at once it is the mean,
-and that of the one that takes most. In the table ``CPU`` is what asking so many idle runners takes
-of one core, as ``requests/s`` go out; ``per request`` is the one over the other. These runners are
+have mapped (PSS); ``cpu`` is what it takes of one core, ``runner_cpu`` what a task's runner does.
+Of several services at once it is the mean, and that of the one that takes most. In the table
+``CPU`` is what asking so many idle runners takes of one core, as ``requests/s`` go out;
+``per request`` is the one over the other. These runners are
 one server in a process of its own which answers as a task runner does (docs/task-runner.md).
 
     python benchmarks/idle.py [--runners 100 1000] [--services 1 50] [--seconds 20] [--json FILE]
@@ -37,6 +38,7 @@ from dcos_tensorflow.scheduler.runners.runner_client import RunnerClient
 from embedded_mesos import AgentConfig, EmbeddedCluster
 from samples.states import changed, with_records
 from scheduler_process import SchedulerProcess
+from untrusted_input.process_table import read_processes
 from waiting import eventually
 
 PATIENCE_SECONDS = 120.0
@@ -180,17 +182,29 @@ def schedulers(count: int, seconds: float) -> Mapping[str, Sequence[float]]:
             begun.append(scheduler)
         time.sleep(SETTLE_SECONDS)
         pids = [scheduler.process.pid for scheduler in begun]
-        before, began = [cpu_seconds(pid) for pid in pids], time.monotonic()
+        runners = runners_in(folder)
+        assert len(runners) == 2 * count, len(runners)
+        before = {pid: cpu_seconds(pid) for pid in (*pids, *runners)}
+        began = time.monotonic()
         time.sleep(seconds)
         took = time.monotonic() - began
+        cpu = {pid: 100 * (cpu_seconds(pid) - used) / took for pid, used in before.items()}
         return {
             "memory_mb": [memory_mb(pid, "Rss") for pid in pids],
             "share_mb": [memory_mb(pid, "Pss") for pid in pids],
-            "cpu_percent": [
-                100 * (cpu_seconds(pid) - used) / took
-                for pid, used in zip(pids, before, strict=True)
-            ],
+            "cpu_percent": [cpu[pid] for pid in pids],
+            "runner_cpu_percent": [cpu[pid] for pid in runners],
         }
+
+
+def runners_in(folder: Path) -> list[int]:
+    """Return the task runners of a cluster in ``folder``: each is the parent of its guard."""
+    return [
+        process.parent
+        for process in read_processes()
+        if (Path("/proc") / str(process.pid) / "comm").read_text().strip() == "runner-guard"
+        and str(folder) in (Path("/proc") / str(process.pid) / "cmdline").read_text()
+    ]
 
 
 def cpu_seconds(pid: int) -> float:

@@ -12,6 +12,7 @@ import signal
 import time
 from typing import (
     TYPE_CHECKING,
+    AbstractSet,
     Callable,
     Dict,
     Iterable,
@@ -164,6 +165,24 @@ def children_of(pid: int) -> Optional[Set[int]]:
     except OSError:
         # Or the thread has ended: its children are another's now, who may have been read.
         return None
+    return found
+
+
+def descendants_of(pid: int, but: AbstractSet[int] = frozenset()) -> List[Process]:
+    """Return what is below a process, zombies too, without ``but`` and what is below these.
+
+    It costs as much as these are, and a look at all of the machine where this kernel does not tell
+    children, or one has ended under the look.
+    """
+    found: List[Process] = []
+    waiting = [pid]
+    while waiting:
+        children = children_of(waiting.pop())
+        if children is None:
+            return below([p for p in read_processes() if p.pid not in but], pid)
+        its_own = [p for p in map(read_process, children - but) if p is not None]
+        found += its_own
+        waiting += [process.pid for process in its_own]
     return found
 
 

@@ -4,10 +4,14 @@ import os
 import signal
 import subprocess
 
+import pytest
+
+from untrusted_input import process_table
 from untrusted_input.process_table import (
     Process,
     belonging,
     below,
+    descendants_of,
     only_children,
     only_children_of,
     read_process,
@@ -79,5 +83,21 @@ def test_the_command_of_a_shell_is_found_where_the_shell_waits_for_it() -> None:
             chain = eventually(lambda: only_children_of(shell.pid)[1:])
             found = [read_process(pid) for pid in chain]
             assert [process and process.parent for process in found] == [shell.pid]
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("tells_children", [True, False])
+def test_descendants_are_found_with_or_without_a_kernel_that_tells_children(
+    monkeypatch: pytest.MonkeyPatch, tells_children: bool
+) -> None:
+    if not tells_children:
+        monkeypatch.setattr(process_table, "children_of", lambda pid: None)
+    command = ["sh", "-c", "sh -c 'sleep 600; true'; true"]
+    with subprocess.Popen(command, start_new_session=True) as shell:
+        try:
+            found = eventually(lambda: descendants_of(shell.pid)[1:] and descendants_of(shell.pid))
+            assert [process.parent for process in found] == [shell.pid, found[0].pid]
+            assert descendants_of(shell.pid, but={found[0].pid}) == []
         finally:
             os.killpg(shell.pid, signal.SIGKILL)

@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, Iterator, Mapping, Optional, Tuple
 
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.supervise.observer import Observer
@@ -163,17 +163,13 @@ class Cgroup:
         inside = {int(word) for word in _text(f"{folder}/cgroup.procs").split() if word.isdigit()}
         if not inside:
             return False
-        processes = self._table()
-        parents = {process.pid: process.parent for process in processes}
-        known = {process.pid for process in process_table.below(processes, os.getpid())}
+        known = {process.pid for process in process_table.descendants_of(os.getpid())}
         above = os.getpid()
         while above not in known:
             known.add(above)
-            above = parents.get(above, 0)
+            process = process_table.read_process(above)
+            above = process.parent if process is not None else 0
         return inside <= known | {0}
-
-    def _table(self) -> Sequence[process_table.Process]:
-        return process_table.read_processes()
 
     def _cpu(self) -> Optional[float]:
         for folder in self._own:

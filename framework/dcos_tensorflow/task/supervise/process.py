@@ -145,7 +145,7 @@ class UserProcess:
         """Send a signal to the user's process and all of its group; SIGKILL reaches everyone."""
         self._signalled = self._signalled or not self._has_ended()
         if number == signal.SIGKILL:
-            process_table.kill_all(self.members)
+            process_table.kill_all(self._all_members)
             return
         try:
             os.killpg(self.pid, number)
@@ -191,7 +191,17 @@ class UserProcess:
             return True
 
     def members(self) -> "Tuple[process_table.Process, ...]":
-        """Return the user's process and all that it has started, zombies left out."""
+        """Return the user's process and all that it has started, zombies left out.
+
+        For looks: many runners share a machine, and each would read the table of all.
+        """
+        if not adopts_orphans():
+            return self._all_members()
+        found = process_table.descendants_of(os.getpid(), self._spared())
+        return tuple(process for process in found if not process.ended)
+
+    def _all_members(self) -> "Tuple[process_table.Process, ...]":
+        """Return them by the table of the machine: to end them none may be missed in a race."""
         processes = process_table.read_processes()
         spared = self._spared()
         me = os.getpid()
@@ -203,7 +213,7 @@ class UserProcess:
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         self._ended.set()
         if not self._has_left_nothing():
-            process_table.kill_all(self.members)
+            process_table.kill_all(self._all_members)
         with reaping:
             return_code = self._process.wait()
         self.reap_orphans()
