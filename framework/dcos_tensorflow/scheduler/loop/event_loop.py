@@ -48,7 +48,7 @@ _ARENA_MAX, _HEAPS = -8, 2
 EXIT_SOFTWARE = 70
 EXIT_STATE = 8
 #: While all gangs are at rest, a tick takes so many times as long.
-_RESTING_TICKS = 4
+_RESTING_TICKS = 8
 _FIRST_RETRY_SECONDS = 0.2
 _MAX_RETRY_SECONDS = 5.0
 #: So long it is told that something could not be stored, from the last time on (seconds).
@@ -179,7 +179,7 @@ class EventLoop:
     def after_step(self, callback: Callable[[ServiceState], None]) -> None:
         """Call ``callback`` in the loop's thread after every step, also when nothing happens.
 
-        At least every four ``tick_seconds``; it must not block.
+        At least every ``_RESTING_TICKS`` ticks; it must not block.
         """
         self._each_step.append(callback)
 
