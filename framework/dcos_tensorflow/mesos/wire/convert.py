@@ -29,6 +29,7 @@ from dcos_tensorflow.mesos.wire.offered_resources import (
     ConversionError,
     OfferedResources,
     allocation_role,
+    is_plain,
 )
 from dcos_tensorflow.mesos.wire.reservation_calls import (
     Operations,
@@ -78,7 +79,9 @@ def offer_from_json(offer: Json, received_at: float) -> Offer:
     """
     try:
         usable = OfferedResources.of([offer])
-        fixed = usable.fixed()
+        # Of nearly all of thousands no more is to be looked for.
+        plain = all(map(is_plain, offer.get("resources", ())))
+        fixed = OfferedResources(()) if plain else usable.fixed()
         location = (offer.get("domain") or {}).get("fault_domain") or {}
         start = (offer.get("unavailability") or {}).get("start")
         hostname = str(offer["hostname"])
@@ -98,8 +101,8 @@ def offer_from_json(offer: Json, received_at: float) -> Offer:
             received_at=received_at,
             fixed=fixed.total() if fixed.entries else _NOTHING,
             fixed_ports=fixed.ports() if fixed.entries else _NO_PORTS,
-            reserved=offered_reservations(offer),
-            mounts=mount_sizes(offer),
+            reserved=() if plain else offered_reservations(offer),
+            mounts=() if plain else mount_sizes(offer),
         )
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise ConversionError(f"offer cannot be read: {error!r}") from error

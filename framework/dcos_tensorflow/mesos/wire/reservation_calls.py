@@ -22,7 +22,6 @@ from dcos_tensorflow.mesos.wire.offered_resources import (
     OfferedResources,
     allocation_role,
     is_ours_to_use,
-    is_plain,
     owner,
     reservation_role,
     scalar,
@@ -70,7 +69,7 @@ def offered_reservations(offer: Json) -> tuple[OfferedReservation, ...]:
     """Return what an offer holds of labelled reservations, by any framework."""
     found: dict[tuple[str, str], list[Json]] = {}
     for resource in offer.get("resources", ()):
-        key = None if is_plain(resource) else owner(resource)
+        key = owner(resource)
         if key is not None:
             found.setdefault(key, []).append(resource)
     return tuple(_summed(*key, resources) for key, resources in found.items())
@@ -154,8 +153,7 @@ def _resources(raw_offers: Iterable[Json]) -> list[Resource]:
 
 
 def _mounts(raw_offers: Sequence[Json]) -> list[Resource]:
-    said_more = [o for o in raw_offers if not all(map(is_plain, o.get("resources", ())))]
-    return sorted(filter(_is_free_mount, _resources(said_more)), key=scalar)
+    return sorted(filter(_is_free_mount, _resources(raw_offers)), key=scalar)
 
 
 def _is_free_mount(resource: Json) -> bool:
