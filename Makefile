@@ -184,7 +184,7 @@ schemas: $(VENV)/.installed
 
 # 20 minutes. benchmarks/report.py writes what it finds into docs/performance.md.
 bench: $(VENV)/.checks $(TENSORFLOW_VENV)/.keras system-packages
-	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python -m benchmarks.bench
 
 # Everything that a cluster needs of the package lies in dist/package afterwards (docs/package.md).
 # Building reads requirements with a package that comes with those of the tests.

@@ -7,22 +7,28 @@ one gang, or as many units in slots, and a ledger of bought machines, half of wh
 ``api_worst_ms`` is the largest ``ms`` of all routes; ``api_worst_ms_per_mb`` the largest cost of an
 answer by its length, of those that take more than ``MOST_MS``.
 
-    python benchmarks/api.py [--tasks 10000] [--units 10000] [--machines 1000] [--json FILE]
+    python benchmarks/api.py [--tasks 10000] [--units 10000] [--machines 1000]
+        [--json FILE]
 """
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+if not __package__:
+    # As a script: its own folder would hide the standard library's queue.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import argparse
 import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-import figures
-from large_service import AGENTS, running_service, settled
-
+from benchmarks import figures
+from benchmarks.scheduler.large_service import AGENTS, running_service, settled
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.operations import OPERATIONS

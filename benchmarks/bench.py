@@ -5,7 +5,7 @@ figures with ``--json``, of which the plain numbers count; here it gets the argu
 short, and with ``--full`` none of them. The measured recovery (``benchmarks/recovery``) is not
 among the scripts: it takes 48 minutes.
 
-    python benchmarks/bench.py [--only NAME ...] [--full] [--json build/bench.json]
+    python -m benchmarks.bench [--only NAME ...] [--full] [--json build/bench.json]
 
 With ``--only`` the other figures in the file stay as they are.
 """
@@ -20,33 +20,33 @@ import sys
 import time
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[1]
 
-#: Script -> its arguments, the quick ones first.
+#: Module -> its arguments, the quick ones first.
 SCRIPTS: dict[str, tuple[str, ...]] = {
-    "runner_memory": (),
-    "log_lines": ("--lines", "200000"),
-    "sweep_methods": (),
-    "purchase_plan": (),
+    "jobs.runner_memory": (),
+    "jobs.log_lines": ("--lines", "200000"),
+    "jobs.sweep_methods": (),
+    "machines.purchase_plan": (),
     "spot_market": ("--starts", "2"),
     "step": (),
-    "commits": (),
+    "scheduler.commits": (),
     "api": (),
-    "offers": ("--rounds", "3"),
-    "restart": (),
-    "idle": (),
-    "held_up": ("--seconds", "15"),
-    "batch": ("--shards", "1000"),
-    "state_store": (),
+    "scheduler.offers": ("--rounds", "3"),
+    "scheduler.restart": (),
+    "scheduler.idle": (),
+    "scheduler.held_up": ("--seconds", "15"),
+    "jobs.batch": ("--shards", "1000"),
+    "scheduler.state_store": (),
     "placement": (),
-    "checkpoint_sync": ("--megabytes", "500", "--files", "10", "--rounds", "1"),
-    "planned_restart": ("--rounds", "1", "--strategy", "parameter_server"),
+    "jobs.checkpoint_sync": ("--megabytes", "500", "--files", "10", "--rounds", "1"),
+    "jobs.planned_restart": ("--rounds", "1", "--strategy", "parameter_server"),
     "start": (
         *("--pairs", "2", "--strategy", "parameter_server", "--tensorflow", "2.21.0"),
         *("--whole-pairs", "0"),
     ),
-    "data_service": ("--seconds", "8"),
-    "training_speed": ("--rounds", "3", "--seconds", "20", "--save-seconds", "6"),
+    "jobs.data_service": ("--seconds", "8"),
+    "jobs.training_speed": ("--rounds", "3", "--seconds", "20", "--save-seconds", "6"),
 }
 
 
@@ -54,7 +54,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=sorted(SCRIPTS), metavar="NAME")
     parser.add_argument("--full", action="store_true", help="take the time that it needs")
-    parser.add_argument("--json", type=Path, default=FOLDER.parent / "build/bench.json")
+    parser.add_argument("--json", type=Path, default=ROOT / "build/bench.json")
     arguments = parser.parse_args()
     began, failed = time.monotonic(), []
     found: dict[str, float] = {}
@@ -76,16 +76,16 @@ def main() -> int:
         f"{arguments.json}: {len(found)} figures in {(time.monotonic() - began) / 60:.1f} minutes"
     )
     for name in failed:
-        print(f"benchmarks/{name}.py failed: its figures are missing", file=sys.stderr)
+        print(f"benchmarks.{name} failed: its figures are missing", file=sys.stderr)
     return 1 if failed else 0
 
 
 def run(name: str, figures: Path, short: tuple[str, ...]) -> bool:
     """Run one script with these arguments; say whether it has written its figures."""
     began = time.monotonic()
-    framework = str(FOLDER.parent / "framework")
-    paths = os.pathsep.join(p for p in (framework, os.environ.get("PYTHONPATH", "")) if p)
-    command = [sys.executable, str(FOLDER / f"{name}.py"), *short, "--json", str(figures)]
+    own = (str(ROOT), str(ROOT / "framework"), os.environ.get("PYTHONPATH", ""))
+    paths = os.pathsep.join(filter(None, own))
+    command = [sys.executable, "-m", f"benchmarks.{name}", *short, "--json", str(figures)]
     ended = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": paths})
     print(f"   {time.monotonic() - began:.0f} s", flush=True)
     return ended.returncode == 0 and figures.exists()

@@ -34,6 +34,13 @@ Ways of filling:
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+if not __package__:
+    # As a script: its own folder would hide the standard library's queue.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
 import argparse
 import json
 import math
@@ -44,7 +51,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
 
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.placement.agent_table import AgentTable

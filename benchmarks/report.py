@@ -1,6 +1,6 @@
 """Write the figures of ``make bench`` into docs/performance.md and docs/pictures.
 
-    python benchmarks/report.py [--json build/bench.json]
+    python -m benchmarks.report [--json build/bench.json]
 
 The tables stand between ``<!-- figures: NAME -->`` and ``<!-- end -->``; the text around them is
 written by hand. A row whose figures were not measured now stays as it is. The pictures are SVG that
@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import start_stages
+from benchmarks.jobs import start_stages
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 

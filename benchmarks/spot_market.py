@@ -26,23 +26,34 @@ machine: the figures are the same everywhere.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+if not __package__:
+    # As a script: its own folder would hide the standard library's queue.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
 import argparse
 import json
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import numpy as np
-import report
-import spot_simulation
-import spot_traces
-from spot_simulation import DeadlineAware, Greedy, Market, Policy, Run, UniformProgress
-from spot_traces import Trace
 
+from benchmarks import report
+from benchmarks.machines import spot_simulation, spot_traces
+from benchmarks.machines.spot_simulation import (
+    DeadlineAware,
+    Greedy,
+    Market,
+    Policy,
+    Run,
+    UniformProgress,
+)
+from benchmarks.machines.spot_traces import Trace
 from dcos_tensorflow.capacity.deadline import DeadlineJob, RestartCost
 
 DEADLINES = (1.1, 1.25, 1.5, 2.0)

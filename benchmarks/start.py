@@ -21,6 +21,13 @@ all jobs have as many rounds, on a slow machine fewer. A round that fails is tol
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+if not __package__:
+    # As a script: its own folder would hide the standard library's queue.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
 import argparse
 import contextlib
 import itertools
@@ -29,28 +36,21 @@ import os
 import signal
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+import embedded_mesos
+from benchmarks import figures
+from benchmarks.jobs import bare_mesos, our_processes, start_stages
+from benchmarks.jobs.start_stages import Stages
+from benchmarks.recovery import by_hand, evidence
+from benchmarks.recovery.cases import Training
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "framework"), str(ROOT / "tests")]
-
-import bare_mesos  # noqa: E402
-import figures  # noqa: E402
-import our_processes  # noqa: E402
-import start_stages  # noqa: E402
-from benchmarks.recovery import by_hand, evidence  # noqa: E402
-from benchmarks.recovery.cases import Training  # noqa: E402
-from start_stages import Stages  # noqa: E402
-
-import embedded_mesos  # noqa: E402
-
 TENSORFLOWS = ("2.21.0", "2.15.1")
 TRAININGS = {
     training.strategy: training

@@ -14,15 +14,21 @@ counts. Sizes that would take too long for a call (as the square of the one befo
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+if not __package__:
+    # As a script: its own folder would hide the standard library's queue.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
 import argparse
 import math
 import statistics
 import time
 from collections.abc import Sequence
 
-import figures
-from large_service import reports, running_service, settled, updates
-
+from benchmarks import figures
+from benchmarks.scheduler.large_service import reports, running_service, settled, updates
 from dcos_tensorflow.core.model.events import Event, Tick
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.step import step

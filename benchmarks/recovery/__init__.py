@@ -5,9 +5,3 @@ beside the same TensorFlow processes restarted by hand with a shell script. It w
 ``docs/recovery.md``. It needs the TensorFlow environments that ``make test`` prepares, and root for
 the faults of the network (each run has a network namespace of its own).
 """
-
-import sys
-from pathlib import Path
-
-# The faults that the benchmark plays are those that tests order.
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))

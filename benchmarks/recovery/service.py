@@ -26,7 +26,6 @@ from benchmarks.recovery import network, processes
 from benchmarks.recovery.cases import Training, Way
 from benchmarks.recovery.processes import TaskProcess
 from benchmarks.recovery.watching import Watch
-
 from cluster_faults import FaultyCluster
 from cluster_faults.network_namespace import run_inside
 from embedded_mesos import AgentConfig, Timing

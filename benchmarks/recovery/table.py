@@ -10,7 +10,6 @@ from pathlib import Path
 from benchmarks.recovery.cases import Case, Way
 from benchmarks.recovery.measuring import Result
 from benchmarks.recovery.service import TIMING
-
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 
 BEGIN = "<!-- begin: written by python -m benchmarks.recovery -->"

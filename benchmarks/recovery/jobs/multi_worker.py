@@ -7,8 +7,8 @@ import journal
 
 journal.note("started")
 
-import linear  # noqa: E402
-import tensorflow as tf  # noqa: E402
+import linear
+import tensorflow as tf
 
 journal.note("imported")
 

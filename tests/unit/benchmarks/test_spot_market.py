@@ -1,11 +1,9 @@
 """The simulator of spot markets, and what holds of the deadline's rule on any market."""
 
-import importlib
 import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,21 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks import spot_market
+from benchmarks.machines import spot_simulation as simulation
+from benchmarks.machines import spot_traces as traces
 from dcos_tensorflow.capacity.deadline import NOTHING, DeadlineJob, Fleet, RestartCost
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 COST = RestartCost(boot=100.0, restart=20.0, lost=80.0)
 GAP = 200.0
-
-
-def benchmark(name: str) -> ModuleType:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCHMARKS))
-        return sys.modules.get(name) or importlib.import_module(name)
-
-
-simulation = benchmark("spot_simulation")
-traces = benchmark("spot_traces")
 
 
 def market(*zones: list[int], price: float = 0.3, gap: float = GAP) -> Any:
@@ -137,12 +127,11 @@ def test_a_trace_as_it_is_published_is_read(tmp_path: Path) -> None:
 
 
 def test_the_figures_are_where_they_are_looked_for(tmp_path: Path) -> None:
-    asked = benchmark("spot_market")
     traces.write(tmp_path / "traces", traces.made_up(machines=(2,), days=1))
     with pytest.MonkeyPatch.context() as patch:
         told = ["x", "--traces", str(tmp_path / "traces"), "--json", str(tmp_path / "found.json")]
         patch.setattr(sys, "argv", [*told, "--starts", "1", "--job-hours", "3"])
-        asked.main()
+        spot_market.main()
     found = json.loads((tmp_path / "found.json").read_text())["summary"]
     assert {"on_demand", "greedy", "deadline_aware", "optimum"} <= set(found)
     assert found["on_demand"]["cost"] == pytest.approx(1.0)
@@ -157,13 +146,13 @@ def test_the_figures_are_where_they_are_looked_for(tmp_path: Path) -> None:
 def test_the_rule_is_cheaper_than_greedy_on_markets_that_it_has_never_seen(
     boot: float, seeds: int
 ) -> None:
-    asked, cost = benchmark("spot_market"), RestartCost(boot=boot, restart=15.0, lost=60.0)
-    told = asked.summary(
+    cost = RestartCost(boot=boot, restart=15.0, lost=60.0)
+    told = spot_market.summary(
         [
             job
             for seed in range(100, 100 + seeds)
             for trace in traces.made_up(seed, days=5)
-            for job in asked.jobs([trace], 1, 24.0, cost, ["greedy", "deadline_aware"])
+            for job in spot_market.jobs([trace], 1, 24.0, cost, ["greedy", "deadline_aware"])
         ]
     )
     greedy, rule = told["greedy"], told["deadline_aware"]

@@ -8,7 +8,7 @@ Each image waits for 20 ms in one thread, as if it came from slow storage, and c
 so that the figure shows what more workers bring on a machine of two cores, too. An input that costs
 CPU has as much as there are cores. Without workers the training itself waits for each image.
 
-    python benchmarks/data_service.py --python .venvs/tensorflow-2.21.0/bin/python
+    python -m benchmarks.jobs.data_service --python .venvs/tensorflow-2.21.0/bin/python
         [--workers 0 1 2 4] [--rounds 1] [--seconds 15] [--json FILE]
 """
 
@@ -28,9 +28,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import figures
+from benchmarks import figures
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 WARM_UP_SECONDS, DEADLINE_SECONDS = 4, 600
 SMALL = {"cpus": 0.2, "mem": 700, "disk": 50}
 

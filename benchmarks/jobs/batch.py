@@ -7,7 +7,8 @@ a file touched, by as many at a time as there are slots; those of a ``function``
 processes together take for a shard, the user's included; ``scheduler`` what the command's own takes
 of that, in which the scheduler is, and ``memory`` the most that this one had.
 
-    python benchmarks/batch.py [--shards 100 10000] [--parallelism 8] [--rounds 1] [--json FILE]
+    python -m benchmarks.jobs.batch [--shards 100 10000] [--parallelism 8] [--rounds 1]
+        [--json FILE]
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import figures
+from benchmarks import figures
 
 #: The same for everybody: what one shard is, with the file that it has to write.
 COMMAND = "sleep 0.1; touch {}"

@@ -8,7 +8,7 @@ often in all of them. ``runner`` is the CPU of the task runner while it publishe
 what the training used: the most that publishing can cost where no core is left over. The S3 server
 runs on this machine, at the lowest priority.
 
-    python benchmarks/training_speed.py --python .venvs/tensorflow-2.21.0/bin/python
+    python -m benchmarks.jobs.training_speed --python .venvs/tensorflow-2.21.0/bin/python
         [--rounds 5] [--seconds 60] [--megabytes 100] [--save-seconds 20] [--json FILE]
 
 """
@@ -28,13 +28,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "framework"))
+from benchmarks import figures
+from dcos_tensorflow.task.pack import build_zipapp
 
-import figures  # noqa: E402
-
-from dcos_tensorflow.task.pack import build_zipapp  # noqa: E402
-
+ROOT = Path(__file__).resolve().parents[2]
 BUCKET = "bench"
 KEYS = {
     "AWS_ACCESS_KEY_ID": "benchmark",

@@ -7,7 +7,8 @@ counted; the best of ``--rounds`` counts. ``cpu`` is what the process itself use
 depend on who else is busy. The server does most of the work: the ratio means more than the MB/s.
 Ours also does what ``sync`` does not: it digests every byte, writes a manifest, moves a pointer.
 
-    python benchmarks/checkpoint_sync.py [--megabytes 2000] [--files 40] [--rounds 2] [--json FILE]
+    python -m benchmarks.jobs.checkpoint_sync [--megabytes 2000] [--files 40] [--rounds 2]
+        [--json FILE]
 
 Without an ``aws`` on the PATH ours is measured alone.
 """
@@ -28,9 +29,9 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import figures
+from benchmarks import figures
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 BUCKET = "bench"
 ENVIRONMENT = {
     **os.environ,
@@ -154,9 +155,11 @@ class Ours:
 
     def run(self, operation: str, folder: Path) -> Measured:
         if operation not in self._processes:
-            command = [sys.executable, __file__, "--inside", operation, str(folder), self._url]
+            module = ("-m", "benchmarks.jobs.checkpoint_sync")
+            command = [sys.executable, *module, "--inside", operation, str(folder), self._url]
             self._processes[operation] = subprocess.Popen(
                 command,
+                cwd=ROOT,
                 env=ENVIRONMENT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

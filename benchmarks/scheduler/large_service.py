@@ -6,12 +6,8 @@ has been heard of, and keeps to its order.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from dcos_tensorflow.core.model.events import RunnerReported, TaskUpdate
 from dcos_tensorflow.core.model.job import JobPhase

@@ -1,6 +1,7 @@
 """What 200 clients, 20 of them hostile, cost a training whose processes are killed.
 
-    python benchmarks/held_up.py [--friendly 180] [--hostile 20] [--seconds 30] [--json FILE]
+    python -m benchmarks.scheduler.held_up [--friendly 180] [--hostile 20] [--seconds 30]
+        [--json FILE]
 
 A real service on an embedded cluster of this machine: two workers that step, one of which is killed
 every few seconds. First without clients, then with them, for as long each. Of both: steps a second,
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import figures
+from benchmarks import figures
 
 FOLDER = Path(__file__).resolve().parent
 WORKERS = ("worker-0", "worker-1")

@@ -1,6 +1,6 @@
 """How fast a job may print through its task runner, beside a bare pipe.
 
-    python benchmarks/log_lines.py --json build/bench/log_lines.json
+    python -m benchmarks.jobs.log_lines --json build/bench/log_lines.json
 
 A runner is packed as the scheduler packs it. Its job writes lines as fast as they are taken: each
 tells a step and a loss, which is what costs the runner most, or nothing of these. The bare pipe has
@@ -18,9 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import figures
-from runner_memory import free_port
-
+from benchmarks import figures
+from benchmarks.jobs.runner_memory import free_port
 from dcos_tensorflow.task.pack import build_zipapp
 
 #: Writes so many lines of this text and a number, and says how many seconds that has taken.

@@ -1,6 +1,6 @@
 """How fast a queue decides: many jobs wait for many machines.
 
-``python benchmarks/queue_scale.py [--waiting 10000] [--hosts 5000] [--json FILE]`` fills
+``python -m benchmarks.queues.queue_scale [--waiting 10000] [--hosts 5000] [--json FILE]`` fills
 the machines until so many jobs wait, and prints admissions a second, the decision after one job has
 ended (the usual one), and memory.
 """

@@ -9,7 +9,7 @@ pause's begin (the training goes on meanwhile), ``repeated`` the steps that had 
 Each row is the median of all rounds. ``planned_restart_ratio`` is the worst of the rows in which
 no task that trains is given another container.
 
-    python benchmarks/planned_restart.py [--rounds 3] [--strategy parameter_server ...]
+    python -m benchmarks.jobs.planned_restart [--rounds 3] [--strategy parameter_server ...]
         [--only CHANGE ...] [--tensorflow 2.21.0] [--json FILE] [--keep]
 """
 
@@ -29,16 +29,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "framework")]
+from benchmarks import figures
+from benchmarks.recovery import cases, processes
+from benchmarks.recovery.by_hand import ByHand
+from benchmarks.recovery.cases import Training
+from benchmarks.recovery.evidence import Entry
+from benchmarks.recovery.service import Service
 
-import figures  # noqa: E402
-from benchmarks.recovery import cases, processes  # noqa: E402
-from benchmarks.recovery.by_hand import ByHand  # noqa: E402
-from benchmarks.recovery.cases import Training  # noqa: E402
-from benchmarks.recovery.evidence import Entry  # noqa: E402
-from benchmarks.recovery.service import Service  # noqa: E402
-
+ROOT = Path(__file__).resolve().parents[2]
 #: Steps to go beyond the last change before the next one: a checkpoint is among them.
 ADVANCE_STEPS = 30
 #: Seconds until a change that has not led to a running gang of that size is given up.

@@ -8,7 +8,8 @@ much they say. Of the seconds, ``read`` is until the event has become offers of 
 programs run. ``growth`` is the exponent of CPU from the row of fewer agents to this one: 1 is
 linear. All are medians of the rounds, each of which begins with a service of its own.
 
-    python benchmarks/offers.py [--agents 10 100 1000 10000] [--tasks 100 1000] [--json FILE]
+    python -m benchmarks.scheduler.offers [--agents 10 100 1000 10000] [--tasks 100 1000]
+        [--json FILE]
 
 Services: ``idle`` wants nothing, and declines everything; ``too large`` wants a task that fits
 nowhere, and declines every offer with a reason; the others launch so many workers, one on each
@@ -33,9 +34,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import figures
-import large_service  # noqa: F401 - puts the tests on the path
-
+from benchmarks import figures
+from benchmarks.scheduler import large_service  # noqa: F401 - puts the tests on the path
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Accept, Decline, Reconcile, Revive, Suppress
 from dcos_tensorflow.core.model.events import Event, OffersReceived

@@ -7,7 +7,7 @@ four times a second: it must stay far below a session (10 s). All updates wait a
 after the loss of the store; the tasks were starting and run now. ``unit_write_bytes`` is how many
 bytes a unit of work writes when it is decided, as the mean of 10,000.
 
-    python benchmarks/commits.py [--tasks 10000] [--json FILE]
+    python -m benchmarks.scheduler.commits [--tasks 10000] [--json FILE]
 
 The event loop and the stores are the scheduler's own, ZooKeeper is a server of its own that syncs
 every commit to its disk; SQLite lies in a temporary folder. Instead of Mesos a list takes the
@@ -25,9 +25,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import figures
-from large_service import running_service, settled, updates
-
+from benchmarks import figures
+from benchmarks.scheduler.large_service import running_service, settled, updates
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Acknowledge, Action
 from dcos_tensorflow.core.model.service_state import ServiceState

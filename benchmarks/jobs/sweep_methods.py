@@ -8,7 +8,7 @@ is what it is worth, not what the noise made of it. ``wins`` is in how many swee
 than random does with the same seed. The trials come as in a service of four slots: each knows those
 that are 8 before it. Nothing is measured in seconds: the figures are the same on any machine.
 
-    python benchmarks/sweep_methods.py [--seeds 10] [--trials 60] [--json FILE]
+    python -m benchmarks.jobs.sweep_methods [--seeds 10] [--trials 60] [--json FILE]
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from collections.abc import Callable, Mapping
 from statistics import mean
 from typing import Any
 
-import figures
-
+from benchmarks import figures
 from dcos_tensorflow.core.model.units import UnitState
 from dcos_tensorflow.core.spec.workload_spec import (
     Goal,

@@ -1,6 +1,6 @@
 """What the task runner costs every task: memory of runner and guard, and CPU time of both.
 
-    python benchmarks/runner_memory.py --json build/bench/runner_memory.json
+    python -m benchmarks.jobs.runner_memory --json build/bench/runner_memory.json
 
 A runner is packed as the scheduler packs it, and started on a command that only waits. Memory is
 what the processes have in RAM while nothing happens, shared pages divided by those that share them.

@@ -1,6 +1,6 @@
 """What it costs to plan the machines of a gang: CPU of ``capacity.planner.plan`` by how many pools.
 
-    python benchmarks/purchase_plan.py [--tasks 64] [--pools 10 100 1000] [--json FILE]
+    python -m benchmarks.machines.purchase_plan [--tasks 64] [--pools 10 100 1000] [--json FILE]
 
 A pool is a kind of machine in one of three zones, on one of two markets; kinds are made up from a
 seed. ``unlike`` tasks need five different amounts, ``apart`` ones a machine each, and ``none`` a
@@ -15,8 +15,7 @@ import statistics
 import time
 from itertools import islice, product
 
-import figures
-
+from benchmarks import figures
 from dcos_tensorflow.capacity.market import Market, Pool
 from dcos_tensorflow.capacity.planner import GangDemand, Owned, plan
 from dcos_tensorflow.core.placement.request import TaskRequest

@@ -8,7 +8,8 @@ Of several services at once it is the mean, and that of the one that takes most.
 ``per request`` is the one over the other. These runners are
 one server in a process of its own which answers as a task runner does (docs/task-runner.md).
 
-    python benchmarks/idle.py [--runners 100 1000] [--services 1 50] [--seconds 20] [--json FILE]
+    python -m benchmarks.scheduler.idle [--runners 100 1000] [--services 1 50] [--seconds 20]
+        [--json FILE]
 """
 
 from __future__ import annotations
@@ -28,9 +29,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import figures
-from large_service import running_service
-
+from benchmarks import figures
+from benchmarks.scheduler.large_service import running_service
 from command_line import write_options
 from dcos_tensorflow.core.model.events import RunnerReported
 from dcos_tensorflow.core.model.service_state import ServiceState

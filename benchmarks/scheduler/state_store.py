@@ -3,7 +3,8 @@
 Read it so: each operation has one row per store, and ``to first`` says how many times as fast as
 the first store it is (0.5 x takes twice as long).
 
-    python benchmarks/state_store.py [URL ...] [--tasks 10000] [--commits 500] [--json FILE]
+    python -m benchmarks.scheduler.state_store [URL ...] [--tasks 10000] [--commits 500]
+        [--json FILE]
 
 Without URLs: SQLite in a folder of its own and, where it is installed, a ZooKeeper server of its
 own. Each URL is measured with a service of its own, which is erased at the end. Commits are those
@@ -17,15 +18,13 @@ import argparse
 import contextlib
 import itertools
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import figures
-
+from benchmarks import figures
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.state.store import StateStore, open_store
 
@@ -57,7 +56,6 @@ def main() -> None:
 @contextlib.contextmanager
 def own_stores() -> Iterator[list[str]]:
     """Yield the URLs of an SQLite file and, where there is one, of a ZooKeeper server."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
     from servers.zookeeper_server import ZooKeeperServer, available
 
     with tempfile.TemporaryDirectory(prefix="state-store-") as folder:

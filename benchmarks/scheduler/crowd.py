@@ -1,6 +1,7 @@
 """Clients of a scheduler's API and of its master, many at once, some of them hostile.
 
-    python benchmarks/crowd.py API TOKEN-FILE MASTER --friendly 180 --hostile 20 --seconds 30
+    python -m benchmarks.scheduler.crowd API TOKEN-FILE MASTER --friendly 180 --hostile 20
+        --seconds 30
 
 Friendly ones ask something of the API once a second with its token, as a follower of a log does, or
 follow its stream of events, as a dashboard does. Hostile ones know no secret and do what holds a

@@ -5,7 +5,7 @@ Read it so: seconds from the question to the store until the core has decided wh
 subscription, which ends with the reconciliation of all tasks. ``cpu`` is what this process itself
 used of it.
 
-    python benchmarks/restart.py [--tasks 10000] [--json FILE]
+    python -m benchmarks.scheduler.restart [--tasks 10000] [--json FILE]
 
 The store is a ZooKeeper server of its own; the start of Python itself (0.5 s) is not counted.
 """
@@ -18,10 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import figures
-from commits import stores
-from large_service import running_service
-
+from benchmarks import figures
+from benchmarks.scheduler.commits import stores
+from benchmarks.scheduler.large_service import running_service
 from dcos_tensorflow.core.kept.restore import restore
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Reconcile
