@@ -47,11 +47,11 @@ class NotebookCurves:
         """Return the charts beside each other; empty where there is no line to draw."""
         if snapshot is not None:
             self._run = str(snapshot.run)
-        runs = folder.runs_in(self._history)
-        # Of a job that had ended at the first look it is the newest one.
-        called = [r for r in runs if self._run in ("", str(folder.number_of(r.path.name)))]
-        # The thread that follows the job hears of a disk that fails.
+        # A disk that fails costs the picture, and not the look at the job.
         with suppress(OSError, ValueError):
+            runs = folder.runs_in(self._history)
+            # Of a job that had ended at the first look it is the newest one.
+            called = [r for r in runs if self._run in ("", str(folder.number_of(r.path.name)))]
             for run in called[:1]:
                 seen = run.path, run.points_file.stat().st_mtime_ns
                 if seen != self._seen:
