@@ -28,6 +28,7 @@ from local_dcos.http_calls import (
 )
 from local_dcos.services import Services
 from local_dcos.upstream import Unreachable
+from untrusted_input.bounded_body import BodyTooLong, body_of
 from untrusted_input.peer import owner_of_peer
 
 log = logging.getLogger(__name__)
@@ -52,8 +53,9 @@ class Application:
         # Nothing is read of a caller that is not answered.
         answer = await run_in_threadpool(self._guard.refuse, call)
         if answer is None:
-            body = await _body(request)
-            if body is None:
+            try:
+                body = await body_of(request, _MAX_BODY_BYTES)
+            except BodyTooLong:
                 answer = text_answer("413 Payload Too Large\n", 413)
             else:
                 answer = await run_in_threadpool(self.answer, replace(call, body=body))
@@ -83,16 +85,6 @@ class Application:
         if call.path.startswith("/service/"):
             return self._services.forward(call)
         return text_answer(f"404 Not Found: {call.path}\n", 404)
-
-
-async def _body(request: Request) -> bytes | None:
-    """Return the body; None for one that is too long, of which no more is read."""
-    found = bytearray()
-    async for chunk in request.stream():
-        found += chunk
-        if len(found) > _MAX_BODY_BYTES:
-            return None
-    return bytes(found)
 
 
 def _call(request: Request) -> Call:

@@ -44,6 +44,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound, SandboxNotFound
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.scheduler.runners.runner_request import RunnerRefused, RunnerSilent
+from untrusted_input.bounded_body import BodyTooLong, body_of
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ class Answering:
             who = ""
             try:
                 who = (await self._admitted(request, Right.OPERATE)).name
-                body = await _limited_body(request, most_bytes)
+                body = await body_of(request, most_bytes)
                 state = self._source.state()
                 if state is None:
                     return self._starting()
@@ -232,7 +233,7 @@ def _answer_to(request: Request, error: Exception) -> Response:
             return refused_answer(error.refusal)
         case ElementNotFound():
             return not_found_answer()
-        case BadRequest():
+        case BadRequest() | BodyTooLong():
             return message_answer(str(error), 400)
         case OptionsError():
             return options_answer(error)
@@ -260,13 +261,3 @@ def _broken(request: Request, error: Exception) -> Response:
     return message_answer(
         f"internal error ({type(error).__name__}); the scheduler's log has the details", 500
     )
-
-
-async def _limited_body(request: Request, most_bytes: int) -> bytes:
-    """Return the body. Raises BadRequest when it is longer than any that makes sense."""
-    found = bytearray()
-    async for chunk in request.stream():
-        found += chunk
-        if len(found) > most_bytes:
-            raise BadRequest(f"the body is longer than {most_bytes} bytes")
-    return bytes(found)

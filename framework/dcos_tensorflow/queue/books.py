@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.model import bounds
 from dcos_tensorflow.queue.model import (
     Host,
     JobProgress,
@@ -227,7 +228,8 @@ class Books:
         """Take the end of a job: it succeeded, failed or was cancelled."""
         entry = self.entries[job]
         if not entry.state.ended:
-            self._end(entry, state, now, why)
+            # Schedulers of teams say it: none may fill the store with it.
+            self._end(entry, state, now, bounds.cut(why, bounds.TEXT_BYTES))
 
     def gave_way(self, job: str, now: float, lost_seconds: float = 0.0) -> None:
         """Take that a job has ended because it was asked to; it waits in its old place again."""

@@ -33,6 +33,7 @@ from dcos_tensorflow.queue_service.service import QueueService
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import StateError
 from dcos_tensorflow.window.forwarding import forwarded
+from untrusted_input.bounded_body import BodyTooLong, body_of
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +165,7 @@ class QueueApi:
         return FileResponse(self._service.code_of(request.path_params["job"]))
 
     async def _cannot_run(self, request: HttpRequest) -> Response:
-        told = _Refusal.model_validate_json(await request.body())
+        told = _Refusal.model_validate_json(await body_of(request, _MOST_BODY))
         await run_in_threadpool(self._service.cannot_run, request.path_params["job"], told.why)
         return JSONResponse({})
 
@@ -175,6 +176,8 @@ class QueueApi:
                 return self._answer(request, refusal.caller, refusal.status, refusal.why)
             case Refused():
                 return self._answer(request, who, error.status, str(error))
+            case BodyTooLong():
+                return self._answer(request, who, 413, str(error))
             case OptionsError() | CodeRefused():
                 return self._answer(request, who, 400, str(error))
             case ValidationError():
@@ -242,14 +245,14 @@ class QueueApi:
             raise Refused("a team may read of its job's scheduler; cancel ends a job", 403)
         job = request.path_params["job"]
         api = await run_in_threadpool(self._service.api_of, asker, job)
-        body = await _body_of(request)
+        body = await body_of(request, _MOST_BODY)
         try:
             return await forwarded(request, api, body, _OF_JOB)
         except (OSError, http.client.HTTPException) as error:
             raise Refused(f"the scheduler of {job} does not answer: {error}", 503) from error
 
     async def _submit(self, request: HttpRequest, asker: Asker) -> Response:
-        asked = Request.model_validate_json(await _body_of(request))
+        asked = Request.model_validate_json(await body_of(request, _MOST_BODY))
         job = await run_in_threadpool(self._service.submit, asker, asked)
         return JSONResponse({"job": job}, 201)
 
@@ -272,13 +275,3 @@ class QueueApi:
                 await run_in_threadpool(coming.add, piece)
             await run_in_threadpool(coming.whole)
         return JSONResponse({"there": True}, 201)
-
-
-async def _body_of(request: HttpRequest) -> bytes:
-    """Return the body. Raises Refused for one that is too long."""
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > _MOST_BODY:
-            raise Refused(f"the body is longer than {_MOST_BODY} bytes", 413)
-    return body

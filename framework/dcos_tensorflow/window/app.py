@@ -29,6 +29,7 @@ from dcos_tensorflow.window import forwarding
 from dcos_tensorflow.window.boards import NoBoard
 from dcos_tensorflow.window.login import SESSION_SECONDS, Login
 from dcos_tensorflow.window.services import NotKept, Refused, Services
+from untrusted_input.bounded_body import BodyTooLong, body_of
 from untrusted_input.other_pages import is_from_another_page, names_an_address
 from untrusted_input.page_files import HEADERS
 
@@ -191,11 +192,10 @@ class Window:
         )
         if not is_known:
             return _json({"message": f"there is no {request.url.path}"}, 404)
-        body = b""
-        async for piece in request.stream():
-            body += piece
-            if len(body) > _MOST_BODY:
-                return _json({"message": f"the body is longer than {_MOST_BODY} bytes"}, 400)
+        try:
+            body = await body_of(request, _MOST_BODY)
+        except BodyTooLong as error:
+            return _json({"message": str(error)}, 400)
         is_order = request.method != "GET"
         api = await run_in_threadpool(functools.partial(self._shown.api, name, now=is_order))
         if api is None:

@@ -143,6 +143,22 @@ def test_a_job_that_its_scheduler_refuses_has_failed(served: Served) -> None:
     assert (found["state"], found["why"]) == ("failed", "there is no such Python")
 
 
+def test_what_a_scheduler_says_of_its_refusal_is_cut_to_what_is_kept(served: Served) -> None:
+    client = served.client(RED)
+    client.submit(served.job("job"), Wishes())
+    served.queue.turn()
+    served.scheduler_asks("job/refused", json.dumps({"why": "x" * 900_000}).encode())
+    assert len(client.job("job")["why"]) < 10_000
+
+
+@pytest.mark.parametrize(("token", "path"), [(RED, "jobs"), ("", "schedulers/job/refused")])
+def test_of_a_body_no_more_is_read_than_makes_sense(served: Served, token: str, path: str) -> None:
+    served.client(RED).submit(served.job("job"), Wishes())
+    served.queue.turn()
+    said = token or served.rights.token("red")
+    assert served.answer(f"/v1/{path}", said, b" " * 1_000_001, "POST")[0] == 413
+
+
 def test_the_same_code_is_brought_once(served: Served) -> None:
     client = served.client(RED)
     given = served.job("job")
