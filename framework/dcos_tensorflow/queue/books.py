@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.model import bounds
 from dcos_tensorflow.queue.model import (
     Host,
     JobProgress,
@@ -228,8 +227,7 @@ class Books:
         """Take the end of a job: it succeeded, failed or was cancelled."""
         entry = self.entries[job]
         if not entry.state.ended:
-            # Schedulers of teams say it: none may fill the store with it.
-            self._end(entry, state, now, bounds.cut(why, bounds.TEXT_BYTES))
+            self._end(entry, state, now, why)
 
     def gave_way(self, job: str, now: float, lost_seconds: float = 0.0) -> None:
         """Take that a job has ended because it was asked to; it waits in its old place again."""

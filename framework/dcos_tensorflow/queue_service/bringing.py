@@ -13,6 +13,7 @@ from concurrent.futures import Executor
 
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.model import bounds
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.queue.books import Entry
 from dcos_tensorflow.queue.model import JobState, Placement, TaskNeed
@@ -102,7 +103,8 @@ class Bringing:
         end = look.end
         if look.serves or end is None or float(end.get("finished_at") or 0.0) < entry.began_at:
             return
-        outcome, why = end.get("outcome"), str(end.get("summary") or "")
+        outcome = end.get("outcome")
+        why = bounds.cut(str(end.get("summary") or ""), bounds.TEXT_BYTES)
         found = self._jobs.submitted[job]
         if outcome == Outcome.SUCCEEDED:
             self._jobs.queue.ended(job, JobState.SUCCEEDED, now, why)

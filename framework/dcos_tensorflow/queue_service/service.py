@@ -18,6 +18,7 @@ from dcos_tensorflow.capacity.planner import GangDemand
 from dcos_tensorflow.client.api_address import ApiAddress
 from dcos_tensorflow.client.errors import CliError
 from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.model import bounds
 from dcos_tensorflow.core.spec.service_spec import ServiceSpec
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.options import Options
@@ -268,6 +269,8 @@ class QueueService:
 
     def cannot_run(self, job: str, why: str) -> None:
         """Take that a job cannot begin as it is, and that nothing of it runs. Raises Refused."""
+        # A team's scheduler says it, and may not fill the store with it.
+        why = bounds.cut(why, bounds.TEXT_BYTES)
         with self._jobs.lock:
             self._jobs.admitted(job)
             self._jobs.queue.ended(job, JobState.FAILED, self._jobs.clock(), why)
