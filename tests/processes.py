@@ -8,9 +8,13 @@ from typing import NamedTuple
 
 
 class Process(NamedTuple):
-    """A process: its command line, a blank for each NUL; its variables where some were wanted."""
+    """A process: its command line, a blank for each NUL; its variables where some were wanted.
+
+    Its name is what lists show, of at most 15 bytes.
+    """
 
     pid: int
+    name: str
     command: str
     variables: dict[str, str]
 
@@ -32,7 +36,8 @@ def processes(command: str = "", **variables: str) -> Iterator[Process]:
                 told = (path / "environ").read_text(errors="replace") if variables else ""
                 found = dict(each.split("=", 1) for each in told.split("\0") if "=" in each)
                 if variables.items() <= found.items():
-                    yield Process(int(path.name), line, found)
+                    name = (path / "comm").read_text(errors="replace").strip()
+                    yield Process(int(path.name), name, line, found)
 
 
 def alive(pid: int) -> bool:

@@ -36,9 +36,10 @@ from dcos_tensorflow.core.model.events import RunnerReported
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.scheduler.runners.runner_client import RunnerClient
 from embedded_mesos import AgentConfig, EmbeddedCluster
+from processes import processes
 from samples.states import changed, with_records
 from scheduler_process import SchedulerProcess
-from untrusted_input.process_table import read_processes
+from untrusted_input.process_table import read_process
 from waiting import eventually
 
 PATIENCE_SECONDS = 120.0
@@ -199,12 +200,8 @@ def schedulers(count: int, seconds: float) -> Mapping[str, Sequence[float]]:
 
 def runners_in(folder: Path) -> list[int]:
     """Return the task runners of a cluster in ``folder``: each is the parent of its guard."""
-    return [
-        process.parent
-        for process in read_processes()
-        if (Path("/proc") / str(process.pid) / "comm").read_text().strip() == "runner-guard"
-        and str(folder) in (Path("/proc") / str(process.pid) / "cmdline").read_text()
-    ]
+    guards = (each for each in processes(str(folder)) if each.name == "runner-guard")
+    return [process.parent for each in guards if (process := read_process(each.pid))]
 
 
 def cpu_seconds(pid: int) -> float:

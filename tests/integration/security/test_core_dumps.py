@@ -17,9 +17,10 @@ from command_line import UNTIL_FINISH, write_options
 from dcos_tensorflow.task.pack import build_zipapp
 from embedded_mesos import AgentConfig, EmbeddedCluster
 from embedded_mesos.machine.executor_source import ExecutorSource
-from processes import alive
+from processes import alive, processes
 from runner_process import Starter
 from scheduler_process import SchedulerProcess
+from untrusted_input.process_table import children_of
 from waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
@@ -67,11 +68,9 @@ def child(pid: int, name: str) -> int:
     """Return the child of ``pid`` whose name or command line has this in it, once it has."""
 
     def found() -> int:
-        for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            place = Path("/proc", each)
-            if name in (place / "comm").read_text() or name in (place / "cmdline").read_text():
-                return int(each)
-        return 0
+        children = children_of(pid) or ()
+        known = (each for each in processes() if each.pid in children)
+        return next((each.pid for each in known if name in each.name or name in each.command), 0)
 
     return eventually(found, seconds=30, what=f"a child {name} of {pid}")
 
