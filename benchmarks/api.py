@@ -44,6 +44,7 @@ from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
 from dcos_tensorflow.scheduler.machines.ledger_records import changes_between
+from dcos_tensorflow.scheduler.runners.runner_request import RunnerSilent
 from dcos_tensorflow.workloads import producer_of
 from samples.states import NOW
 
@@ -62,6 +63,10 @@ class Source:
 
     def state(self) -> ServiceState:
         return self.current
+
+    def usages(self) -> Mapping[str, Mapping[str, Any]]:
+        used = {"cpu_percent": 90.0, "mem_bytes": 1 << 30, "gpus": [], "steps_per_second": 3.0}
+        return {record.task_id: used for record in self.current.tasks.values()}
 
     def leader(self) -> str:
         return ""
@@ -85,6 +90,9 @@ class Source:
 
     def read_file(self, *asked: object) -> FilePart:
         raise FileNotFound(str(asked))
+
+    def ask_runner(self, *asked: object) -> Mapping[str, Any]:
+        raise RunnerSilent(str(asked))
 
 
 def main() -> None:
@@ -146,11 +154,14 @@ def changed(state: ServiceState, number: int) -> ServiceState:
 async def answered(app: Any, path: str) -> int:
     """Let the application answer a GET; return how long the answer is."""
     sizes: list[int] = []
+    status = 0
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b"", "more_body": False}
 
     async def send(message: Mapping[str, Any]) -> None:
+        nonlocal status
+        status = message.get("status", status)
         sizes.append(len(message.get("body", b"")))
 
     scope = {
@@ -159,6 +170,8 @@ async def answered(app: Any, path: str) -> int:
         **{"server": ("127.0.0.1", 80), "client": ("127.0.0.1", 9), "root_path": ""},
     }
     await app(scope, receive, send)
+    # Where another part of the cluster is asked it is silent; any other error is this script's.
+    assert status < 500 or status == 502, f"{path} is answered {status}"
     return sum(sizes)
 
 
