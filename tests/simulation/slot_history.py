@@ -154,7 +154,8 @@ class SlotRules(Rules):
             raise RuleBroken(f"{slot} takes unit {number}, and the work is paused")
         lead = after.spec.maintenance_lead_seconds
         for agent_id, start in before.maintenance.starts.items():
-            near = self._cluster.now >= start - lead
+            # When it was decided: a slow commit comes later.
+            near = after.subscription.stepped_at >= start - lead
             if agent_id in mine and near and after.maintenance.starts.get(agent_id) == start:
                 raise RuleBroken(f"{slot} takes unit {number} on {agent_id}, which is to go")
         left = after.told.slots_left
