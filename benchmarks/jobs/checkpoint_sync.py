@@ -16,7 +16,6 @@ Without an ``aws`` on the PATH ours is measured alone.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import json
 import os
@@ -25,20 +24,17 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import figures
+from benchmarks.jobs.moto_process import BUCKET, KEYS, moto_server
 
 ROOT = Path(__file__).resolve().parents[2]
-BUCKET = "bench"
 ENVIRONMENT = {
     **os.environ,
-    "AWS_ACCESS_KEY_ID": "benchmark",
-    "AWS_SECRET_ACCESS_KEY": "benchmark",
+    **KEYS,
     "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_EC2_METADATA_DISABLED": "true",
     "PYTHONPATH": str(ROOT / "framework"),
 }
 
@@ -112,31 +108,6 @@ def check(source: Path, target: Path) -> None:
     for path in source.iterdir():
         if (target / path.name).stat().st_size != path.stat().st_size:
             raise SystemExit(f"{path.name} did not come back as it was")
-
-
-@contextlib.contextmanager
-def moto_server() -> Iterator[str]:
-    """Yield the URL of a moto server in a process of its own, with an empty bucket."""
-    code = (
-        "from moto.server import create_backend_app\n"
-        "from werkzeug.serving import make_server, WSGIRequestHandler\n"
-        "WSGIRequestHandler.log = lambda *a, **k: None\n"
-        "s = make_server('127.0.0.1', 0, create_backend_app('s3'), True)\n"
-        "print(s.server_port, flush=True)\n"
-        "s.serve_forever()\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
-    ) as server:
-        try:
-            assert server.stdout is not None
-            url = f"http://127.0.0.1:{int(server.stdout.readline())}"
-            request = urllib.request.Request(f"{url}/{BUCKET}", method="PUT")
-            with urllib.request.urlopen(request):
-                pass
-            yield url
-        finally:
-            server.kill()
 
 
 class Ours:

@@ -16,28 +16,19 @@ runs on this machine, at the lowest priority.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
-import urllib.request
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import figures
+from benchmarks.jobs.moto_process import BUCKET, KEYS, moto_server
 from dcos_tensorflow.task.pack import build_zipapp
 
 ROOT = Path(__file__).resolve().parents[2]
-BUCKET = "bench"
-KEYS = {
-    "AWS_ACCESS_KEY_ID": "benchmark",
-    "AWS_SECRET_ACCESS_KEY": "benchmark",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
 WARM_UP_SECONDS = 5
 
 HAND, OURS, PUBLISHING = WAYS = ("by hand", "under us", "publishing")
@@ -110,7 +101,7 @@ def main() -> None:
             turn = number % len(WAYS)
             for way in WAYS[turn:] + WAYS[:turn]:
                 sandbox = Path(folder) / f"{number}-{way.replace(' ', '-')}"
-                with s3_server() as url:
+                with moto_server(nice=19) as url:
                     found[way] = measure(runner, sandbox, way, url, arguments)
             ratios["ratio"].append(found[OURS].speed / found[HAND].speed)
             ratios["publish"].append(found[PUBLISHING].speed / found[OURS].speed)
@@ -167,33 +158,6 @@ def measure(
         raise SystemExit("nothing was published: train for longer")
     speed, training, of_runner = json.loads((sandbox / "measured.json").read_text())
     return Measured(speed, of_runner / max(training, 0.01))
-
-
-@contextlib.contextmanager
-def s3_server() -> Iterator[str]:
-    """Yield the URL of a moto server with an empty bucket."""
-    code = (
-        "import os\n"
-        "from moto.server import create_backend_app\n"
-        "from werkzeug.serving import make_server, WSGIRequestHandler\n"
-        "os.nice(19)\n"
-        "WSGIRequestHandler.log = lambda *a, **k: None\n"
-        "s = make_server('127.0.0.1', 0, create_backend_app('s3'), True)\n"
-        "print(s.server_port, flush=True)\n"
-        "s.serve_forever()\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ, **KEYS}
-    ) as server:
-        try:
-            assert server.stdout is not None
-            url = f"http://127.0.0.1:{int(server.stdout.readline())}"
-            request = urllib.request.Request(f"{url}/{BUCKET}", method="PUT")
-            with urllib.request.urlopen(request):
-                pass
-            yield url
-        finally:
-            server.kill()
 
 
 if __name__ == "__main__":
