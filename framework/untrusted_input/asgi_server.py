@@ -13,10 +13,12 @@ import contextlib
 import functools
 import socket
 import threading
+from email.utils import formatdate
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.server import ServerState
 
 from untrusted_input.listening import ServerNotStarted, address_of, listening_at
 from untrusted_input.server_tls import ServerTls
@@ -31,8 +33,6 @@ REST_SECONDS = 75
 _START_SECONDS = 10.0
 #: From accept to ``connection_made`` (asyncio's selector_events: a task, then a call).
 _ACCEPT_TURNS = 3
-#: How often uvicorn looks at its clock, for the header Date.
-_TICK_SECONDS = 1.0
 
 
 class AsgiServer:
@@ -91,8 +91,7 @@ class AsgiServer:
                 proxy_headers=False,
                 timeout_graceful_shutdown=self._grace_seconds,
                 timeout_keep_alive=REST_SECONDS,
-            ),
-            self._tls,
+            )
         )
         self._thread = threading.Thread(
             target=server.serve_at, args=(self._socket,), name=thread_name, daemon=True
@@ -109,7 +108,7 @@ class AsgiServer:
 
         if self._tls is None:
             return BoundedConnection
-        return functools.partial(TlsConnection, self._tls.context)
+        return functools.partial(TlsConnection, self._tls.newest)
 
     def stop(self) -> None:
         """Stop serving; returns when the thread has ended. Harmless when it never started."""
@@ -120,12 +119,27 @@ class AsgiServer:
             self._socket.close()
 
 
+class _Dated(ServerState):
+    """What uvicorn's connections share; the header Date is made for each answer.
+
+    uvicorn's own is made each second, asked for or not: fifty servers that rest would not.
+    """
+
+    @property
+    def default_headers(self) -> list[tuple[bytes, bytes]]:
+        return [(b"date", formatdate(usegmt=True).encode())]
+
+    @default_headers.setter
+    def default_headers(self, given: list[tuple[bytes, bytes]]) -> None:
+        """Take nothing: uvicorn sets what it has made."""
+
+
 class _Server(uvicorn.Server):
     """uvicorn, telling when it serves, and ending when it is told to and not when it looks next."""
 
-    def __init__(self, config: uvicorn.Config, tls: ServerTls | None) -> None:
+    def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self._tls = tls
+        self.server_state = _Dated()
         self.ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         #: Set when serving is to end; None before the start.
@@ -156,12 +170,9 @@ class _Server(uvicorn.Server):
     async def main_loop(self) -> None:
         if self.ending is None:
             raise AssertionError("startup comes first")
-        # With 0 uvicorn's clock is read each time: its own loop counts to ten between two reads.
-        while not await self.on_tick(0):
-            if self._tls is not None:
-                self._tls.refresh()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.ending.wait(), _TICK_SECONDS)
+        # ``end`` may have come before there was an event to be set.
+        if not self.should_exit:
+            await self.ending.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # A client accepted just now is a connection, which can be closed, some turns of the loop

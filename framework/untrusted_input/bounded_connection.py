@@ -140,7 +140,9 @@ class TlsConnection(BoundedConnection):
     It counts from the first byte on: a client that never ends a handshake delays no other either.
     """
 
-    def __init__(self, context: ssl.SSLContext, *arguments: Any, **named: Any) -> None:
+    def __init__(
+        self, context: Callable[[], ssl.SSLContext], *arguments: Any, **named: Any
+    ) -> None:
         super().__init__(*arguments, **named)
         self._context = context
         #: What came before the handshake's end was noticed here; None from then on.
@@ -166,7 +168,7 @@ class TlsConnection(BoundedConnection):
             secured = await self.loop.start_tls(
                 bare,
                 self,
-                self._context,
+                self._context(),
                 server_side=True,
                 ssl_handshake_timeout=REQUEST_SECONDS,
             )

@@ -29,19 +29,21 @@ class ServerTls:
         self.certificate = certificate
         self._key = key
         self._stamp = self._found()
-        #: What connections are encrypted with.
-        self.context = self._loaded()
+        self._context = self._loaded()
 
-    def refresh(self) -> None:
-        """Take files that have changed. Called often; it costs two looks at the disk."""
+    def newest(self) -> ssl.SSLContext:
+        """Return what a connection is encrypted with, of the newest files; costs two looks."""
         found = self._found()
-        if found == self._stamp:
-            return
-        self._stamp = found
+        if found != self._stamp:
+            self._stamp = found
+            self._take()
+        return self._context
+
+    def _take(self) -> None:
         try:
             # Beside first: half a pair would spoil the context that serves.
             self._loaded()
-            self._load_into(self.context)
+            self._load_into(self._context)
         except CertificateUnusable as error:
             log.error("the old certificate stays in use: %s", error)
         else:

@@ -12,8 +12,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import queue
 import signal
-import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -57,7 +58,8 @@ from dcos_tensorflow.options.default_tasks import unnamed
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 0.5
+#: How often it is looked whether the embedded cluster still runs.
+_LOOK_SECONDS = 2.0
 #: How long it is answered that nothing is left: the client of the uninstall looks again soon.
 _SEEN_SECONDS = 10.0
 
@@ -113,7 +115,7 @@ def serve(
         )
         if cluster is not None:
             config = cluster.entered_by(config)
-        ended, folder = threading.Event(), cluster.directory if cluster is not None else None
+        folder = cluster.directory if cluster is not None else None
         served = ServedJob(
             prepared,
             config,
@@ -135,11 +137,12 @@ def serve(
             ),
         )
         try:
-            with _signals_end(ended) as starting:
+            with _Signals() as signals:
+                served.when_over(signals.wake)
                 stack.enter_context(served)
-                starting.clear()
+                signals.is_starting = False
                 log.info("the API listens on %s", served.scheduler.api_url)
-                return _serve(served, settings, ended, folder)
+                return _serve(served, settings, signals, folder)
         except _Ended:
             log.info("ended before it became the leader")
             return 0
@@ -233,52 +236,65 @@ def _with_master(
     return settings, None
 
 
-class _signals_end:
-    """While entered, SIGTERM and SIGINT set an event; while it starts, they end that at once."""
+class _Signals:
+    """While entered, SIGTERM and SIGINT end a wait; while it starts, they end that at once."""
 
-    def __init__(self, ended: threading.Event) -> None:
-        self._ended = ended
-        self._starting = threading.Event()
+    def __init__(self) -> None:
+        self.is_starting = True
+        self._have_come = False
+        #: A signal's handler may put something here whatever it has interrupted.
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._before: dict[int, object] = {}
 
-    def __enter__(self) -> threading.Event:
-        self._starting.set()
+    def __enter__(self) -> _Signals:
         for number in (signal.SIGTERM, signal.SIGINT):
             self._before[number] = signal.signal(number, self._end)
-        return self._starting
+        return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
+    def wake(self) -> None:
+        """End the present wait, or the next one. Any thread."""
+        self._wakes.put(None)
+
+    def wait(self, seconds: float | None) -> bool:
+        """Wait until woken, or for so long; say whether a signal has come."""
+        with contextlib.suppress(queue.Empty):
+            self._wakes.get(timeout=seconds)
+            while True:
+                self._wakes.get_nowait()
+        return self._have_come
+
     def _end(self, number: int, _frame: FrameType | None) -> None:
         log.info("%s: the scheduler ends, its tasks are left alone", signal.Signals(number).name)
-        already = self._ended.is_set()
-        self._ended.set()
-        if self._starting.is_set() and not already:
+        already, self._have_come = self._have_come, True
+        self._wakes.put(None)
+        if self.is_starting and not already:
             raise _Ended
 
 
-def _serve(
-    served: ServedJob, settings: Settings, ended: threading.Event, cluster: Path | None
-) -> int:
+def _serve(served: ServedJob, settings: Settings, signals: _Signals, cluster: Path | None) -> int:
     code: int | None = None
-    while not ended.wait(_LOOK_SECONDS):
+    while True:
         served.check()
         if settings["exit_when_uninstalled"] and served.uninstalled():
             log.info("nothing is left of the service: its scheduler ends, and is not needed again")
-            ended.wait(_SEEN_SECONDS)
+            until = time.monotonic() + _SEEN_SECONDS
+            while (left := until - time.monotonic()) > 0 and not signals.wait(left):
+                pass
             served.directory.remove()
             return EXIT_UNINSTALLED
-        if not served.wait(0.0):
-            continue
-        served.check()
-        if code is None:
-            document = served.ended(cluster)
-            code = int(document["exit_code"])
-            for line in ending.lines(document):
-                log.info("%s", line)
-        if settings["exit_when_done"] and not served.staying():
-            served.leave_cluster()
-            return code
-    return 0
+        if served.wait(0.0):
+            served.check()
+            if code is None:
+                document = served.ended(cluster)
+                code = int(document["exit_code"])
+                for line in ending.lines(document):
+                    log.info("%s", line)
+            if settings["exit_when_done"] and not served.staying():
+                served.leave_cluster()
+                return code
+        if signals.wait(None if cluster is None else _LOOK_SECONDS):
+            return 0

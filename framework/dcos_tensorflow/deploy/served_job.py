@@ -184,6 +184,7 @@ class ServedJob:
             self.scheduler.state, self.scheduler.options, self._without_secrets, self._bucket
         )
         self._history = Keeper(directory.history, self._curves, sources)
+        self.scheduler.after_step(self._history.observe)
         self._tracking = tracking_of(directory.history, self.scheduler, self._without_secrets)
 
     def __enter__(self) -> ServedJob:
@@ -259,6 +260,20 @@ class ServedJob:
         """Say whether nothing is left of the service."""
         state = self.scheduler.state()
         return state is not None and state.removal.erased
+
+    def when_over(self, callback: Callable[[], None]) -> None:
+        """Call back after each step of a job that is done or of a service that is removed.
+
+        And once the scheduler has ended by itself. Called in any thread; it must not block. To be
+        asked for before the job is served.
+        """
+
+        def look(state: ServiceState) -> None:
+            if state.job.phase is JobPhase.DONE or state.removal.erased:
+                callback()
+
+        self.scheduler.after_step(look)
+        self.scheduler.when_left(callback)
 
     def wait(self, seconds: float) -> bool:
         """Wait until the job is done or the scheduler has ended by itself; False on time out."""

@@ -75,6 +75,11 @@ class Curves:
         for name, report in trials(state):
             self._take(name, report)
 
+    @property
+    def has_new(self) -> bool:
+        """Say whether there is something that no keeper has taken yet."""
+        return bool(self._new) or self._changed
+
     def points(self) -> dict[str, tuple[Point, ...]]:
         """Return the points by task, oldest first."""
         with self._lock:

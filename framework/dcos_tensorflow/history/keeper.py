@@ -63,6 +63,7 @@ class Keeper:
         self._curves = curves
         self._sources = sources
         self._ending = threading.Event()
+        self._woken = threading.Event()
         self._earlier = threading.Event()
         self._keeping = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -91,6 +92,11 @@ class Keeper:
         self._thread = threading.Thread(target=self._work, name="history", daemon=True)
         self._thread.start()
 
+    def observe(self, state: ServiceState) -> None:
+        """Have kept what is new in this state, soon. After each step; it costs nothing."""
+        if self._curves.has_new or not _same(_what_counts(state), self._seen):
+            self._woken.set()
+
     def tell(self, told: Mapping[str, Any]) -> None:
         """Keep this of the run, too, with all that was told by now; from any thread."""
         self._told = dict(told)
@@ -102,6 +108,7 @@ class Keeper:
             return
         self._leads = leads
         self._ending.set()
+        self._woken.set()
         # The disk waits for no copy that is under way.
         self._try(self._keep, at_once=True)
         self._thread.join(_LAST_SECONDS)
@@ -135,11 +142,14 @@ class Keeper:
 
     def _work(self) -> None:
         while not self._ending.is_set():
+            self._woken.clear()
             self._try(self._keep)
             self._try(self._copy)
             if self._run is not None:
                 self._earlier.set()
+            # What comes thick and fast is written together; what is in no state is looked for.
             self._ending.wait(SECONDS)
+            self._woken.wait(SECONDS if self._run is None else _RECORD_SECONDS)
         if self._leads:
             self._try(self._copy, at_once=True)
 
@@ -165,8 +175,8 @@ class Keeper:
     def _keep_run(self, state: ServiceState, *, at_once: bool) -> None:
         run = self._run or self._begun(state)
         new, everything = self._curves.take(anew=self._anew)
-        seen = state.gangs, state.spec, state.uninstall
-        same = all(one is other for one, other in zip(seen, self._seen, strict=True))
+        seen = _what_counts(state)
+        same = _same(seen, self._seen)
         # Secrets that became known meanwhile are looked for again, though not each second.
         if (
             same
@@ -254,6 +264,15 @@ class Keeper:
 
     def _cleaner(self, state: ServiceState) -> Callable[[Any], Any]:
         return lambda told: self._sources.clean(state, told)
+
+
+def _what_counts(state: ServiceState) -> tuple[object, ...]:
+    """Return the parts of a state that a record is made of."""
+    return state.gangs, state.spec, state.uninstall
+
+
+def _same(some: tuple[object, ...], others: tuple[object, ...]) -> bool:
+    return all(one is other for one, other in zip(some, others, strict=True))
 
 
 def _noted(run: RunFolder) -> Record:

@@ -127,6 +127,7 @@ class Scheduler:
         self._artifacts: dict[str, Path] = {}
         self._measurers: list[Callable[[Turn], None]] = []
         self._after_step: list[Callable[[ServiceState], None]] = []
+        self._when_left: list[Callable[[], None]] = []
         self._store: StateStore | None = None
         self._leadership: Leadership | None = None
         self._api: Api | None = None
@@ -238,6 +239,10 @@ class Scheduler:
     def after_step(self, callback: Callable[[ServiceState], None]) -> None:
         """Call back in the loop's thread after every step. To be asked for before ``start``."""
         self._after_step.append(callback)
+
+    def when_left(self, callback: Callable[[], None]) -> None:
+        """Call back once the scheduler has ended by itself. To be asked for before ``start``."""
+        self._when_left.append(callback)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the job is done or the scheduler has ended by itself; False on time out."""
@@ -361,6 +366,8 @@ class Scheduler:
             leading.loop.measure(measurer)
         for callback in self._after_step:
             leading.loop.after_step(callback)
+        for told in self._when_left:
+            leading.loop.when_left(told)
         leading.loop.watch(self._note_configuration)
         leading.start()
 

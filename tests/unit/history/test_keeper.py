@@ -57,6 +57,7 @@ class Life:
         for state in states:
             self.state = state
             self.curves.observe(state)
+            self.keeper.observe(state)
 
     def is_killed(self) -> None:
         """End as a process does that is killed: nothing is written any more."""

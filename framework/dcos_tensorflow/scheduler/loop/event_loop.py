@@ -107,6 +107,7 @@ class EventLoop:
         self._watchers: list[Callable[[Decision], None]] = []
         self._each_step: list[Callable[[ServiceState], None]] = []
         self._measurers: list[Callable[[Turn], None]] = []
+        self._leavers: list[Callable[[], None]] = []
         self._refusals: list[Callable[[Event], None]] = []
         #: What the ids of turns begin with: another scheduler of the service has another.
         self._life = os.urandom(3).hex()
@@ -191,6 +192,10 @@ class EventLoop:
         """Call ``callback`` in the loop's thread with each event that led to what is too large."""
         self._refusals.append(callback)
 
+    def when_left(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` once the loop has ended with a reason, in the thread that gave it."""
+        self._leavers.append(callback)
+
     def start(self) -> None:
         """Start the thread."""
         _use_memory_well()
@@ -212,6 +217,8 @@ class EventLoop:
         self._inbox.wake()
         with self._changed:
             self._changed.notify_all()
+        for callback in self._leavers:
+            callback()
 
     def wait_for(
         self, condition: Callable[[ServiceState], bool], timeout: float | None = None

@@ -248,6 +248,15 @@ def test_a_failing_watcher_does_not_stop_the_loop(loop, recorder, caplog):
     assert loop.exit is None
 
 
+def test_a_loop_that_leaves_by_itself_says_so_at_once(loop):
+    left = []
+    loop.when_left(lambda: left.append(loop.exit))
+    loop.start()
+    loop.leave(EXIT_SOFTWARE, "enough")
+    assert left == [loop.exit]
+    assert loop.exit is not None
+
+
 def test_a_stop_while_the_store_is_away_ends_the_loop(recorder):
     recorder.failures = [StateUnavailable("gone")] * 1000
     state = a_new_state()

@@ -1,9 +1,13 @@
-"""A server that stops while a client connects to it."""
+"""A server of ours: what each answer carries, and a stop while a client connects."""
 
 import gc
+import http.client
 import socket
 import sys
 import threading
+import time
+from contextlib import closing
+from email.utils import parsedate_to_datetime
 
 import pytest
 from starlette.types import Receive, Scope, Send
@@ -42,3 +46,26 @@ def test_a_client_that_connects_while_a_server_stops_leaves_no_socket_open(
         crowd.join()
     gc.collect()
     assert left_open == []
+
+
+def test_each_answer_of_one_connection_carries_the_time_at_which_it_was_given() -> None:
+    server = AsgiServer("it", "127.0.0.1", 0, grace_seconds=1)
+    with closing(http.client.HTTPConnection(server.bind(), timeout=30)) as client:
+        server.serve(answer, "server")
+        try:
+            for _ in range(2):
+                before = int(time.time())
+                client.request("GET", "/")
+                response = client.getresponse()
+                response.read()
+                given = parsedate_to_datetime(response.headers["Date"]).timestamp()
+                assert before <= given <= time.time()
+                wait_for_another_second(given)
+        finally:
+            client.close()
+            server.stop()
+
+
+def wait_for_another_second(one: float) -> None:
+    while time.time() < one + 1:
+        time.sleep(0.05)
