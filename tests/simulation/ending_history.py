@@ -102,7 +102,7 @@ class EndingHistory(History):
     def _check_outcome(self) -> None:
         verdict = self.scheduler.state.job.verdict
         summary = verdict.summary if verdict is not None else ""
-        own = any(text in summary for text in ("ended by itself", "times the same, no step"))
+        own = any(text in summary for text in ("ended by itself", "retry.same_failure_limit"))
         if verdict is None or verdict.outcome is not Outcome.FAILED or not own:
             super()._check_outcome()
 

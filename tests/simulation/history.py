@@ -226,8 +226,7 @@ class History:
 
     def _train(self) -> None:
         """Each task that trains makes steps; the decider leaves checkpoints that all can read."""
-        for task in self.cluster.tasks.values():
-            task.runner.checkpoint = self.checkpoint
+        self._show_checkpoint()
         chief = self.job.spec.decider
         step = None
         if self.job.strategy is Strategy.MULTI_WORKER and not self._all_train():
@@ -242,6 +241,12 @@ class History:
                     step = task.runner.step
         if step is not None and self.dice.random() < 0.2:
             self.checkpoint = step
+            self._show_checkpoint()
+
+    def _show_checkpoint(self) -> None:
+        """Let all runners find the newest checkpoint; one that stops its process looks after."""
+        for task in self.cluster.tasks.values():
+            task.runner.checkpoint = self.checkpoint
 
     def _all_train(self) -> bool:
         state = self.scheduler.state

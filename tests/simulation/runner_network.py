@@ -23,6 +23,8 @@ class _Message:
     due: float
     task_id: str
     body: Mapping[str, Any]
+    #: The scheduler that sent it is there to hear the answer.
+    is_awaited: bool = True
 
 
 class RunnerNetwork:
@@ -59,7 +61,11 @@ class RunnerNetwork:
                 self._orders.append(_Message(due, record.task_id, message))
 
     def arrive(self) -> list[events.RunnerReported]:
-        """Let what is due arrive; return what it is for the scheduler."""
+        """Let what is due arrive; return what it is for the scheduler.
+
+        What answers an order is a report, of a runner that does not obey, too.
+        """
+        answers = []
         for message in self._due(self._orders):
             runner = self._runner(message.task_id)
             if runner is None:
@@ -69,12 +75,17 @@ class RunnerNetwork:
             if self.faulty or len(runner.starts) != before:
                 run = "run" if message.body["run"] else "hold"
                 self._note(f"{message.task_id} is told: start {message.body['start']}, {run}")
-        return [events.RunnerReported(m.task_id, m.body) for m in self._due(self._reports)]
+            if message.is_awaited:
+                answers.append(events.RunnerReported(message.task_id, runner.report()))
+        reports = [events.RunnerReported(m.task_id, m.body) for m in self._due(self._reports)]
+        return [*reports, *answers]
 
     def scheduler_is_gone(self) -> None:
         """Forget what was on its way to a scheduler; half of what it has sent arrives."""
         self._reports.clear()
         self._orders = [m for m in self._orders if self._dice.random() < 0.5]
+        for message in self._orders:
+            message.is_awaited = False
 
     def _due(self, messages: list[_Message]) -> list[_Message]:
         due = [m for m in messages if m.due <= self._cluster.now]

@@ -214,8 +214,7 @@ class WaitingHistory(SingleIncident):
         if self._trains:
             super()._train()
             return
-        for task in self.cluster.tasks.values():
-            task.runner.checkpoint = self.checkpoint
+        self._show_checkpoint()
 
     def _members(self) -> list[str]:
         return sorted(self.scheduler.state.view().roster.names)
