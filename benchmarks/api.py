@@ -24,7 +24,7 @@ import argparse
 import asyncio
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from benchmarks import figures
@@ -34,7 +34,7 @@ from dcos_tensorflow.api.callers.access import Access
 from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.capacity.ledger import Entry, Ledger, OwnedMachine, Stage
 from dcos_tensorflow.capacity.market import Market, Pool
-from dcos_tensorflow.core.model.events import Event, RunnerReported
+from dcos_tensorflow.core.model.events import RunnerReported
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.units import UnitState
 from dcos_tensorflow.core.spec.capacity_spec import CapacitySpec, CommandSpec
@@ -42,10 +42,9 @@ from dcos_tensorflow.core.spec.resources import Resources
 from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
 from dcos_tensorflow.core.spec.workload_spec import BatchSpec
 from dcos_tensorflow.core.step import step
-from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
 from dcos_tensorflow.scheduler.machines.ledger_records import changes_between
-from dcos_tensorflow.scheduler.runners.runner_request import RunnerSilent
 from dcos_tensorflow.workloads import producer_of
+from samples.state_source import Source
 from samples.states import NOW
 
 #: No client may hold up what the scheduler is for any longer.
@@ -55,44 +54,10 @@ LEFT_OUT = {"events", "artifact", "pod_file", "curves", "runs", "openapi"}
 PARTS = {"name": "worker-7", "plan": "deploy", "id": "00000000-0000-0000-0000-000000000000"}
 
 
-@dataclass
-class Source:
-    """A scheduler that shows one state."""
-
-    current: ServiceState
-
-    def state(self) -> ServiceState:
-        return self.current
-
-    def usages(self) -> Mapping[str, Mapping[str, Any]]:
-        used = {"cpu_percent": 90.0, "mem_bytes": 1 << 30, "gpus": [], "steps_per_second": 3.0}
-        return {record.task_id: used for record in self.current.tasks.values()}
-
-    def leader(self) -> str:
-        return ""
-
-    def submit(self, event: Event) -> None:
-        raise AssertionError("nothing is ordered here")
-
-    def configuration(self) -> Mapping[str, Any]:
-        return {}
-
-    refused_options = configurations = configuration
-
-    def options_in_force(self) -> None:
-        return None
-
-    def secret_texts(self) -> frozenset[str]:
-        return frozenset()
-
-    def artifact(self, name: str) -> Path | None:
-        return None
-
-    def read_file(self, *asked: object) -> FilePart:
-        raise FileNotFound(str(asked))
-
-    def ask_runner(self, *asked: object) -> Mapping[str, Any]:
-        raise RunnerSilent(str(asked))
+def used_by(state: ServiceState) -> dict[str, Mapping[str, Any]]:
+    """Return what each task uses, by its id."""
+    used = {"cpu_percent": 90.0, "mem_bytes": 1 << 30, "gpus": [], "steps_per_second": 3.0}
+    return {record.task_id: used for record in state.tasks.values()}
 
 
 def main() -> None:
@@ -133,14 +98,15 @@ def asked_for(gang: ServiceState, slots: ServiceState) -> Iterator[tuple[str, st
 
 def measured(state: ServiceState, path: str) -> tuple[float, float, int]:
     """Return the CPU of the first answer and of a later one (ms), and the length of that."""
-    source = Source(state)
+    source = Source(state=state)
+    source.used = used_by(state)
     app = create_app(source, access=Access())
     costs, size = [], 0
     for number in range(4):
         began = time.process_time()
         size = asyncio.run(answered(app, path))
         costs.append(1000 * (time.process_time() - began))
-        source.current = changed(source.current, number)
+        source.current = state = changed(state, number)
     return costs[0], min(costs[1:]), size
 
 

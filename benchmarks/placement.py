@@ -271,7 +271,7 @@ def main() -> None:
         f"{'most ms':>9} {'fill':>9}"
     )
     for agents in arguments.agents:
-        ways = {
+        ways: dict[str, tuple[str, Callable[[int, int], Measured]]] = {
             "": ("few sizes", partial(fill_with_place, sizes=few_sizes)),
             "_all_differ": (
                 "all sizes differ",

@@ -341,11 +341,11 @@ def bars(title: str, across: str, rows: Mapping[str, Mapping[str, float]]) -> st
     for number, (row, parts) in enumerate(rows.items()):
         top, begin = _TOP + number * _BARS_APART + (_BARS_APART - _BAR) / 2, 0.0
         drawn.append(_text(_NAMES - 10, top + _BAR / 2 + 5, row, "end"))
-        for part, value in parts.items():
+        for part, seconds in parts.items():
             box = f'x="{place(begin):.1f}" y="{top:.1f}" height="{_BAR}"'
-            size = f'width="{place(value) - place(0):.1f}"'
+            size = f'width="{place(seconds) - place(0):.1f}"'
             drawn.append(f'<rect {box} {size} fill="{_COLOURS[names.index(part)]}"/>')
-            begin += value
+            begin += seconds
         drawn.append(_text(place(begin) + 4, top + _BAR / 2 + 5, f"{begin:.1f}", "start"))
     for number, name in enumerate(names):
         x, y = _NAMES - 60 + number % 3 * 190, bottom + 56 + number // 3 * 22

@@ -38,7 +38,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -390,7 +390,7 @@ def costs_of(
 ) -> dict[str, float]:
     """Return what a start costs by hand and under us, and what one task has cost of the latter."""
     tasks = sum(cost.kind == our_processes.USER for cost in ours)
-    cpu, memory = Counter[str](), Counter[str]()
+    cpu, memory = defaultdict[str, float](float), defaultdict[str, float](float)
     for cost in ours:
         cpu[cost.kind] += cost.cpu_seconds
         memory[cost.kind] += cost.memory_mb

@@ -105,7 +105,7 @@ class SchedulerProcess:
         """Wait until the log says this."""
         self._eventually(lambda: text in self.log, repr(text))
 
-    def _eventually(self, condition: Callable[[], T], what: str) -> T:
+    def _eventually(self, condition: Callable[[], T | None], what: str) -> T:
         try:
             return eventually(condition, seconds=DEADLINE, what=what)
         except AssertionError as error:

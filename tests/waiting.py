@@ -19,7 +19,7 @@ LONGEST_PAUSE_SECONDS = 0.5
 
 
 def eventually(
-    condition: Callable[[], T], *, seconds: float = 20.0, what: str | Callable[[], str] = ""
+    condition: Callable[[], T | None], *, seconds: float = 20.0, what: str | Callable[[], str] = ""
 ) -> T:
     """Return the first true value of ``condition``.
 

@@ -51,7 +51,8 @@ def main() -> int:
         runner = build_zipapp(folder / "task-runner.pyz")
 
         def best(text: str, runner: Path | None) -> float:
-            lines, rounds = arguments.lines, range(arguments.rounds)
+            lines: int = arguments.lines
+            rounds = range(arguments.rounds)
             return max(lines / _seconds(folder, lines, text, runner) for _ in rounds)
 
         found = {

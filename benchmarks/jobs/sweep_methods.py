@@ -70,11 +70,12 @@ def hartmann(told: Told) -> float:
 def training(told: Told) -> float:
     """Return how much accuracy is lost, beside the best: one rate per optimizer, some width."""
     best = {"sgd": -1.5, "adam": -3.0, "rmsprop": -3.3}[told["optimizer"]]
-    rate = min(abs(math.log10(told["rate"]) - best), 3.0)
-    width = abs(math.log2(told["width"] / 96))
+    rate: float = min(abs(math.log10(told["rate"]) - best), 3.0)
+    width: float = abs(math.log2(told["width"] / 96))
     slower = {"sgd": 0.02, "adam": 0.0, "rmsprop": 0.01}[told["optimizer"]]
-    deep = abs(told["layers"] - 3) * 0.01 * (1 + rate)
-    return 0.08 * rate**2 + 0.015 * width + slower + deep + 0.1 * (told["dropout"] - 0.2) ** 2
+    deep: float = abs(told["layers"] - 3) * 0.01 * (1 + rate)
+    dropped: float = 0.1 * (told["dropout"] - 0.2) ** 2
+    return 0.08 * rate**2 + 0.015 * width + slower + deep + dropped
 
 
 SPACES: dict[str, tuple[Callable[[Told], float], float, tuple[Parameter, ...]]] = {

@@ -21,14 +21,15 @@ import contextlib
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 from benchmarks import figures
 from benchmarks.scheduler.large_service import running_service, settled, updates
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
-from dcos_tensorflow.core.model.actions import Acknowledge, Action
+from dcos_tensorflow.core.model.actions import Acknowledge, Action, Write
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.units import UnitState
 from dcos_tensorflow.core.spec.service_spec import UnitKind, UnitsSpec
@@ -48,7 +49,7 @@ class Commits:
     store: StateStore
     count: int = 0
 
-    def commit(self, writes) -> None:
+    def commit(self, writes: Sequence[Write]) -> None:
         self.store.commit(writes)
         self.count += 1
 
@@ -136,7 +137,11 @@ def flood(state: ServiceState, url: str) -> tuple[float, float, float]:
 
     began = NOW - time.monotonic()
     loop = EventLoop(
-        state, commits, perform, tick_seconds=1.0, clock=lambda: began + time.monotonic()
+        state,
+        cast(StateStore, commits),
+        perform,
+        tick_seconds=1.0,
+        clock=lambda: began + time.monotonic(),
     )
     thread = threading.Thread(target=heartbeat.run, daemon=True)
     try:

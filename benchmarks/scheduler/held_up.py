@@ -87,13 +87,13 @@ class Service:
         self._log = folder / "log"
         small = {"cpus": 0.5, "mem": 128, "disk": 10}
         command = f"{sys.executable} {FOLDER / 'crowded_job.py'} {self.job}"
+        service = {"name": "crowded", "job_cmd": command, "strategy": "independent"}
         options = {
-            "service": {"name": "crowded", "job_cmd": command, "strategy": "independent"},
+            "service": {**service, "python": sys.executable},
             "retry": {"limit": 10_000, "initial_backoff_seconds": 0.1, "max_backoff_seconds": 0.2},
             "parameter_server": {"count": 0, **small},
             "worker": {"count": len(WORKERS), **small},
         }
-        options["service"]["python"] = sys.executable
         self._options.write_text(json.dumps(options))
         own = {k: v for k, v in os.environ.items() if not k.startswith("DCOS_TENSORFLOW_")}
         self._environment = {**own, "DCOS_TENSORFLOW_HOME": str(self._home)}

@@ -83,6 +83,11 @@ def measured(name: str, url: str, tasks: int, commits: int) -> Measured:
         store.close()
 
 
+def one_by_one(store: StateStore, commits: int) -> None:
+    for number in range(commits):
+        store.commit(task(number))
+
+
 def measure(store: StateStore, tasks: int, commits: int) -> Measured:
     found: Measured = {}
 
@@ -97,7 +102,7 @@ def measure(store: StateStore, tasks: int, commits: int) -> Measured:
         f"{commits:,} commits of one task",
         commits,
         "commits/s",
-        lambda: [store.commit(task(number)) for number in range(commits)],
+        lambda: one_by_one(store, commits),
     )
     take(f"load {tasks:,} tasks", tasks, "tasks/s", store.load)
     take(f"erase {tasks:,} tasks", tasks, "tasks/s", store.erase)

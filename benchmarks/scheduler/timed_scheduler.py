@@ -36,15 +36,15 @@ async def _timed() -> None:
         late.append(time.monotonic() - wanted)
 
 
-async def startup(server: Any, sockets: Any = None) -> None:
-    await _startup(server, sockets)
-    server.timed = asyncio.create_task(_timed())
+async def startup(self: Any, sockets: Any = None) -> None:
+    await _startup(self, sockets)
+    self.timed = asyncio.create_task(_timed())
 
 
-def handle(loop: EventLoop, events: Sequence[Event]) -> None:
+def handle(self: EventLoop, events: Sequence[Event]) -> None:
     began = time.monotonic()
     try:
-        _handle(loop, events)
+        _handle(self, events)
     finally:
         steps.append(time.monotonic() - began)
 
@@ -53,9 +53,9 @@ def write(file: Path) -> None:
     with file.open("a") as out:
         while True:
             time.sleep(1)
-            taken = {"at": time.time(), "late": late[:], "steps": steps[:]}
-            del late[: len(taken["late"])], steps[: len(taken["steps"])]
-            out.write(json.dumps(taken) + "\n")
+            slow, taken = late[:], steps[:]
+            del late[: len(slow)], steps[: len(taken)]
+            out.write(json.dumps({"at": time.time(), "late": slow, "steps": taken}) + "\n")
             out.flush()
 
 

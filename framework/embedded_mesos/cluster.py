@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from embedded_mesos import messages
 from embedded_mesos.agent.agent import Agent
@@ -73,7 +74,7 @@ class EmbeddedCluster:
 
     # -- life ----------------------------------------------------------------------------------
 
-    def __enter__(self) -> EmbeddedCluster:
+    def __enter__(self) -> Self:
         self.start()
         return self
 

@@ -406,10 +406,10 @@ def _may_be_an_answer(line: Json, request: Json) -> bool:
         return event["type"] in ("UPDATE", "RESCIND", "FAILURE", "RESCIND_INVERSE_OFFER")
     if event["type"] == "UPDATE":
         status = event["update"]["status"]
-        return status["source"] == "SOURCE_AGENT" or status.get("reason") in _ANSWERS
+        return bool(status["source"] == "SOURCE_AGENT" or status.get("reason") in _ANSWERS)
     if event["type"] == "UPDATE_OPERATION_STATUS":
         return "uuid" not in event["update_operation_status"]["status"]
-    return event["type"] == "ERROR"
+    return bool(event["type"] == "ERROR")
 
 
 _SLEEP = re.compile(r"\bsleep (\d*\.?\d+)")
