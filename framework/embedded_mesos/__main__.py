@@ -46,7 +46,9 @@ def _parser() -> argparse.ArgumentParser:
     # The process of a cluster: what it serves it is told by the one that starts it.
     serve = commands.add_parser("serve")
     for command in (up, status, down, serve):
-        command.add_argument("folder", type=Path, help="what the cluster keeps, and its sandboxes")
+        command.add_argument(
+            "folder", type=Path, help="the folder of the cluster's state and sandboxes"
+        )
     return parser
 
 

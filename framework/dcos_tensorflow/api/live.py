@@ -93,7 +93,7 @@ class Live:
         seen = 0
         try:
             # The first word is said at once: proxies then pass the answer's head on.
-            yield b": the service's state, and what changes in it\n\n"
+            yield b": the service's state, and its changes\n\n"
             while not ending.is_set() and self._looking is not None:
                 # Taken before the look at the edition: what comes in between is not missed.
                 news, edition = self._news, self._edition

@@ -71,7 +71,7 @@ def _sdk() -> Iterator[tuple[str, Family]]:
 
 _OWN = {
     "registered": Family(_GAUGE, "1 while a master knows us"),
-    "offers_total": Family(_COUNTER, "offers by what became of them", ("verdict",)),
+    "offers_total": Family(_COUNTER, "offers by their outcome", ("verdict",)),
     "events_waiting": Family(_GAUGE, "events that wait for the event loop"),
     "event_loop_busy_seconds": Family(_GAUGE, "how long the event loop is at its present events"),
     counters.LATENCY: Family(
@@ -82,7 +82,7 @@ _OWN = {
     counters.CALLS: Family(_HISTOGRAM, "seconds that the calls of one decision took"),
     counters.PLACEMENT: Family(_HISTOGRAM, "seconds that a gang waited for places"),
     counters.RECOVERY: Family(
-        _HISTOGRAM, "seconds from what made members restart until all ran again", ("kind",)
+        _HISTOGRAM, "seconds from the cause of a restart until all members ran again", ("kind",)
     ),
     "recoveries_total": Family(_COUNTER, "restarts after which all ran again", ("cause",)),
     "lost_steps_total": Family(_COUNTER, "steps that were trained once more after a restart"),

@@ -39,7 +39,7 @@ _TAGS = {
     "state": "The service itself",
     "metrics": "Numbers for monitoring",
     "debug": "For the search for a fault",
-    "artifacts": "What tasks fetch",
+    "artifacts": "Files that tasks fetch",
 }
 _PATH_PARAMETERS = {
     "plan": "name of a plan: deploy, recovery, update or decommission",

@@ -192,7 +192,7 @@ _SHOWN = (
     _get(
         "pod_exec_output",
         "/v1/pod/{name}/exec/{id}",
-        "What a command in a task prints, and its exit code",
+        "The output of a command in a task, and its exit code",
         _COMMAND_OUTPUT,
         query={"after": "the number of the part to go on behind: `next` of the answer before"},
     ),
@@ -215,7 +215,9 @@ _SHOWN = (
         "Configuration",
     ),
     _get("configuration", "/v1/configurations/{id}", "A configuration by its id", _CONFIGURATION),
-    _show("offers", "/v2/debug/offers", "What became of the newest 100 offers, and why", "Offers"),
+    _show(
+        "offers", "/v2/debug/offers", "The outcome of the newest 100 offers, with reasons", "Offers"
+    ),
     _show("offers_v1", "/v1/debug/offers", "The same as `/v2/debug/offers`", "Offers"),
     _show(
         "debug_plans",
@@ -234,7 +236,7 @@ _SHOWN = (
     _show(
         "debug_reservations",
         "/v1/debug/reservations",
-        "The resource ids of what is reserved, by the host that it is on",
+        "The ids of reserved resources, by host",
         "Reservations",
     ),
     _show(
@@ -251,7 +253,7 @@ _SHOWN = (
     _get(
         "units",
         "/v1/units",
-        "The units of work of a sweep or a batch, and what became of each",
+        "The units of work of a sweep or a batch, and the outcome of each",
         {
             200: Response("as they are now", "Units"),
             400: _NONSENSE,
@@ -282,7 +284,7 @@ _SHOWN = (
     _get(
         "events",
         "/v1/events",
-        "Job, why and plans as they are, and what changes in them: server-sent events",
+        "Job, why and plans as they are, and their changes: server-sent events",
         {
             200: Response("first an event `whole`, then `patch`, a JSON merge patch", EVENTS),
             503: Response("the state is not loaded, or too many watch", "Message"),
@@ -437,7 +439,7 @@ _VERBS = (
     _post(
         "check_update",
         "/v1/job/check",
-        "Say what an update to these options would do, and change nothing",
+        "Return the changes that an update to these options would make, and change nothing",
         _GIVEN | {400: Response("the options are wrong", "Problems")},
         body="Options",
         query=_MERGE | _RESTART,

@@ -146,7 +146,9 @@ class RefusedOptions(TypedDict):
     why: str
     in_force: Annotated[
         dict[str, Any],
-        Field(description="option in which they differ -> what is in force; null: it is left out"),
+        Field(
+            description="option in which they differ -> the value in force; null: it is left out"
+        ),
     ]
 
 
@@ -398,7 +400,7 @@ class Curve(TypedDict):
     step: list[int | None]
     metrics: Annotated[
         dict[str, list[float | str | None]],
-        Field(description="by name: loss, accuracy and what else the job tells; null: not told"),
+        Field(description="by name: loss, accuracy and other metrics of the job; null: not told"),
     ]
 
 
@@ -438,7 +440,7 @@ class KeptRun(TypedDict):
     """A run of the service, as it is kept when it is over, too."""
 
     service: str
-    id: Annotated[str, Field(description="the number, and a part of what no other run has")]
+    id: Annotated[str, Field(description="the number, and a part that no other run has")]
     run: int
     phase: str
     outcome: str | None
@@ -451,15 +453,15 @@ class KeptRun(TypedDict):
     incidents: Annotated[list[KeptIncident], Field(description="the newest hundred")]
     result: dict[str, Any]
     units: Annotated[
-        dict[str, Any] | None, Field(description="what came of a sweep or batch that is over")
+        dict[str, Any] | None, Field(description="the outcome of a sweep or batch that is over")
     ]
     step: Annotated[int | None, Field(description="the highest that was told")]
     metrics: Annotated[dict[str, Range], Field(description="over all points, by name")]
     best: Annotated[
         BestValue | None, Field(description="of the usual metric, or of a sweep's best trial")
     ]
-    tags: Annotated[list[str], Field(description="what a person calls it")]
-    note: Annotated[str, Field(description="what a person says of it")]
+    tags: Annotated[list[str], Field(description="labels that a user gave the run")]
+    note: Annotated[str, Field(description="the note that a user gave the run")]
 
 
 class Waiting(TypedDict):

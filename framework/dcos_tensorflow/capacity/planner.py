@@ -177,7 +177,7 @@ class _Search:
         self._spec = spec
         #: What a kind of machine cannot be had for now, and the limit that the first, which is the
         #: cheapest of a zone, was beyond.
-        self._trouble = "no machine that may be bought has what its tasks need"
+        self._trouble = "no machine that may be bought has the resources that its tasks need"
         self._limit = ""
 
     @property

@@ -343,7 +343,7 @@ def script_flags(function: F) -> F:
         click.option(
             "--metric",
             metavar="NAME",
-            help="What a search looks for: val_accuracy (the most of it), val_loss (the least).",
+            help="The goal of a search: val_accuracy (highest), val_loss (lowest).",
         ),
     )
     found: Any = call

@@ -175,7 +175,7 @@ def _crashed(error: Exception) -> int:
 #: The lists of the help: a command is in one of them.
 SECTIONS = {
     "Jobs": ("init", "validate", "run", "stop", "resume", "update", "uninstall", "prune"),
-    "What a job does, and did": (
+    "Looking at a job": (
         *("status", "why", "logs", "open", "list", "runs", "plot", "sweep", "batch"),
         *("top", "exec", "cp", "options", "plan", "pod"),
     ),

@@ -82,7 +82,7 @@ def told(url: str, token: str, *, in_clear: bool, is_here: bool) -> ApiAddress:
     try:
         address = _read(url)
     except UsageError:
-        raise AddressUnusable("what its scheduler has told is no address") from None
+        raise AddressUnusable("its scheduler has told no usable address") from None
     if _is_loopback(address.host) and not is_here:
         raise AddressUnusable(
             f"its API listens on {address.host} of another machine alone (--api-host)"
@@ -122,8 +122,8 @@ def _read(url: str) -> ApiAddress:
     if parts.username is not None or parts.password is not None:
         # It may be the token, and is not shown.
         raise UsageError(
-            f"--api ({API_VARIABLE}): what stands before the @ would be seen by every user of this"
-            " machine; leave it out, and name a file that holds the token with --api-token-file."
+            f"--api ({API_VARIABLE}): every user of this machine would see the text before the @"
+            "; leave it out, and name a file that holds the token with --api-token-file."
         )
     wrong = parts.scheme not in ("http", "https") or not parts.hostname
     if wrong or parts.query or parts.fragment or not url.strip().isprintable():

@@ -91,8 +91,8 @@ class SchedulerAnswer:
         except ValueError as error:
             whom = f" for {self.service}" if self.service else ""
             raise CliError(
-                f"What answers{whom} is no scheduler of dcos-tensorflow: its answer is no JSON"
-                f" ({self.text[:60]!r})."
+                f"The server that answers{whom} is no scheduler of dcos-tensorflow: its answer is"
+                f" no JSON ({self.text[:60]!r})."
             ) from error
 
 

@@ -445,7 +445,7 @@ def steps(
     elif again and units and (not units["total"] or units["failed"]):
         # What is there is not written over.
         resume = [] if _RESUME in again else [_RESUME]
-        found["do what is missing"] = shlex.join([*again, *resume])
+        found["run missing units"] = shlex.join([*again, *resume])
     found["its logs"] = shlex.join(["dcos-tensorflow", "logs", f"--name={ended_in.name}"])
     board = _tensorboard(ended_in, directory)
     if board:

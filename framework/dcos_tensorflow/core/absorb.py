@@ -1,7 +1,7 @@
-"""The passive half of a step: mirror what the outside says, decide nothing.
+"""The passive half of a step: it mirrors facts from outside, and decides nothing.
 
-Called by ``core.step`` with every event that is no request of a person. What follows from a fact is
-decided by ``core.advance`` and ``core.offers``, which look at the state.
+``core.step`` calls it with every event that is no request of an operator. ``core.advance`` and
+``core.offers`` look at the state afterwards and decide.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Moves each gang's job, and kills what should not run: three passes of a step.
+"""Moves each gang's job, and kills tasks that should not run: three passes of a step.
 
-Called by ``core.step``. Level-triggered: it looks at what is true each time,
-whatever event made it so, and does what is due; a lost event is repaired by the next one.
+Called by ``core.step``. Level-triggered: each pass looks at the present state, whatever event led
+to it, and does everything that is due; the next event repairs the loss of one.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def _finishing(gang: GangDraft) -> None:
     why = f"{why}; {missing}" if missing else why
     verdict = Verdict(Outcome.SUCCEEDED, 0, why)
     gang.job = replace(gang.job, verdict=verdict, finished_at=gang.now)
-    gang.enter(JobPhase.ENDING, f"the job has succeeded ({why}); what still runs is ended")
+    gang.enter(JobPhase.ENDING, f"the job has succeeded ({why}); its other tasks are ended")
 
 
 def _ending(gang: GangDraft) -> None:

@@ -1,4 +1,4 @@
-"""What the scheduler and the task runner agree on: names and numbers only.
+"""The contract between scheduler and task runner: names and numbers only.
 
 Plain data, shared by ``core`` (which writes it into a task) and ``task`` (which reads it inside
 the container). It must stay importable by Python 3.8 without anything installed.

@@ -1,4 +1,4 @@
-"""What a job is to work with beside its options, as its code finds it: JOB_CONTEXT and PARAM_*.
+"""The parameters of a job's code beside its options: JOB_CONTEXT and PARAM_*.
 
 The hyperparameters of one training and the parameters of a trial reach the code in the same way
 (docs/job-contract.md). Pure.

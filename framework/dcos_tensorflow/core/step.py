@@ -1,16 +1,16 @@
 """The one door of the core: ``step(state, events, now) -> Decision``.
 
-Called by the scheduler's event loop with what has happened since the last step, in its order. A
-step looks at what the events say, and at what is due, in this order:
+The scheduler's event loop calls it with the events since the last step, in their order. A step does
+the following, in this order:
 
-1. ``absorb``: the state mirrors what each event says, and people's requests are carried out;
-2. the passes of :data:`PASSES`, one after the other: jobs move on, slots come and go, what should
-   not run is killed, offers are used or handed back, the master is asked about tasks.
+1. ``absorb``: the state mirrors each event; ``core.operator.requests`` carries out requests;
+2. the passes of :data:`PASSES`, one after the other: jobs move on, slots come and go, unwanted
+   tasks are killed, offers are used or handed back, the master is asked about tasks.
 
-The caller commits ``writes``, then performs ``actions`` in order; acknowledgements come last, so an
-update that was not committed is sent again by Mesos. A step never does I/O and never fails for what
-an event says: bad luck is a state, not an exception. It costs what has changed, not what there is
-(``core.model.task_table``).
+The caller commits ``writes``, then performs ``actions`` in order; acknowledgements come last, so
+Mesos repeats an update that was not committed. A step never does I/O and never fails because of an
+event: bad luck is a state, not an exception. Its cost follows the number of changes, not the size
+of the service (``core.model.task_table``).
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def _check_same_script(options: Options, known: ServiceState | None) -> None:
     if before.startswith("/") and before != now:
         name = options.service.name
         raise UsageError(
-            f"The service {name} runs what is in {before}, not in {now}: give this one a name of"
+            f"The service {name} runs the code in {before}, not in {now}: give this one a name of"
             f" its own with --name, or end that one (dcos-tensorflow uninstall {name})."
         )
 

@@ -102,12 +102,14 @@ class Tracking:
                 # The job goes on whatever this was, and the same is told once.
                 unknown = None if isinstance(error, TrackingError | OSError) else error
                 if not self._failures:
-                    later = "it is told later what it misses"
+                    later = "it gets the missing values later"
                     log.warning("the tracking server: %s; %s", error, later, exc_info=unknown)
                 self._failures += 1
             else:
                 if self._failures:
-                    log.info("the tracking server answers again, and was told what it had missed")
+                    log.info(
+                        "the tracking server answers again, and has the values that it had missed"
+                    )
                 self._failures = 0
 
     def _tell(self) -> None:

@@ -82,7 +82,7 @@ def problems(
             f"environment and command of a {role.role} would have {too_much}; this has the most "
             f"of it, {parts[path]} bytes",
             "",
-            "less; what is long can come as a file, by service.job_uris or in the job itself",
+            "less; a long value can come as a file, by service.job_uris or in the job itself",
         )
         # The other roles have the same trouble, or are told of next time.
         return

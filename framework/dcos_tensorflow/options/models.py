@@ -193,7 +193,7 @@ class Queue(Section):
     teams: ObjectText = Field(
         "",
         title="Teams",
-        description="JSON text of what the file of queue serve holds: teams, and rules. The "
+        description="The file of queue serve as JSON text: teams, and rules. The "
         "package then serves a queue in place of a job, and of the other options only those of "
         "service about the name, the user, the account and the log count. Empty: a job.",
     )

@@ -96,7 +96,7 @@ def _description(description: Mapping[str, Any]) -> Iterator[str]:
             pattern = _PACKAGE_LISTS[name]
             bad = [v for v in value if not isinstance(v, str) or not re.fullmatch(pattern, v)]
             if bad:
-                yield f"package.json: {name} holds what is not of the form {pattern}: {bad}"
+                yield f"package.json: {name} has a value that is not of the form {pattern}: {bad}"
 
 
 def _config(config: Mapping[str, Any]) -> Iterator[str]:

@@ -455,7 +455,7 @@ class Queue(Books):
         give_way: list[GiveWay] = []
         resize: list[Resize] = []
         job, team = entry.job.id, entry.job.team
-        why = f"{job} of team {team} has waited for what it is due"
+        why = f"{job} of team {team} has waited for its guaranteed share"
         if all(self.entries[candidate.job].job.team == team for candidate in going):
             why = f"{job} of the same team has a higher priority"
         slots: dict[str, list[int]] = {}

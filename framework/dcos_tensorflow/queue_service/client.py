@@ -188,7 +188,7 @@ class QueueClient:
         except (OSError, http.client.HTTPException) as error:
             raise QueueAway(f"No queue answers at {self.api.url}: {error}.") from error
         except ValueError as error:
-            raise CliError(f"What answers at {self.api.url} is no queue.") from error
+            raise CliError(f"The server at {self.api.url} is no queue.") from error
         finally:
             connection.close()
 

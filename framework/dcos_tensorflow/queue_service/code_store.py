@@ -92,7 +92,7 @@ class Receiving:
         """Keep it. Raises CodeRefused for what is not what its name says."""
         self._file.close()
         if not self._place.name.startswith(self._digest.hexdigest()):
-            raise CodeRefused("what came is not what its SHA-256 says")
+            raise CodeRefused("the archive does not match its SHA-256")
         os.replace(self._partial, self._place)
 
     def close(self) -> None:

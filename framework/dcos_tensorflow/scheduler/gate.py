@@ -179,7 +179,7 @@ class Gate:
         if self._allowed.everything or any(real.is_relative_to(p.resolve()) for p in places):
             return ""
         return (
-            f"{path} leads to {real}, out of {root}: put what it stands for there, or allow that by"
+            f"{path} leads to {real}, out of {root}: copy its target there, or allow the link by"
             f" --job-links-to {real if real.is_dir() else real.parent}"
         )
 

@@ -297,7 +297,7 @@ class Scheduler:
                 raise SchedulerError(
                     EXIT_STATE,
                     f"the state store: {error}. Nothing there was overwritten: look at it with"
-                    " dcos-tensorflow state check, put back what state export has written, choose"
+                    " dcos-tensorflow state check, put an export (state export) back, choose"
                     " another service.name, or remove all of it with --uninstall",
                 ) from error
             if isinstance(error, StateError):

@@ -237,9 +237,9 @@ class ZooKeeperStore:
         acls, _stat = self._session.call(lambda client: client.get_acls_async(self._root))
         if acls != self._session.acl:
             logger.warning(
-                "the folder of service %r in ZooKeeper (%s) was made by others than its login, who"
-                " can delete what is in it: end the scheduler, save it with dcos-tensorflow state"
-                " export, remove the folder, and put it back with state import",
+                "the folder of service %r in ZooKeeper (%s) was made by others than its login, and"
+                " they can delete its content: end the scheduler, save it with dcos-tensorflow"
+                " state export, remove the folder, and put it back with state import",
                 self.service,
                 self.place,
             )

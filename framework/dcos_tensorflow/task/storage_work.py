@@ -225,9 +225,9 @@ class StorageWork:
             began = time.monotonic()
             if not storage.finish(seconds):
                 self._log(
-                    f"storage: what the process left is not all in S3 after "
+                    f"storage: the files that the process left are not all in S3 after "
                     f"{time.monotonic() - began:.1f} s"
                 )
         except Exception as error:  # The task must end whatever this was.
-            self._log(f"storage: what the process left could not be kept: {error!r}")
+            self._log(f"storage: the files that the process left could not be kept: {error!r}")
         self._tell(events.OutputKept(process, refusal))

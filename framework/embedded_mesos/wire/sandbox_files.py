@@ -46,7 +46,7 @@ def answer(
         to.answer(400, "Cannot read from a directory.\n", TEXT)
     elif not found.is_file():
         # A pipe's reader waits for its other end: a task could hold the readers for ever.
-        to.answer(400, "Cannot read from what is no file.\n", TEXT)
+        to.answer(400, "Cannot read from a path that is no file.\n", TEXT)
     elif path == "/files/read":
         _read(to, found, query)
     else:

@@ -192,7 +192,7 @@ def test_a_batch_that_fails_in_part_says_what_and_how_to_do_the_rest(
     again = command_line("run", file, *ROOMY)
     assert again.code == 1
     assert "2 outputs of this batch are there already, such as" in again.out
-    assert "do what is missing" in again.out
+    assert "run missing units" in again.out
 
 
 # -- while a scheduler serves it -------------------------------------------------------------------

@@ -158,7 +158,7 @@ def test_a_job_whose_rule_waits_gets_nothing() -> None:
         ),
         (
             options(zones=("9z",)),
-            "no machine that may be bought has what its tasks need",
+            "no machine that may be bought has the resources that its tasks need",
         ),
     ],
 )

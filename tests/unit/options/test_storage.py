@@ -250,7 +250,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "no checkpoint kept": ({"checkpoints": {"keep": 0}}, "checkpoints.keep: is too small"),
     "data from elsewhere": (
         {"data": [{"uri": "http://host/a", "path": "a"}]},
-        "data.0.uri: is neither in S3 nor a path; service.job_uris brings what is elsewhere; "
+        "data.0.uri: is neither in S3 nor a path; service.job_uris brings files from elsewhere; "
         "did you mean s3://bucket/prefix?",
     ),
     "data above the sandbox": (

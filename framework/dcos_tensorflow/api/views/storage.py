@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: The parts of a report and what each of them is about, for people.
 _PARTS = {
-    "": "what it starts with",
+    "": "the first state",
     "checkpoints": "its checkpoints",
     "summaries": "its log directory",
     "output": "its OUTPUT_DIR",

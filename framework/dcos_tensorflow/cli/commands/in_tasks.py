@@ -126,7 +126,7 @@ def copy(choice: ServiceChoice, words: tuple[str, ...]) -> int:
 
     at = next((number for number, word in enumerate(words) if ":" in word), None)
     if at is None or at > 1 or len(words) > at + 2:
-        raise UsageError("What is to be copied? cp worker-0:checkpoints . copies a folder.")
+        raise UsageError("Name the files to copy: cp worker-0:checkpoints . copies a folder.")
     service, left = choice.service_in(words[:at])
     if left:
         raise CliError(f"There is no service {left[0]} here.")

@@ -63,7 +63,7 @@ def logs(
 ) -> int:
     """Show the output of single tasks, roles, or the whole job.
 
-    TASK may be a trial or a shard: trial-7 is what its tasks printed while they worked on it.
+    TASK may be a trial or a shard: trial-7 stands for the output of the tasks that worked on it.
     """
     refuse_nonsense(file)
     service, tasks = choice.service_in(tasks)

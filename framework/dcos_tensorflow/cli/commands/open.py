@@ -94,7 +94,7 @@ def dashboard_address(choice: ServiceChoice, in_browser: bool, with_token: bool)
 )
 @work_dir_flag
 def serve(in_clear: bool, work: WorkDirectory, **flags: str | None) -> int:
-    """Serve one page for all services, to all who have the token, until a signal comes.
+    """Serve one page of all services to every browser with the token, until a signal comes.
 
     With --state it shows the services with their state there, on all machines; else those of this
     machine. The token is that of the services' APIs: a browser says it once.

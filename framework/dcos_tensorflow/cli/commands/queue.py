@@ -234,7 +234,7 @@ def list_jobs(*, queue: QueueClient, with_ended: bool, as_json: bool) -> int:
 @queue_flags
 @json_flag
 def teams(*, queue: QueueClient, as_json: bool) -> int:
-    """Show what each team is guaranteed, due and has, as parts of the cluster."""
+    """Show the guarantee, the due share and the present share of each team."""
     found = queue.teams()
     if as_json:
         show_json(found)
@@ -276,7 +276,7 @@ def serve(
 
 @queue.command(hidden=True)
 def attend() -> int:
-    """Serve one job of a queue: what a task of its scheduler runs."""
+    """Serve one job of a queue, in a task of its scheduler."""
     from dcos_tensorflow.queue_service.attending import attend as attend_job
     from untrusted_input.shield import keep_memory_private
 

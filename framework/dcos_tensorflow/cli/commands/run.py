@@ -57,7 +57,7 @@ def run_flags(settings: Collection[str] = RUN_SETTINGS) -> Callable[[F], F]:
             help="Follow the job to its end, or run it in the background.",
         ),
         click.option(
-            "--logs", is_flag=True, help="Show what the tasks print, beside the progress."
+            "--logs", is_flag=True, help="Show the output of the tasks beside the progress."
         ),
         overrides_flag,
         setting_flags(settings, shown=("master",)),
@@ -103,7 +103,7 @@ Examples:
 @script_flags
 @run_flags()
 @work_dir_flag
-@click.option("--resume", is_flag=True, help="Of a batch or a sweep, run only what is not done.")
+@click.option("--resume", is_flag=True, help="Run only the missing units of a batch or a sweep.")
 @click.option("--update", is_flag=True, help="Change a job that has not ended to these options.")
 @json_flag
 def run(
@@ -153,7 +153,7 @@ SERVICE_SETTINGS = tuple(name for name in RUN_SETTINGS if name != "api_token_fil
 def resume(choice: ServiceChoice, overrides: tuple[str, ...], **flags: Any) -> int:
     """Run the job of a service once more, with the options that it had.
 
-    The job goes on from its last checkpoint; of a sweep or a batch it does what is not done. --set
+    The job goes on from its last checkpoint; a sweep or a batch runs its missing units. --set
     changes single options.
     """
     from dcos_tensorflow.deploy.job.kept_options import master_of, resumed_options, state_of_last
@@ -195,7 +195,7 @@ def deployed(
     if flags["logs"] and not flags["follow"]:
         raise UsageError(
             "--logs is for a job that is followed; with --detach, dcos-tensorflow logs SERVICE"
-            " --follow shows what its tasks print."
+            " --follow shows the output of its tasks."
         )
     wishes = AgentWishes(**{name: flags[name] for name in _AGENTS})
     collected = collect_for_run(os.environ, settings, local=flags["local"])

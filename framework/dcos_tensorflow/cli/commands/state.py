@@ -36,7 +36,7 @@ _MOST_READS = 20
 
 @click.group()
 def state() -> None:
-    """Check, save and restore the stored state of a service; record what its scheduler does."""
+    """Check, save and restore the stored state of a service; record its scheduler."""
 
 
 def _place_flags(function: F) -> F:
@@ -64,7 +64,7 @@ def check(
         show_json({"service": service, "values": len(values), "phase": phase, "tasks": tasks})
     else:
         say(
-            f"What is kept of {service} is sound: {counted(len(values), 'value')}, the job is"
+            f"The state of {service} is sound: {counted(len(values), 'value')}, the job is"
             f" {phase}, {counted(tasks, 'task')} live."
         )
     return 0
@@ -111,8 +111,8 @@ def export(
 def record(choice: ServiceChoice, file: Path) -> int:
     """Save the last turns of a service's scheduler, to be sent with the report of a defect.
 
-    The file tells what the scheduler heard and decided, without secrets, and a developer can play
-    it again. It names your machines, tasks and options: read it before you send it.
+    The file has the events and decisions of the scheduler, without secrets; a developer can play
+    them again. It names your machines, tasks and options: read it before you send it.
     """
     service = choice.service()
     with _new(file) as written:
@@ -232,7 +232,7 @@ def _at_one_moment(store: StateStore) -> Mapping[str, bytes]:
             return found
         before = found
     raise CliError(
-        f"What is kept of {store.service} changes faster than it is read: try again, or end its"
+        f"The state of {store.service} changes faster than it is read: try again, or end its"
         " scheduler first."
     )
 
@@ -245,7 +245,7 @@ def _restored(service: str, values: Mapping[str, bytes]) -> ServiceState:
         foreign = without_service(values)
         found = restore(values, LaunchSettings(), time.time())
         if foreign or found is None:
-            raise StateUnreadable(foreign or "what a service begins with was never written whole")
+            raise StateUnreadable(foreign or "its first part was never written whole")
     except StateUnreadable as error:
         raise CliError(f"The state of {service} cannot be read: {error}.", EXIT_LOCKED) from error
     return found

@@ -178,7 +178,7 @@ _LOOK_SECONDS = 2.0
 @click.command()
 @takes_service()
 def top(choice: ServiceChoice) -> int:
-    """Show what each task uses now: processor, memory, GPUs, and how fast it trains."""
+    """Show the processors, memory and GPUs that each task uses now, and its speed."""
     service = choice.service()
     if choice.as_json:
         job = service.connect().get("/v1/job")

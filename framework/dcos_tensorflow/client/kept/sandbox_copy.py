@@ -77,7 +77,7 @@ def _of_the_scheduler(client: SchedulerClient, task: str, path: str, folder: Pat
         try:
             unpack(file, archive.name, str(inside))
         except ArchiveRefused as refused:
-            raise CliError(f"What the scheduler sent {refused}.") from refused
+            raise CliError(f"The archive that the scheduler sent {refused}.") from refused
     return inside / (path.rpartition("/")[2] or task)
 
 
@@ -94,7 +94,7 @@ def _of_this_machine(
         raise CliError(f"{task}: {lost}.") from lost
     found = (sandbox / path).resolve()
     if not found.is_relative_to(sandbox) or not found.exists():
-        raise CliError(f"There is no {path} in what is left of {task} on this machine.")
+        raise CliError(f"There is no {path} in the kept files of {task} on this machine.")
     copied = folder / "unpacked"
     if found.is_dir():
         # A link may lead to any file of this machine: it stays one.

@@ -1,7 +1,7 @@
-"""Agents that are to be taken down: what was said of them, and when nothing of ours may be there.
+"""Agents with a planned maintenance: its window, and when our tasks have to be gone.
 
-Told through ``core.absorb`` by offers and inverse offers, which announce a maintenance, and by task
-runners on machines that are taken back; asked where tasks are placed and moved.
+``core.absorb`` hands in announcements: of offers and inverse offers, and of task runners on
+machines that the provider takes back. Placement and moves of tasks ask here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which machines make no offers, and why: what a master knows of them and no offer tells.
+"""The machines that make no offers, with the reason that the master knows and no offer shows.
 
-``scheduler.master_watch`` asks it while something waits; ``why`` shows the answer beside the offers
+``scheduler.master_watch`` asks it while a gang waits; ``why`` shows the answer beside the offers
 that did not help. Pure; changes nothing.
 """
 

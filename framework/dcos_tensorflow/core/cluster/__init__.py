@@ -1,1 +1,1 @@
-"""What a task is told: the ClusterSpec, its addresses, and the launch or order that carries it."""
+"""The ClusterSpec, its addresses, and the launch or order that carries it to a task."""

@@ -1,15 +1,15 @@
-"""By what names and ports tasks are reached: DNS, virtual addresses, containers of their own.
+"""The names and ports by which peers reach tasks: DNS, virtual addresses, containers of their own.
 
-Used by ``core.cluster.rendering``, by the verbs that launch, and by the API's endpoints. Pure;
-what an address *is* comes from an offer or a status update, never from here.
+Used by ``core.cluster.rendering``, by the verbs that launch, and by the API's endpoints. Pure; the
+address itself comes from an offer or a status update, never from here.
 
 A task on a virtual network with an address of its own (``VirtualNetwork``) takes no port of its
-agent: it listens where its role says, whatever else runs on that machine. Its address is known only
-once it is launched, from Mesos' first status update. With ``cluster_spec.addressing`` ``offer`` a
-gang is therefore launched with its processes held, and started when every address is known; with
-``dns`` the names are known before. Where the options name a network for peers
-(``cluster_spec.peer_network``), each task runner finds its machine's address there, and the same is
-done.
+agent: it listens at the port of its role, whatever else runs on that machine. Its address is known
+only once it is launched, from Mesos' first status update. With ``cluster_spec.addressing``
+``offer`` a gang is therefore launched with its processes held, and started when every address is
+known; with ``dns`` the names are known before. Where the options name a network for peers
+(``cluster_spec.peer_network``), each task runner finds its machine's address there, and the gang is
+launched with its processes held, too.
 """
 
 from __future__ import annotations

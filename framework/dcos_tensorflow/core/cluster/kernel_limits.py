@@ -1,12 +1,12 @@
-"""What can be passed to a process at all, and how much of it a service would ask for.
+"""The sizes that a process can be started with, and the sizes that a service would need.
 
-``options`` asks here when it reads options, so that what no machine could start is refused by name
-and not found out by a gang whose tasks all fail. Nothing is rendered a second way: a sample of the
+``options`` asks here when it reads options, so that it refuses by name a service that no machine
+could start, before all tasks of a gang fail. Nothing is rendered a second way: a sample of the
 service, with addresses as long as they get, goes through the same functions as a real launch, and
 is measured. Pure.
 
-The limits are the kernel's (execve(2)) and, for launches, what Mesos makes of them: its
-containerizer hands environment and command to its helper as the JSON of one variable,
+The limits are the kernel's (execve(2)) and, for launches, those of Mesos: its containerizer hands
+environment and command to its helper as the JSON of one variable,
 ``MESOS_CONTAINERIZER_LAUNCH_INFO`` (``src/slave/containerizer/mesos/containerizer.cpp``), so all of
 a launch together must be shorter than one variable may be. Docker gets an argument for each.
 """

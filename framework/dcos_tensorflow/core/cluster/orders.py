@@ -1,8 +1,8 @@
-"""What a task runner is told: which start of the user's process is wanted, and with which cluster.
+"""The order for a task runner: the wanted start of the user's process, and its cluster.
 
-The scheduler's runner client compares ``order`` with what each runner reports, and sends it again
+The scheduler's runner client compares ``order`` with the report of each runner, and sends it again
 until the two agree (``docs/task-runner.md``): level-triggered, so nothing is lost when either side
-restarts. The order is derived from the state; only ``TaskRecord.start`` and ``held`` are kept.
+restarts. The order is derived from the state; only ``TaskRecord.start`` and ``held`` are stored.
 """
 
 from __future__ import annotations

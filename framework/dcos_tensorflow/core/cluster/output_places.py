@@ -1,8 +1,8 @@
-"""Where the tasks of a run leave what the job makes: ``OUTPUT_DIR`` (docs/job-contract.md).
+"""The folder in which each task of a run leaves its results: ``OUTPUT_DIR`` (docs/job-contract.md).
 
-Used by ``launch`` for each task, and by the API and the command line to tell people. It lies where
-the checkpoints do, in a folder of the run's own, each task's apart: no task writes over another's
-result, and no run over that of the run before. Pure.
+Used by ``launch`` for each task, and by the API and the command line to show it. It lies beside the
+checkpoints, in a folder of the run's own, each task's apart: no task writes over another's result,
+and no run over that of the run before. Pure.
 """
 
 from __future__ import annotations

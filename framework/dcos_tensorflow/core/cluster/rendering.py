@@ -1,13 +1,12 @@
 """The ClusterSpec of one epoch, rendered per strategy and per task.
 
 ``core.restarts.restarts`` makes a :class:`ClusterSpec`; launches (``launch``), orders to runners
-(``orders``) and the API's view of a task ask here what the task is to be told:
-``TF_CONFIG``, the definition of a ``tf.compat.v1.train.Server``, whose ports to wait for, which
-part of the data to read. Nothing here places a task or reads a resource; what is rendered depends
-on the spec and the addresses alone.
+(``orders``) and the API's view of a task get its rendering here: ``TF_CONFIG``, the definition of a
+``tf.compat.v1.train.Server``, the ports of peers to wait for, the part of the data to read. Nothing
+here places a task or reads a resource; the result depends on the spec and the addresses alone.
 
 The rules are TensorFlow's (``tensorflow/python/distribute/multi_worker_util.py``,
-``TFConfigClusterResolver``) and what was measured with versions 2.15 and 2.21:
+``TFConfigClusterResolver``), measured with versions 2.15 and 2.21:
 
 * only the jobs ``chief``, ``worker``, ``ps`` are ever listed; an unknown job is a ValueError there;
 * an evaluator is never listed, in no task's cluster: a ParameterServerStrategy chief would wait for

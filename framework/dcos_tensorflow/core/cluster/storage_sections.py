@@ -1,4 +1,4 @@
-"""Which task is told what of S3: the storage sections of a runner's spec (docs/task-runner.md).
+"""The storage sections of a task runner's spec, by task: its part in S3 (docs/task-runner.md).
 
 Called by ``core.cluster.launch``. Pure; knows references to credentials and never the credentials.
 """

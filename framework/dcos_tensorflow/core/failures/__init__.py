@@ -1,1 +1,1 @@
-"""What an end means: its cause, the incident it belongs to, and what that costs."""
+"""The meaning of a task's end: its cause, its incident, and the cost of that."""

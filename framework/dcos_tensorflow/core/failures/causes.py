@@ -1,7 +1,7 @@
-"""What a task's end means: which class of failure it is, and does it cost a retry.
+"""The class of failure of a task's end, and whether it costs a retry.
 
 Asked by ``core.failures.incidents``. Kept as tables; the first row that fits decides. Mesos' own
-reasons come before exit codes, because an agent that dies makes its tasks exit with anything.
+reasons come before exit codes, because tasks of an agent that dies exit with any code.
 """
 
 from __future__ import annotations

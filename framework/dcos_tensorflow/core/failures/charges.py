@@ -1,7 +1,7 @@
-"""What an incident costs: a retry, a wait, the unit of a slot, or the job.
+"""The cost of an incident: a retry, a wait, the unit of a slot, or the job.
 
 Called by ``core.failures.incidents`` for each one that it opens. A failure from outside the job is
-not charged; what never gets anywhere ends all the same.
+not charged; a job that such failures interrupt without any progress ends all the same.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What it means when a member ends with 0 while the others still need it. Pure.
+"""A member that ends with 0 while the others still need it. Pure.
 
 Asked by ``core.failures.incidents``. An end with 0 is no failure of that member, and it is not
-started again for it; but a server has nothing to end for before the job does, and a member of a
-gang that makes each step together takes the others along. Both are mistakes of the job's code,
-which a new start repeats. A server that ends because the job does is no such case: the decider
-may end a while after it.
+started again for it. But a server has no reason to end before the job, and the end of a member of a
+gang that makes each step together ends the others. Both are mistakes of the job's code, which a new
+start repeats. A server that ends because the job does is no such case: the decider may end a while
+after it.
 """
 
 from __future__ import annotations
@@ -100,10 +100,10 @@ def told(record: TaskRecord, effect: TaskRecord) -> str:
         mended = _SERVE
     else:
         mended = (
-            "all members have to take part in what takes all of them (each step, model.save, "
-            "evaluate) and end together: give each the same number of batches (repeat() with "
-            "steps_per_epoch, or take()); where one saves, let the others save into a directory to "
-            "be thrown away"
+            "all members have to take part in the operations that need all of them (each step, "
+            "model.save, evaluate) and end together: give each the same number of batches "
+            "(repeat() with steps_per_epoch, or take()); where one saves, let the others save into "
+            "a directory to be thrown away"
         )
     return (
         f"{record.name} ended with exit code 0 while {effect.name} still needed it, and "

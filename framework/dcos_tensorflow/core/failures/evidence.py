@@ -1,7 +1,7 @@
-"""What the sandbox of an ended task tells: asking for it, and what it says of an incident.
+"""The evidence in the sandbox of an ended task: asking for it, and its meaning for an incident.
 
-``core.failures.incidents`` asks as an incident is noted, ``core.advance`` at a success; the answer
-is ``core.absorb``'s to hand in, seconds later or never. Nothing waits for it but the verdict's end.
+``core.failures.incidents`` asks as an incident is noted, ``core.advance`` at a success;
+``core.absorb`` hands the answer in, seconds later or never. Only the verdict's end waits for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How one member failed, and how it was lost, as its peers see it.
 
-``core.failures.incidents`` opens an incident for it, ``charges`` counts what that costs, and
-``waits`` makes one of a gang that does nothing. Pure.
+``core.failures.incidents`` opens an incident for it, ``charges`` counts its cost, and ``waits``
+makes one of a gang that does nothing. Pure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Failures: one cause and all that died of it, what it costs, and what restarts because of it.
+"""Incidents: a first failure, the members that died of it, its cost, and the restarts after it.
 
 Called by ``core.advance``. The first failure classifies an incident; members that end within
 seconds of it, with a start that had begun before it, are collateral and cost nothing (a peer's
-UnavailableError is exit code 1 like any error of the user's). What it costs, ``charges`` says.
+UnavailableError is exit code 1 like any error of the user's). ``charges`` says the cost.
 """
 
 from __future__ import annotations

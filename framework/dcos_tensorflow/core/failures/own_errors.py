@@ -1,17 +1,18 @@
 """When a failure is the code's own, so that starting it again mends nothing. Pure.
 
 Asked by ``core.failures.incidents`` as an incident is noted, and again while the restart that it
-leads to is under way: what a sandbox tells, and what other members fail of, comes later. Two rules:
+leads to is under way: the evidence of a sandbox and the failures of other members come later. Two
+rules:
 
 * the same exception at the same line, ``retry.same_failure_limit`` times, without a step of
   progress between;
-* an exception that all members have which run the user's code, before the first step of the job.
+* an exception of all members that run the user's code, before the first step of the job.
 
-So is that of a batch or a sweep where the first units to fail have failed alike and none has
-succeeded: ``core.work.slots`` asks before it goes on with the others.
+An exception of a batch or a sweep is the code's own where the first units to fail have failed alike
+and none has succeeded: ``core.work.slots`` asks before it goes on with the others.
 
-Decided by data alone (``core.model.own_error``). Errors of the job that are none of these have
-their limits in ``incidents``.
+Decided by data alone (``core.model.own_error``). Other errors of the job have their limits in
+``incidents``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Tasks that wait for others while the job runs, since when, and what ends it. Pure.
+"""Tasks that wait for others while the job runs, since when, and the event that ends it. Pure.
 
 Shown by ``why`` and beside the progress of a job. ``core.advance`` calls ``check`` while every
-member is wanted to run: it ends what waits for nothing, once it is sure of that, for a server may
-end a moment before the job does, and a process that says nothing may compute. What keeps members
-from being placed or started is no part of this: the job's phase and the plan say it.
+member is wanted to run: it ends a gang that waits in vain, once it is sure of that, for a server
+may end a moment before the job does, and a silent process may compute. Waits for a place or for a
+start are no part of this: the job's phase and the plan show them.
 """
 
 from __future__ import annotations
@@ -154,12 +154,12 @@ def _for_peers(view: GangView, now: float, told: set[str]) -> Iterator[Wait]:
 _REMEDIES = {
     contract.UNREACHABLE_NAME: "every machine has to know the name (cluster_spec.dns_domain); with"
     ' cluster_spec.addressing "offer" peers need no names',
-    contract.UNREACHABLE_SILENT: "a firewall between the two machines may drop what goes to the"
+    contract.UNREACHABLE_SILENT: "a firewall between the two machines may drop packets to the"
     " agent's ports, or the machine is away",
     contract.UNREACHABLE_ROUTE: "name the network of the peers in cluster_spec.peer_network, or"
     " start each agent with --ip, the address by which the other machines reach it",
-    contract.UNREACHABLE_REFUSED: "a firewall between the two machines may refuse what goes to the"
-    " agent's ports, or the server listens on 127.0.0.1 alone",
+    contract.UNREACHABLE_REFUSED: "a firewall between the two machines may refuse connections to"
+    " the agent's ports, or the server listens on 127.0.0.1 alone",
 }
 
 

@@ -1,1 +1,1 @@
-"""What of the state is kept in the store, in which form, and how it is read back."""
+"""The stored part of the state: its form in the store, and how it is read back."""

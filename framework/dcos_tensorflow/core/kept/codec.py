@@ -1,10 +1,10 @@
 """Frozen dataclasses <-> JSON: how the core's values are kept in the state store.
 
-Called by the rest of ``core.kept``, for what is written and for what was, and by ``api.views`` for
-what is shown. One generic codec driven by the type hints, so that a new field needs no code
+Called by the rest of ``core.kept`` to write and to read, and by ``api.views`` to show. One generic
+codec driven by the type hints, so that a new field needs no code
 here. A field that is missing in stored JSON takes its default: an older scheduler's state stays
-readable. Unknown fields are an error, because silently dropping what a newer scheduler wrote would
-lose it at the next write. How a type is written and read is worked out once: every commit comes
+readable. Unknown fields are an error, because dropping a field of a newer scheduler
+would lose it at the next write. The functions of a type are worked out once: every commit comes
 through here (docs/decisions/0012-own-codec.md has the figures, and those of pydantic).
 """
 

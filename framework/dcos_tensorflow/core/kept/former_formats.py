@@ -5,9 +5,9 @@
 * Format 2: a page has 200 units, so a unit that changed wrote all of them; and all attempts that
   were given up are one value, which is too small for those of 10,000 tasks.
 
-Called by ``core.kept.restore``; the scheduler commits what comes out before anything else happens.
+Called by ``core.kept.restore``; the scheduler commits the result before anything else happens.
 Pages of format 3 are written before those of format 2 go, the first of them at first: a commit that
-is cut short leaves all of then, or all of now, and leads here again.
+is cut short leaves the whole former state or the whole present one, and leads here again.
 """
 
 from __future__ import annotations

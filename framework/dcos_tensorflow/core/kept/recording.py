@@ -1,8 +1,8 @@
-"""The last turns of a service as one document, and back: what was decided can be played again.
+"""The last turns of a service as one document, and back: a test can play the decisions again.
 
-Made of what ``scheduler.loop.recorder`` keeps, by ``api.recorded``, which takes the secrets out;
-read by ``tests/simulation/replay.py``. It begins with a whole state: what the store holds of it,
-and what memory alone holds (offers in hand, reports, reconciliation). Pure; it plays nothing
+``api.recorded`` makes it of the turns in ``scheduler.loop.recorder``, and takes the secrets out;
+``tests/simulation/replay.py`` reads it. It begins with a whole state: the stored part, and the part
+that memory alone holds (offers in hand, reports, reconciliation). Pure; it plays nothing
 itself.
 """
 

@@ -1,6 +1,6 @@
 """The state as the store holds it: how it is read back after a crash, or by another release.
 
-Called by the scheduler before anything else happens, and by the command line for what is stored.
+Called by the scheduler before anything else happens, and by the command line for stored states.
 Pure: bytes in, a value out. A stored time that lies ahead is taken for now: a clock that was wrong
 must not hold up back-offs, kills and reconciliation for as long.
 """

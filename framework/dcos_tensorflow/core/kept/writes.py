@@ -1,4 +1,4 @@
-"""What a step has to commit: the difference of the kept parts of two states.
+"""The writes of a step: the difference of the stored parts of two states.
 
 Called by ``core.step``, and by the scheduler for a new service. Nothing that must survive can be
 forgotten by a branch of the code, because the difference *is* the write.

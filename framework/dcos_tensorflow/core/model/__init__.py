@@ -1,4 +1,4 @@
-"""The nouns: what a service, a gang, a task, an offer, an event and an action are.
+"""The nouns: service, gang, task, offer, event and action.
 
 Frozen values and the tables of their allowed transitions. Nothing here decides.
 """

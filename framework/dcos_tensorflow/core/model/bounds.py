@@ -1,8 +1,8 @@
-"""How large what is kept may become: every bound of it in bytes, in one place.
+"""The largest size of each part of the stored state, in bytes, in one place.
 
-What comes from outside as an event is cut by ``of_event`` at the core's one door (``core.step``);
-what is made of it, and what a runner's report tells, is cut where it is made, with the bounds that
-stand here. Bytes are those of the JSON that is stored, where a letter may take six and an emoji
+``of_event`` cuts events from outside at the core's one door (``core.step``); code that makes a
+stored text, also of a runner's report, cuts it with the bounds here. Bytes are those of the stored
+JSON, where a letter may take six and an emoji
 twelve: no written text is ever too large for a value of the state store. Pure.
 """
 

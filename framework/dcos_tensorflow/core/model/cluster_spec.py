@@ -1,4 +1,4 @@
-"""The ClusterSpec of one epoch: where each task is. What tasks are told of it, others render.
+"""The ClusterSpec of one epoch: the place of each task.
 
 ``core.restarts.restarts`` makes one when an address or the membership has changed;
 ``core.cluster.rendering`` renders it per strategy and per task.

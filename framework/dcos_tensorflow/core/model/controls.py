@@ -1,4 +1,4 @@
-"""What an operator holds back, forces or approves: kept in the state store under ``Plans``.
+"""The steps that an operator holds back, forces or approves: stored under ``Plans``.
 
 ``core.operator`` changes it when a PlanCommand or PodCommand comes; deciding code and the plan
 views ask it. Pauses and overrides survive a restart of the scheduler, unlike those of the DC/OS

@@ -1,10 +1,10 @@
 """A gang: the tasks of one ClusterSpec, and everything that is true of them as one.
 
 A service holds one of it; or one for each slot that takes units of work, and one beside them that
-has no members and whose job is that of all units. Every function that works on a gang is given
-which: as a :class:`~dcos_tensorflow.core.model.service_state.GangView` where it asks, as a
-``core.draft.GangDraft`` where it changes something. What belongs to the service (subscription,
-offers, reservations, controls, what was told) is beside it.
+has no members and whose job is that of all units. Every function that works on a gang takes it as
+an argument: as a :class:`~dcos_tensorflow.core.model.service_state.GangView` where it asks, as a
+``core.draft.GangDraft`` where it changes something. The parts of the service (subscription, offers,
+reservations, controls, reports) are beside it.
 """
 
 from __future__ import annotations

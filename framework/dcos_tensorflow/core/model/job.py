@@ -90,7 +90,7 @@ TRANSITIONS: dict[tuple[JobPhase, JobPhase], str] = {
         for phase in (*WATCHED_PHASES, JobPhase.FINISHING)
     },
     (JobPhase.ENDING, JobPhase.DONE): "nothing runs any more",
-    (JobPhase.DONE, JobPhase.ENDING): "an uninstall: what has outlived the job ends too",
+    (JobPhase.DONE, JobPhase.ENDING): "an uninstall: tasks that have outlived the job end too",
 }
 
 

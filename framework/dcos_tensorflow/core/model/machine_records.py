@@ -1,4 +1,4 @@
-"""What is kept of machines that are bought for a service.
+"""The stored records of machines that are bought for a service.
 
 The ledger itself is ``capacity``'s and is opaque here: the core commits it before the loop that
 buys acts on it, places nothing on machines that are to be emptied, and ends no uninstall while one

@@ -1,4 +1,4 @@
-"""An offer as the core sees it: what one agent has free for one Mesos role.
+"""An offer as the core sees it: the free resources of one agent for one Mesos role.
 
 Built by ``mesos.wire.convert`` from the wire; the raw JSON stays there (an ACCEPT needs it again).
 """

@@ -1,8 +1,8 @@
-"""Why a gang waits that a quota keeps from growing: what is left of it, and what is wanted.
+"""Why a gang waits that a quota keeps from growing: the rest of the quota beside the demand.
 
 A master whose role has used up its quota makes smaller offers, or none; no offer says so.
-The scheduler asks the master while a gang waits, ``core.offers.desk`` notes the answer beside why
-it waits. Pure; decides nothing.
+The scheduler asks the master while a gang waits; ``core.offers.desk`` notes the answer beside the
+reason of the wait. Pure; decides nothing.
 """
 
 from __future__ import annotations

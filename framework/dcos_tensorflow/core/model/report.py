@@ -1,4 +1,4 @@
-"""What a task runner's report says about the order that its task is under.
+"""Questions to a task runner's report about the order that its task is under.
 
 A report is the answer to ``GET /v1/status`` (docs/task-runner.md), as plain data that any version
 of the task runner may have sent: every question here is total. Asked by ``core.model.task_table``,

@@ -1,4 +1,4 @@
-"""The names of a gang: what of it depends on the options and the membership alone.
+"""The names of a gang: its part that depends on the options and the membership alone.
 
 Made once when one of the two changes (``core.model.task_table``), and asked by every verb of the
 core: order, positions and membership of names cost nothing per step and per task.

@@ -1,8 +1,8 @@
 """The whole state of one service, as one immutable value.
 
 The one thread that owns the service replaces it as a whole, so every other thread (API, CLI) may
-read the current one without a lock. What of it is kept in the store, and how it is read back, is
-``core.kept``'s.
+read the current one without a lock. ``core.kept`` stores a part
+of it and reads that back.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A task: its record, its states, and the table of allowed transitions.
 
-The record is what the state store keeps per task. Each launch of a task is a new *attempt* with a
+The state store keeps one record per task. Each launch of a task is a new *attempt* with a
 new Mesos task id that is never used again.
 """
 

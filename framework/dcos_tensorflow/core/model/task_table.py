@@ -1,9 +1,9 @@
-"""The tasks of one gang by name, and which of them are what: the core's index.
+"""The tasks of one gang by name and by fact: the core's index.
 
 A step asks which tasks are down, have stopped, are to be killed, many times a second; with
-thousands of tasks a step must not look at all of them. So what a record, its runner's report
-and the roster say about a task is worked out when one of the three changes, as a set of
-:class:`Fact`, and the names that have a fact are kept together.
+thousands of tasks a step must not look at all of them. So the table works out the facts of
+a task from its record, its runner's report and the roster when one of the three changes, as a set
+of :class:`Fact`, and keeps the names that have a fact together.
 
 Outside the step that makes it a table is immutable. ``core.draft`` opens a copy for one
 step, puts records into that, and closes it: ten thousand updates in a step cost one copy.

@@ -1,9 +1,9 @@
-"""Units of work: trials of a sweep, shards of a batch, and what became of each.
+"""Units of work: trials of a sweep, shards of a batch, and the outcome of each.
 
-A unit is taken by a slot: a gang whose containers outlive it (``core.model.gang``). What a unit
-*is* its payload says, which is the producer's: the core passes it on and never looks into it.
+A unit is taken by a slot: a gang whose containers outlive it (``core.model.gang``). The
+producer makes the payload of a unit: the core passes it on and never looks into it.
 The table has pages, so that a change costs a page and not the table, in memory and in the store.
-Which unit runs where is said by the gangs (``Gang.unit``), and held here as an index.
+The gangs say which unit runs where (``Gang.unit``); the table holds that as an index.
 ``core.work.assignment`` changes it.
 """
 

@@ -1,1 +1,1 @@
-"""What is wanted of the master, what becomes of each offer, and what is held on agents."""
+"""Demand for offers, the use of each offer, and reservations on agents."""

@@ -1,4 +1,4 @@
-"""What becomes of each offer: the active half of a step, part two.
+"""The use of each offer: the active half of a step, part two.
 
 Called by ``core.step`` after ``core.advance``. A gang is placed all or none; offers that cannot
 help go back at once with a long filter; none is held longer than ``gang.hold_seconds``; when

@@ -1,11 +1,10 @@
 """From a placement to launches: the records, the next epoch, and one ACCEPT per agent.
 
 Called by ``core.offers.desk`` once everything that a gang wanted together has a place, and again
-when every gang has looked at the offers: an ACCEPT uses an offer up, so that what all gangs launch
-on an agent is in one. A gang that
-starts as a whole is launched to run at once, so that it comes up with the scheduler away. A member
-that joins others is launched held: those that must learn of it are stopped when it is ready,
-not before (``core.restarts.restarts``).
+when every gang has looked at the offers: an ACCEPT uses an offer up, so one ACCEPT has
+the launches of all gangs on an agent. A gang that starts as a whole is launched to run at once, so
+that it comes up with the scheduler away. A member that joins others is launched held: members that
+must learn of it are stopped when it is ready, not before (``core.restarts.restarts``).
 """
 
 from __future__ import annotations

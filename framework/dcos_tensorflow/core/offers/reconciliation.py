@@ -1,9 +1,9 @@
-"""Asking the master what our tasks do: explicit with agent ids, implicit, with back-off.
+"""Asking the master about our tasks: explicit with agent ids, implicit, with back-off.
 
 Called by ``core.step.step`` after the job was advanced. Mesos' own advice (docs,
 "Task Reconciliation"): explicit until every task has answered, with truncated exponential back-off;
 implicit, which finds tasks that we do not know; both again from time to time. ``core.absorb`` asks
-what an answer is worth.
+whether an answer counts.
 """
 
 from __future__ import annotations

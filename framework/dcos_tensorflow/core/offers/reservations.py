@@ -1,12 +1,12 @@
 """Reservations and the volumes on them: their owners, and when all goes back.
 
 Called by ``core.offers.desk`` first in each step, and where tasks are launched, replaced or removed
-(where they go is ``core.offers.volume_places``). A task with a volume goes back to the agent
-that has it, for as long as its options ask for it; only ``pod replace``, an agent that is gone for
-good, and an uninstall give it up. What carries our labels and no task's name is given back once
-offered: nothing in an offer is in use. What carries other labels, or none, is never touched (rule
-12). Level-triggered: an operation that did not succeed shows in the next offers and is asked for
-again.
+(where they go is ``core.offers.volume_places``). A task with a volume goes back to the agent that
+has it, for as long as its options ask for it; only ``pod replace``, an agent that is gone for good,
+and an uninstall give it up. A reservation with our labels and no task's name is given back once
+offered: nothing in an offer is in use. A reservation with other labels, or none, is never touched
+(rule 12). Level-triggered: an operation that did not succeed shows in the next offers and is asked
+for again.
 """
 
 from __future__ import annotations
@@ -320,7 +320,7 @@ def _release(
 ) -> None:
     known = draft.state.reservations
     tasks = [known[rid].task if rid in known else rid for _, rid in (*everything, *but_volumes)]
-    why = f"giving back what was reserved for {', '.join(tasks)} on {offer.hostname}"
+    why = f"giving back the resources that were reserved for {', '.join(tasks)} on {offer.hostname}"
     note_offers(draft, (offer.offer_id,), OfferUse.RELEASED, why, {})
     draft.drop_offers((offer.offer_id,))
     draft.act(

@@ -1,6 +1,6 @@
-"""Handing offers back, and the log of what became of every offer.
+"""Handing offers back, and the log of the use of every offer.
 
-Used by the rest of ``core.offers``; the log is what /v2/debug/offers shows.
+Used by the rest of ``core.offers``; /v2/debug/offers shows the log.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where tasks with volumes go: back to their volumes, or to where there is room for one.
+"""The places of tasks with volumes: at their volumes, or where there is room for one.
 
-Called by ``core.offers.wants`` for what is wanted of offers, and by ``core.offers.launching``.
-Pure. What is reserved, and what becomes of it, is told in ``core.offers.reservations``.
+Called by ``core.offers.wants`` and ``core.offers.launching``. Pure. ``core.offers.reservations``
+has the life of a reservation.
 """
 
 from __future__ import annotations

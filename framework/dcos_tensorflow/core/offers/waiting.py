@@ -1,4 +1,4 @@
-"""The gangs that wait for places, with what: the demand for machines, out of one state.
+"""The gangs that wait for places, with their resources: the demand for machines of one state.
 
 Asked by ``scheduler.machines.buying`` beside the event loop. It asks ``core.offers.wants`` as a
 step does, in a draft that is thrown away: nothing is changed.

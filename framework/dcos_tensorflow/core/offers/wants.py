@@ -1,7 +1,7 @@
-"""What a gang wants of offers: its members, sidecars that follow it, members that may join again.
+"""The tasks that a gang wants to place: members, sidecars that follow it, members that join again.
 
-Asked by ``core.offers.desk`` once a step. Nothing is decided here about an offer; a member that
-waits too long is done without, or has the others give their places back.
+Asked by ``core.offers.desk`` once a step. Nothing is decided here about an offer. When a
+member waits too long, the gang goes on without it, or gives its places back.
 """
 
 from __future__ import annotations

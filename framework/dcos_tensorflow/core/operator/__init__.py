@@ -1,1 +1,1 @@
-"""What people ask of a running service: verbs for plans and pods, other options, an uninstall."""
+"""Requests to a running service: verbs for plans and pods, other options, an uninstall."""

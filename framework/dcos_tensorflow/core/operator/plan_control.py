@@ -1,9 +1,10 @@
-"""What an operator's verb changes: pauses, forced completions, approvals, restarts of tasks.
+"""The changes that an operator's verb makes: pauses, completions, approvals, restarts of tasks.
 
 Called by ``core.operator.requests`` with a PlanCommand or PodCommand, and by the API beforehand, to
-answer what is going to happen. Nothing is carried out here: ``Controls`` says what is held back
-from now on, ``Effects`` what is to happen to tasks once. The verbs and what they mean for a plan, a
-phase and a step are the DC/OS SDK's (its ``PlansQueries`` and ``PodQueries``); each may come twice.
+announce the effect. Nothing is carried out here: ``Controls`` names the steps that are held back
+from now on, ``Effects`` the tasks to restart or replace once. The verbs and their meaning for a
+plan, a phase and a step are the DC/OS SDK's (its ``PlansQueries`` and ``PodQueries``); each may
+come twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an operator's verb changes for single tasks: restart, replace, pause, resume.
+"""The changes that an operator's verb makes to single tasks: restart, replace, pause, resume.
 
 Called by ``core.operator.plan_control.rule``. A pod of the DC/OS SDK is a task here. Nothing is
 carried out. An old attempt of a task, or a task of ours that should not exist, goes by its Mesos

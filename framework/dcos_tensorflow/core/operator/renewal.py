@@ -1,8 +1,9 @@
-"""The next run of a service whose job is done: its state, with what belongs to a run made new.
+"""The next run of a service whose job is done: its state, with the parts of a run made new.
 
-Called by ``scheduler.beginning``. What the service owns (machines, volumes, abandoned attempts, its
-id and its framework's) is in what is left alone, so that no run can forget any of it: a new field
-of the state stays until it is named here. Pure; decides nothing about the job that follows.
+Called by ``scheduler.beginning``. All other parts stay as they are, those that the service owns
+among them (machines, volumes, abandoned attempts, its id and its framework's), so that no run can
+forget any: a new field of the state stays until it is named here. Pure; decides nothing about the
+job that follows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What people ask of a running service: steer a plan, restart a pod, change the options, stop.
+"""Requests to a running service: steer a plan, restart a pod, change the options, stop.
 
-Called by ``core.step`` with every event, before the facts of the world are looked at. What cannot
-be done is refused with a sentence, and nothing changes.
+Called by ``core.step`` with every event, before it looks at facts. A request that cannot be
+carried out is refused with a sentence, and changes nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What becomes of an operator's command: the answer's form, and the checks that all verbs share.
+"""The answer to an operator's command: its form, and the checks that all verbs share.
 
 Used by ``core.operator.plan_control`` and ``core.operator.pod_control``.
 """

@@ -2,10 +2,10 @@
 
 Asked for through ``core.operator.requests``; ``core.step`` goes on with it once a step. Tasks are
 killed first, then volumes are destroyed and reservations given back. Machines that were bought are
-given back, too (``scheduler.machines.buying``), and it does not end while one of them is left. What
-is on agents that do not answer is listed; the master ends every task of a framework that was torn
-down when its agent comes back (master.cpp). Then TEARDOWN, then the state is erased. A crash at any
-point carries on from what was committed.
+given back, too (``scheduler.machines.buying``), and it does not end while one of them is left.
+Tasks on agents that do not answer are listed; the master ends every task of a framework that was
+torn down when its agent comes back (master.cpp). Then TEARDOWN, then the state is erased. After a
+crash at any point the next scheduler carries on from the committed state.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The service keeps the table of its last decision beside its offers. Before the next one
 :meth:`AgentTable.of` looks up which offers came and went, and makes only the rows of those agents
-anew: what a decision over 10,000 agents costs is what changed, and some copying of arrays. Offers
+anew: a decision over 10,000 agents costs its changes, and some copying of arrays. Offers
 of the same agent and Mesos role are added up (Mesos offers freed resources of an agent as one more
 offer); offers of different Mesos roles are never combined, an ACCEPT of both would be refused
 whole. A table never changes and never decides anything.

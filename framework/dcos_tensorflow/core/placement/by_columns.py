@@ -1,12 +1,12 @@
-"""Places tasks among any number of agents, whatever is wanted of them.
+"""Places tasks among any number of agents.
 
 ``core.placement.place`` calls it. Made for 10,000 agents:
 they are columns of a table that is kept from one decision to the next
 (``core.placement.agent_table``), a task costs the rows that it changes
-(``core.placement.packing``), and only what a caller asks for is worked out.
+(``core.placement.packing``), and only the answers that a caller asks for are worked out.
 
-What is preferred is told in ``core.placement.packing``, what is tried and what is not found in
-``core.placement.search``.
+``core.placement.packing`` has the preferences, ``core.placement.search`` the orders that are tried
+and the limits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Fields of many agents as columns of numbers, and which of them a placement rule allows.
 
 ``core.placement.agent_table`` makes the columns, ``core.placement.packing`` and ``by_columns`` ask
-with one of them and the number of tasks per value. What the rules mean is in
-``core.placement.constraints``. Nothing here counts or places a task.
+with one of them and the number of tasks per value. ``core.placement.constraints``
+has the meaning of the rules. Nothing here counts or places a task.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Placement constraints: which agents a rule allows, given what already runs.
+"""Placement constraints: the agents that a rule allows beside the tasks that run.
 
 ``core.placement.columns`` applies them to many agents at once; ``options`` calls
 :func:`problem_with` to refuse a rule before anything runs. The operators
 are Marathon's and the DC/OS SDK's (Marathon docs, "Constraints"; SDK docs, "Placement"). Nothing
 here counts or places a task.
 
-What the operators mean, where the sources leave room:
+The meaning of the operators, where the sources leave room:
 
 * A rule counts only tasks of the same role, as in the SDK; and where a service has several gangs,
   those of the same gang, unless it ends in ``:service``.
@@ -13,7 +13,7 @@ What the operators mean, where the sources leave room:
 * ``CLUSTER:v``: only value v. ``CLUSTER``: all on one value, whichever comes first.
 * ``GROUP_BY[:n]``: spread evenly. A value that has no task yet is always allowed; one that has is
   allowed when no other used value has fewer, and at least n values are used (Marathon's rule).
-  Values are "seen" when a task is on them; among what is allowed, placement takes the least used.
+  Values are "seen" when a task is on them; of the allowed ones placement takes the least used.
 * ``LIKE`` and ``UNLIKE``: the regular expression matches the whole value, or does not. It is RE2's,
   as in Mesos' own offer constraints: whatever it says, it is matched in linear time.
 * ``IS`` and ``IS_NOT``: the value itself. Numbers are compared as numbers: ``4`` is ``4.0``.

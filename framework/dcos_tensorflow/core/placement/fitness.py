@@ -1,9 +1,9 @@
-"""How well an agent suits a task, of those that can hold it: what ``placement.fitness`` asks for.
+"""How well an agent suits a task, of those that can hold it: ``placement.fitness``.
 
 ``core.placement.packing`` has one number per agent of it, the less the better: how much is free
 there, as shares of the largest agent, by their weights. Resources above 0 are packed: the fullest
-agent is the best. Those below 0 are spread. What a task takes is the same share on every agent, so
-the best before it is the best after it. Knows neither tasks nor rules.
+agent is the best. Those below 0 are spread. A task takes the same share of every agent, so the
+best before it is the best after it. Knows neither tasks nor rules.
 """
 
 from __future__ import annotations

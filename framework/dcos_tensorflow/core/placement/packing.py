@@ -1,4 +1,4 @@
-"""One way to pack tasks onto agents: what is still free, and the best agent for the next task.
+"""One way to pack tasks onto agents: the free resources, and the best agent for the next task.
 
 ``core.placement.search`` makes a :class:`Packing` per order that it tries, feeds it tasks in that
 order and keeps the best. Tasks that want the same are one :class:`Kind` and share a vector with a
@@ -7,7 +7,7 @@ are looked at again, one by one. So a task costs the same few operations on one 
 agents, and a search for the least score. A Packing changes while it works and is never seen outside
 a decision.
 
-What it prefers, most important first:
+Its preferences, most important first:
 
 1. with GROUP_BY: the value with the fewest tasks;
 2. agents without a maintenance window;
@@ -17,11 +17,11 @@ What it prefers, most important first:
 4. the agent with the least cpus and memory left afterwards (best fit);
 5. the first by agent id and Mesos role.
 
-Points 3 and 4 are those of ``placement.fitness: pack_gpu``, the default; what the others make of
-them is in ``core.placement.fitness``. GPUs of an agent stay usable with each of them.
+Points 3 and 4 are those of ``placement.fitness: pack_gpu``, the default; ``core.placement.fitness``
+has the others. GPUs of an agent stay usable with each of them.
 
 A GPU whose agent has no cpus or memory left is never offered again (Mesos' allocator ignores
-what is below 0.01 cpus and 32 MB). So a task without GPUs must leave 0.1 cpus and 64 MB for
+less than 0.01 cpus and 32 MB). So a task without GPUs must leave 0.1 cpus and 64 MB for
 each free GPU.
 """
 

@@ -1,6 +1,7 @@
 """Which task goes to which agent, and why a task goes nowhere.
 
-``core.offers.desk`` calls :func:`place` with what is wanted, the offers in hand and what runs.
+``core.offers.desk`` calls :func:`place` with the wanted tasks, the offers in hand and the tasks
+that run.
 The answer is a value: assignments, misfits each with its reason, and which offers help no task.
 Nothing is accepted, declined or remembered here.
 

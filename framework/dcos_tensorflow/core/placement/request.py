@@ -1,4 +1,4 @@
-"""What is to be placed, and where it goes: what ``core.placement.place`` is asked and answers.
+"""Tasks to be placed, and their places: question and answer of ``core.placement.place``.
 
 Read by all that ask for places: ``core.offers``, ``capacity``, the embedded cluster. Values only.
 """

@@ -1,12 +1,12 @@
 """Ways to place a set of tasks when the first one does not work out.
 
-``core.placement.place`` hands over what is wanted and takes the fullest packing. The most
+``core.placement.place`` hands over the wanted tasks and takes the fullest packing. The most
 constrained tasks come first, each to the agent that suits it best (``core.placement.packing``).
 Such a greedy order can fail where another succeeds, so an incomplete packing is followed by a
 bounded number of others: largest first, scarcest first, other values for rules such as
 ``rack:CLUSTER``, one agent for each task by bipartite matching, and failed tasks first.
 
-What all of them together do not find: packings of several tasks per agent that need exact search
+All of them together do not find packings of several tasks per agent that need exact search
 (bin packing is NP-hard), and spreads over several counted rules at once.
 """
 

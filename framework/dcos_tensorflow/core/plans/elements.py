@@ -1,4 +1,4 @@
-"""What plans are made of: their words, the statuses and how they add up, names and ids.
+"""The elements of plans: words, statuses and how they add up, names and ids.
 
 Used by the modules that derive one plan each (``core.plans.deploy`` and its neighbours) and by
 ``core.operator.plan_control``. The words and rules are the DC/OS SDK's (its ``scheduler/plan``:

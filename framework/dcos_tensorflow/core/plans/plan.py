@@ -1,9 +1,10 @@
-"""Work in progress as plans, phases and steps: what the DC/OS SDK's users know how to read.
+"""Work in progress as plans, phases and steps, as users of the DC/OS SDK know them.
 
 Called by the API and the command line, with the state of the moment. A plan is a view: it is
 derived from the state alone, nothing of it is stored and nothing is decided here. The words, the
-statuses and how they add up are the SDK's (its ``scheduler/plan``: ``Status``, ``PlanUtils``). What
-an operator holds back or forces is kept in ``Controls``; ``core.operator.plan_control`` changes it.
+statuses and how they add up are the SDK's (its ``scheduler/plan``: ``Status``, ``PlanUtils``).
+``Controls`` has the steps that an operator holds back or forces; ``core.operator.plan_control``
+changes it.
 """
 
 from __future__ import annotations

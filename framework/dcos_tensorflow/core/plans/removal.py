@@ -1,7 +1,7 @@
 """The plans that take things away: ``decommission``, and an uninstall in place of ``deploy``.
 
 Names are the DC/OS SDK's: ``kill-tasks``, ``unreserve-resources-<host>``, ``deregister-service``
-for an uninstall, one phase per task for what is not wanted any more.
+for an uninstall, one phase per task that is not wanted any more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where one task stands, as a status and a sentence: what the steps of every plan are made of.
+"""Where one task stands, as a status and a sentence: the content of the steps of every plan.
 
 Used by the plan views only. Each function is total: whatever the state, there is an answer.
 """

@@ -1,6 +1,6 @@
-"""The job's tf.data service: where its dispatcher is, told to all that use it; its end.
+"""The job's tf.data service: its dispatcher's address, for all tasks that use it; its end.
 
-Called by ``core.advance``, and by ``core.offers.launching`` for what is launched. Its tasks are
+Called by ``core.advance``, and by ``core.offers.launching`` for new tasks. Its tasks are
 sidecars like others (``core.restarts.sidecars``): one that ends is replaced alone. No process has
 the dispatcher's address: each runner leads to it from an address that stays
 (``task.data_service.forwarder``), so that a dispatcher that moves restarts nothing.

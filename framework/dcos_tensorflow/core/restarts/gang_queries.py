@@ -1,8 +1,8 @@
 """Questions about the members of a gang: which have a container, are down, leave, are to stop.
 
-Asked by every verb of the core; decides nothing and changes nothing. What must be asked often is
-answered from the facts that the gang's task table keeps: it costs what has changed, not what there
-is.
+Asked by every verb of the core; decides nothing and changes nothing. Frequent
+questions are answered from the facts of the gang's task table: they cost the changes, not the
+number of tasks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whose end is the job's end, and what happens to the others then.
+"""The tasks whose end is the job's end, and the end of the others then.
 
 Called by ``core.advance``. A parameter server never ends by itself (TensorFlow:
 ``Server.join`` never returns): the policy ends it, and that counts as success.

@@ -6,8 +6,8 @@ while it trains, a task that an operator pauses or resumes, a changed configurat
 planned restart: tasks that save have the whole grace, the decider first, so that the newest state
 is in a checkpoint; servers go last and at once.
 
-``announced`` tells the API before an update what it would restart; what fails meanwhile may take
-more along.
+``announced`` tells the API before an update which tasks it would restart; a failure meanwhile may
+add more.
 """
 
 from __future__ import annotations

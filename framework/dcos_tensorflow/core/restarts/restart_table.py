@@ -1,10 +1,10 @@
-"""What restarts when a member is lost: TensorFlow's behaviour as a table, one row a fact.
+"""The tasks that restart when a member is lost: TensorFlow's behaviour as a table, one row a fact.
 
 Asked by ``core.failures.incidents`` when a member fails and by ``core.restarts.membership`` when
-one has moved. All rows were measured with TensorFlow 2.15 and 2.21 (docs/recovery.md). A strategy
-decides by what its processes notice: a ParameterServerStrategy chief goes on without a worker,
-MultiWorkerMirrored members end when one of them does, and sessions wait for ever for a peer that
-has moved.
+one has moved. All rows were measured with TensorFlow 2.15 and 2.21 (docs/recovery.md). Each
+strategy's processes notice a loss in their own way: a ParameterServerStrategy chief goes on without
+a worker, MultiWorkerMirrored members end when one of them does, and sessions wait for ever for a
+peer that has moved.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Called by ``core.advance``. A sidecar that fails is started again by itself, in its container where
 it still has one; after too many ends the job goes on without it. A failure of its own is charged,
-as in the gang; an end from outside the job is not, and only what ends again and again at once is
-given up for that.
+as in the gang; an end from outside the job is not; the job gives up a sidecar that such ends
+interrupt at once again and again.
 """
 
 from __future__ import annotations

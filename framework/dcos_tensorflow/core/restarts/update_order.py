@@ -1,6 +1,6 @@
 """Which tasks are to go over to a changed configuration, and when.
 
-Asked by ``core.restarts.planned_changes`` (what to restart next), by the plan views and by
+Asked by ``core.restarts.planned_changes`` (which task to restart next), by the plan views and by
 ``core.operator.plan_control``. A task is outdated while its container was launched with other
 options than the target's (``core.spec.launched_with``). One that fails or moves meanwhile is
 launched with the target's, unless it is kept from them (``core.restarts.launch_options``). Pure.

@@ -1,1 +1,1 @@
-"""What is to run, as options make it: frozen values that nothing changes while it runs."""
+"""The service as options describe it: frozen values that nothing changes while it runs."""

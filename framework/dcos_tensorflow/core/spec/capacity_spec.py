@@ -1,4 +1,4 @@
-"""Which machines may be bought for a service, from whom, and within which limits.
+"""The machines that may be bought for a service: their provider, and the limits.
 
 Made by ``options.sections.capacity``; read by ``scheduler.machines.buying`` and by the providers.
 The core keeps it with the other options and never looks into it.
@@ -70,7 +70,7 @@ class CapacitySpec:
     #: Empty: any.
     zones: tuple[str, ...] = ()
     instance_types: tuple[str, ...] = ()
-    #: What each machine must have.
+    #: The resources that each machine must have.
     at_least: Resources = Resources()
     #: A gang's machines lie in one zone.
     one_zone: bool = True

@@ -1,4 +1,4 @@
-"""What a task's container gets beside its image: secrets, resource limits, shared memory.
+"""A task's container beside its image: secrets, resource limits, shared memory.
 
 Part of ``core.spec.service_spec.RoleSpec`` and stored with it, so there is never a secret in here,
 only where one is: the scheduler follows the source at each launch

@@ -1,8 +1,8 @@
-"""What is to run: the service as the core understands it.
+"""The service as the core understands it: roles, strategy, rules, places.
 
 Built once by ``options.load`` from the user's options; everything in it is already validated. Every
-type here is frozen and serialisable (``core.kept.codec``), so a stored target configuration is
-exactly what a restarted scheduler works with.
+type here is frozen and serialisable (``core.kept.codec``), so a restarted scheduler works with
+exactly the stored target configuration.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What a service keeps in S3: checkpoints, summaries, input data and the tasks' output.
+"""The data of a service in S3: checkpoints, summaries, input data and the tasks' output.
 
 Part of ``core.spec.service_spec.ServiceSpec`` and stored with it, so there is never a secret in
 here: where the credentials are is a reference that the scheduler follows at each launch
 (``scheduler.secrets.s3_credentials``). ``options.sections.storage`` makes these;
-``core.cluster.storage_sections`` says which task is told what of it.
+``core.cluster.storage_sections`` gives each task its part.
 """
 
 from __future__ import annotations

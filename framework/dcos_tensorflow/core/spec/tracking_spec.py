@@ -1,4 +1,4 @@
-"""Who is told of runs beside the service's own history: an MLflow tracking server.
+"""The MLflow tracking server that gets the runs, beside the service's own history.
 
 Made by ``options.sections.tracking``, read by ``history.tracking``; the core never looks into it.
 """

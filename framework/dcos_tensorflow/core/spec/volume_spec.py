@@ -1,8 +1,8 @@
-"""A task's persistent volume: what the options ask for, and what one agent holds for one task.
+"""A task's persistent volume: the volume in the options, and the reservation on one agent.
 
 ``VolumeSpec`` is part of ``core.spec.service_spec.RoleSpec``. A ``Reservation`` is kept in the
-state store before the ACCEPT that makes it is sent; what carries its ``resource_id`` in an offer is
-that task's alone (``core.offers.reservations``).
+state store before the ACCEPT that makes it is sent; a resource of an offer with its ``resource_id``
+is that task's alone (``core.offers.reservations``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the units of a service are: the trials of a sweep, or the shards of a batch.
+"""The units of a service: the trials of a sweep, or the shards of a batch.
 
 Made by ``options.sections.workloads``, read by the producers of ``workloads``. The core keeps it
-with the other options and never looks into it: to it a unit is a number and what became of it.
+with the other options and never looks into it: to it a unit is a number and an outcome.
 """
 
 from __future__ import annotations

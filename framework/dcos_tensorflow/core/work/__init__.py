@@ -1,1 +1,1 @@
-"""Many units in slots: how many slots there are, and what each works on."""
+"""Many units in slots: the number of slots, and the unit of each."""

@@ -1,10 +1,10 @@
-"""Which unit of work a slot takes next, and what becomes of one that fails or is interrupted.
+"""The next unit of work of a slot, and the way of a unit that fails or is interrupted.
 
 Called by ``core.restarts.restarts`` and ``core.failures.incidents`` as a slot stops and starts, by
-``core.work.slots`` when a unit is done, and by ``core.absorb`` for what the producer says. A
+``core.work.slots`` when a unit is done, and by ``core.absorb`` with the producer's words. A
 unit is in one slot at a time, but for a shard that takes too long: of that the first success wins.
-What ends a slot's process without any fault of the unit gives it back, to be taken by the slot that
-comes next; what may be its fault is noted with the machine, the same on two of them is its fault.
+An end of a slot's process without any fault of the unit gives the unit back, to the slot that comes
+next; an end that may be its fault is noted with the machine: the same on two machines is its fault.
 """
 
 from __future__ import annotations

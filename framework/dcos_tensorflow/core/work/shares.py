@@ -1,6 +1,6 @@
 """How many slots a service may have: as asked for, by its share of the cluster, and by a quota.
 
-The cluster is what Mesos offers us, and what we have of it: what others use never reaches us.
+The cluster is the sum of Mesos' offers and of our tasks: the use of others never reaches us.
 Told by ``core.absorb`` with each offer and each word about a quota, asked by
 ``core.work.slots`` and ``core.work.assignment`` before a slot is made, or goes on.
 """

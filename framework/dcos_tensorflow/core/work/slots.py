@@ -1,8 +1,8 @@
-"""Slots: how many there are, what each does when its unit is over, and how all of them end.
+"""Slots: their number, the next step of each when its unit is over, and their end.
 
 Called by ``core.advance``: ``take_next`` for each slot of which something may have changed; and by
 ``core.step``: ``scale``, once a step. A slot is placed once; its containers go on to the next unit,
-and all that differs is the order that their runners are under (``core.cluster.orders``). Slots are
+and only the order of their runners differs (``core.cluster.orders``). Slots are
 made one after the other as units wait and there is room (``core.offers.desk`` asks for more), and
 end when no unit is left.
 """

@@ -60,7 +60,7 @@ def first_options(script: Script, flags: ScriptFlags, output: Path) -> str:
 def _about(script: Script) -> str:
     return (
         f"Made of {script.file.name}: {said_of(script)}. Entries whose names begin with // are"
-        " comments. What is not here has its default; docs/options.md has all."
+        " comments. All other options have their defaults; docs/options.md lists them."
     )
 
 
@@ -83,7 +83,7 @@ def said_of(script: Script) -> str:
 def _service(script: Script, service: Mapping[str, Any]) -> dict[str, Any]:
     version = service.get("tensorflow_version", "")
     found: dict[str, Any] = {
-        "// name": "What status, logs and stop know it by.",
+        "// name": "The name of the service for status, logs and stop.",
         "name": service["name"],
         "// job_url": "The code, from where this file lies: every task gets a copy of it.",
         "job_url": service["job_url"],

@@ -268,7 +268,7 @@ def changed_spec(
         spec, _ = with_local_data(spec, options, local=local)
         if not local and not restarted and _packed(spec) != _packed(running):
             raise UsageError(
-                "data: what lies beside the options is packed when the scheduler starts; start it"
+                "data: files beside the options are packed when the scheduler starts; start it"
                 " again with these options."
             )
         if local:

@@ -218,8 +218,8 @@ def _code(script: Script) -> tuple[str, tuple[str, ...]]:
     if beside:
         raise UsageError(
             f"{script.file.name} imports {beside[0]}, which lies beside it in {script.folder}, and"
-            " that is not the folder of a job: put what belongs together into a folder of its own,"
-            " and run it there."
+            " that is not the folder of a job: put the files of the job into a folder of their own,"
+            " and run the script there."
         )
     note = f"Of {script.folder} only {script.file.name} is brought to the tasks."
     return str(script.file), (note,)

@@ -35,7 +35,7 @@ def sweep_of(
     if not parameters:
         said = "--trials" if trials is not None else "--metric" if metric is not None else ""
         if said:
-            raise UsageError(f"{said} is for a search, and --sweep NAME=... says what is tried.")
+            raise UsageError(f"{said} is for a search; name its parameters with --sweep NAME=...")
         return None
     if metric is None:
         raise UsageError(

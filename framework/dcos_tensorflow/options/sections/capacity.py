@@ -95,7 +95,7 @@ Prices = Annotated[
 
 
 class AtLeast(Section):
-    """What each machine must have."""
+    """The resources that each machine must have."""
 
     cpus: Count = Field(0, title="CPUs", description="Least number of CPUs.")
     mem: Count = Field(0, title="Memory (MB)", description="Least memory.")
@@ -201,7 +201,7 @@ class Capacity(Section):
         title="Instance types",
         description="Instance types that may be bought. Empty: all types that are large enough.",
     )
-    at_least: AtLeast = group(AtLeast, "What each machine must have.")
+    at_least: AtLeast = group(AtLeast, "The resources that each machine must have.")
     one_zone: bool = Field(
         True,
         title="One zone",

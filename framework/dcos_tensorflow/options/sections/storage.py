@@ -111,7 +111,8 @@ def _data_uri(value: str) -> str:
         return _s3(value)
     if "://" in value and not value.startswith("file://"):
         raise problem(
-            "is neither in S3 nor a path; service.job_uris brings what is elsewhere", BUCKET_PLACE
+            "is neither in S3 nor a path; service.job_uris brings files from elsewhere",
+            BUCKET_PLACE,
         )
     if "://" in value:
         return _shared_directory(value)
@@ -370,8 +371,8 @@ class S3(Section):
     )
     credentials: Credentials = group(
         Credentials,
-        "Where the scheduler finds the tasks' credentials. Nothing set: tasks use what their "
-        "machine gives, such as the role of its instance.",
+        "Where the scheduler finds the tasks' credentials. Nothing set: tasks use the "
+        "credentials of their machine, such as the role of its instance.",
     )
 
 
@@ -411,7 +412,7 @@ def _initial(options: Options) -> Iterator[Finding]:
         path, uri = "checkpoints.initial_uri", "checkpoints.uri"
         yield Finding(
             path,
-            "needs checkpoints in S3: what is published there tells whether training has begun",
+            "needs checkpoints in S3: those published there tell whether training has begun",
             f"empty text, or {BUCKET_PLACE} in {uri}",
             (path, uri, "service.shared_filesystem"),
         )

@@ -140,7 +140,7 @@ def _sweep_findings(options: Options) -> Iterator[Finding]:
     )
     if length > MAX_PAYLOAD - _BESIDE_PARAMETERS:
         most = MAX_PAYLOAD - _BESIDE_PARAMETERS
-        told = f"need up to {length} bytes in what is kept of each trial"
+        told = f"need up to {length} bytes in the record of each trial"
         yield Finding(_PARAMETERS, told, f"at most {most}: fewer or shorter ones", (_PARAMETERS,))
     for parameter in found:
         yield from _shaping(options, parameter)
@@ -164,7 +164,7 @@ def _in_arguments(options: Options) -> Iterator[Finding]:
             allowed = f"{places}, or {{{{{name}}}}} for the text {{{name}}}"
             yield Finding(path, told, allowed, (path, _PARAMETERS))
         elif None in parameter_of(name, found[name]).choices:
-            told = f"{{{name}}} may be null, and what stands here is always an argument"
+            told = f"{{{name}}} may be null, and a value here is always an argument"
             allowed = f"no {{{name}}}: service.parameters_as_arguments leaves null out"
             yield Finding(path, told, allowed, (path, _PARAMETERS))
 

@@ -55,7 +55,7 @@ _MAX_RETRY_SECONDS = 5.0
 _REFUSED_SECONDS = 60.0
 _WAITING = "the tasks run on, nothing else happens until the state can be stored again: {}"
 _REFUSED = (
-    "what runs goes on, but {} leads to more than can be stored, and is not done: {}; nothing is"
+    "running tasks go on, but {} leads to more than can be stored, and is not done: {}; nothing is"
     " bought, launched or ended because of it"
 )
 

@@ -132,7 +132,7 @@ class ExitReport:
 
 _MAY_PASS = (
     "that may pass, and is no error of the code; where the tasks' machines have no network, bring"
-    " what is downloaded with the job (data, service.job_uris)"
+    " the downloaded files with the job (data, service.job_uris)"
 )
 _LEAVE_TF_CONFIG = "leave TF_CONFIG as you find it: it has the task's own port"
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)

@@ -230,7 +230,7 @@ def _content_of(line: str, folder: str, depth: int) -> List[str]:
         return _content_of_file(file, included.group(1), depth + 1)
     if _EDITABLE.match(line):
         raise JobUnusable(
-            f"service.requirements: {line} would install what stays in the sandbox, and the "
+            f"service.requirements: {line} would install files of the sandbox, and the "
             "environment outlives it",
             "leave it out: the job's own folder is on PYTHONPATH, and service.job_path names one "
             "below it; or name the folder without -e",

@@ -61,11 +61,10 @@ def own_folder(path: str, *, shared: bool = True) -> str:
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise UnsafeFolder(
-            f"{folder} is not a folder of user {os.geteuid()}: what another user has put there is "
-            "not used"
+            f"{folder} is not a folder of user {os.geteuid()}: files of another user are not used"
         )
     if found.st_mode & 0o022:
-        raise UnsafeFolder(f"other users may write into {folder}: what is there is not used")
+        raise UnsafeFolder(f"other users may write into {folder}: its files are not used")
     if found.st_mode & 0o077:
         os.chmod(folder, 0o700)
     return folder
@@ -80,7 +79,7 @@ def _check_above(folder: str) -> None:
         if found.st_uid not in ours or is_open:
             whose = "every user may write to it" if is_open else f"it is user {found.st_uid}'s"
             raise UnsafeFolder(
-                f"{folder} is not shared: other users could replace what lies in {place}, for "
+                f"{folder} is not shared: other users could replace files in {place}, for "
                 f"{whose} (it must be root's or this user's, with the sticky bit where all write)"
             )
         if place == os.path.dirname(place):

@@ -74,7 +74,9 @@ class LogCopy(Rounds):
         except Cancelled:
             return len(came)
         except Exception as error:  # TensorBoard shows what is here whatever this was.
-            self._went_wrong(error, "copy the log directory", "logs", "what is here is shown")
+            self._went_wrong(
+                error, "copy the log directory", "logs", "TensorBoard shows the files that are here"
+            )
         return len(came)
 
     _round = copy_once

@@ -67,7 +67,7 @@ class Restored:
         step = "" if self.step is None else f" of step {self.step}"
         what = {
             SOURCE_PUBLISHED: f"restored {self.id}{step}",
-            SOURCE_LOCAL: f"kept the local state{step}, which is newer than what is published",
+            SOURCE_LOCAL: f"kept the local state{step}, which is newer than the published one",
             SOURCE_INITIAL: f"starting from the given weights{step}",
         }[self.source]
         return f"{what}: {self.files} files, {self.size / 1e6:.1f} MB"

@@ -178,8 +178,8 @@ def make_link(link: Link, sandbox: str) -> None:
     if not os.path.exists(link.source):
         raise JobUnusable(
             f"data: there is no file or folder {link.source} on this machine",
-            "an absolute path is one of the machines that tasks run on, all of them; what lies on "
-            "yours is named by a path beside the options file, or put into S3",
+            "an absolute path is one of the machines that tasks run on, all of them; name data of "
+            "yours by a path beside the options file, or put it into S3",
         )
     path = os.path.join(sandbox, link.path)
     if not os.path.isdir(link.source):

@@ -166,7 +166,7 @@ class Batch(Producer):
             for number, (line, now) in enumerate(zip_longest(shard["names"], lines)):
                 if line != now:
                     raise WorkloadError(
-                        f"{self._spec.listing} is not what it was when shard {shard['index']} was"
+                        f"{self._spec.listing} has changed since shard {shard['index']} was"
                         f" taken from it: its line {shard['begin'] + number + 1} was {line}"
                     )
 
@@ -198,7 +198,7 @@ class Batch(Producer):
             name, ((output, _), *_more) = next(iter(missing.items()))
             raise WorkloadError(
                 f"{output} was made of {name}, which {self._spec.listing} does not name any more:"
-                f" remove {output}, and what else it was made of is worked on again"
+                f" remove {output}, and the batch works on its other inputs again"
             )
         return found
 
@@ -254,7 +254,7 @@ def _too_many(spec: BatchSpec, shards: int, left: int) -> str:
     more = MOST_UNITS - (shards - -(-left // spec.per_shard))
     would = f"; batch.inputs.per_shard of {-(-left // more)} would do" if more > 0 else ""
     return (
-        f"batch.inputs.per_shard of {spec.per_shard} makes {shards} shards of what is listed "
+        f"batch.inputs.per_shard of {spec.per_shard} makes {shards} shards of the inputs "
         f"at {spec.listing}, and {MOST_UNITS} is the most{would}"
     )
 
@@ -299,5 +299,5 @@ def _refused(existing: Collection[str]) -> str:
     return (
         f"{counted(len(existing), 'output')} of this batch"
         f" {agreeing(len(existing), 'are')} there already, such as {min(existing)}; with"
-        " batch.resume (run --resume) only what is missing is made"
+        " batch.resume (run --resume) only missing outputs are made"
     )
