@@ -1,4 +1,4 @@
-"""Where masters are: parsing of what the operator wrote and of what masters answer.
+"""The addresses of masters: parsing of the operator's words and of the masters' answers.
 
 Used by the driver, the detector and the agent file reader. Pure: nothing is resolved or dialled.
 """

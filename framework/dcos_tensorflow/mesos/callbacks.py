@@ -1,7 +1,7 @@
-"""What the driver calls when Mesos says something: each becomes an event of the core.
+"""The callbacks of the driver: each message of Mesos becomes an event of the core.
 
-Made by the gateway for its driver; runs in the driver's callback thread. It decides nothing: only
-what cannot be read is handed back at once, because no other part could answer it.
+Made by the gateway for its driver; runs in the driver's callback thread. It decides nothing: it
+only hands an unreadable offer back at once, because no other part could answer it.
 """
 
 from __future__ import annotations

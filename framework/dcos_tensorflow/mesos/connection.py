@@ -1,7 +1,7 @@
 """One HTTP connection to a Mesos master or agent: TCP, TLS, keep-alive, stale detection.
 
 Used by the subscription stream, the calls and the agent file reader. It never retries and never
-follows redirects: what went wrong is the caller's to judge.
+follows redirects: the caller judges the error.
 """
 
 from __future__ import annotations

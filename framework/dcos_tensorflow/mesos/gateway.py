@@ -1,8 +1,8 @@
 """Mesos as the scheduler sees it: events come out, actions go in.
 
-Used by the scheduler's event loop, and only there. It subscribes, turns what Mesos says into the
-core's events (``callbacks``), and performs the core's actions that are Mesos' business. It keeps
-one thing: the raw offers that are outstanding, because an ACCEPT has to repeat parts of them.
+Used by the scheduler's event loop, and only there. It subscribes, turns the messages of Mesos into
+events of the core (``callbacks``), and performs the core's actions that are calls of Mesos. It
+keeps one thing: the raw offers that are outstanding, because an ACCEPT has to repeat parts of them.
 
 It decides nothing, repeats no ACCEPT, and tears nothing down unless the action says so. Trouble
 with a call comes back as an event, never as an exception.

@@ -1,4 +1,4 @@
-"""pymesos' scheduler driver with a transport that survives what clusters do.
+"""pymesos' scheduler driver with a transport that survives the failures of clusters.
 
 Used by :mod:`dcos_tensorflow.mesos.gateway`. The interface, the builders of calls and the
 dispatch of events are pymesos'; connections, threads and failures are handled in this room,

@@ -4,8 +4,8 @@ Used by the driver's stream thread, one object per subscription. The stream is H
 and carries RecordIO: a decimal length, a newline, that many bytes of JSON (Mesos documentation,
 "RecordIO response format"). Chunks and records are cut independently.
 
-It never reconnects: how a subscription ended is told by the exception, what follows is the
-driver's decision.
+It never reconnects: the exception tells how a subscription ended, and the driver decides what
+follows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The daemon: one event loop that feeds the core and carries out what it decides.
+"""The daemon: one event loop that feeds the core and carries out its decisions.
 
 ``Scheduler`` (scheduler.py) wires the rooms below it together; ``EventLoop`` (event_loop.py) is the
 only thread that owns the state.

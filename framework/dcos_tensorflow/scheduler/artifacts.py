@@ -1,7 +1,7 @@
 """The files that tasks fetch: the task runner's zipapp, a packed local job, and data.
 
-Used by ``scheduler.scheduler`` before anything is launched. Names say what is in the file, by a
-hash, so a fetcher cache or a running task never sees a file change under its name; and a runner
+Used by ``scheduler.scheduler`` before anything is launched. Names have a hash of the
+file, so a fetcher cache or a running task never sees a file change under its name; and a runner
 that is there already is not packed again.
 """
 

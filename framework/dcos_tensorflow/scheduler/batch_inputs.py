@@ -1,7 +1,7 @@
-"""What a batch finds at its inputs and at its output: listings of S3 and of folders, manifests.
+"""The inputs and outputs that a batch finds: listings of S3 and of folders, manifests.
 
-Called by ``scheduler.unit_producer`` on its thread: all of it may block. What follows from it the
-producer decides (``workloads.batch``). Credentials are those that tasks get; they are in no
+Called by ``scheduler.unit_producer`` on its thread: all of it may block. The producer
+decides what follows (``workloads.batch``). Credentials are those that tasks get; they are in no
 message.
 """
 

@@ -1,4 +1,4 @@
-"""What a scheduler begins with: the stored state, that of a new service, or an uninstall.
+"""The first state of a scheduler: the stored one, that of a new service, or an uninstall.
 
 Called by ``scheduler.scheduler`` once it leads the service, before anything else happens. It writes
 to the state store and decides nothing that the core can decide.

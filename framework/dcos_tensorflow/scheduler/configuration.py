@@ -1,7 +1,7 @@
 """How one scheduler process is set up: which master, which state store, how tasks fetch from it.
 
-Made by the command line from file, environment and flags; read by ``scheduler.scheduler``. What is
-to *run* is not here: that is the ServiceSpec.
+Made by the command line from file, environment and flags; read by ``scheduler.scheduler``. The
+service that it runs is not here: that is the ServiceSpec.
 """
 
 from __future__ import annotations

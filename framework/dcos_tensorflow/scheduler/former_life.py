@@ -1,4 +1,4 @@
-"""A service whose state was lost: what Mesos still knows of it, so that it is not fought.
+"""A service whose state was lost: its framework in Mesos, so that the scheduler takes it over.
 
 Asked by ``scheduler.scheduler`` before it subscribes for a service of which the state store held
 nothing, until it is answered: with an answer that is made up two gangs would train side by side.

@@ -1,11 +1,11 @@
-"""The one gate for what the scheduler reads, lends or asks on behalf of options.
+"""The one gate for all that the scheduler reads, lends or asks on behalf of options.
 
-Used by ``scheduler.scheduler`` and what it is made of, and by the command line before the start. In
+Used by ``scheduler.scheduler`` and its parts, and by the command line before the start. In
 these rooms nothing else opens a file, a variable, S3 or a provider of machines that options name
 (``tests/unit/scheduler/test_gate.py``). Options may come from an author whom the scheduler's
-operator need not trust with all that this process can read and do: ``Allowed`` is what the operator
-says; a table in ``docs/security.md`` has what can be asked for at all. The gate keeps nothing, and
-never decides what becomes of what was asked for.
+operator need not trust with all that this process can read and do: ``Allowed`` has the
+operator's permissions; a table in ``docs/security.md`` lists everything that options can ask for.
+The gate keeps nothing, and never decides about the use of its answers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A scheduler that leads its service: its parts wired together, their order of start and stop.
 
-Made by ``scheduler`` once it leads and knows what it begins with. Each part is there from the
+Made by ``scheduler`` once it leads and knows its first state. Each part is there from the
 beginning to the end; ``stop`` ends this process's part and leaves every task alone.
 """
 

@@ -1,8 +1,8 @@
 """Knowing for certain that no other scheduler leads, while something is ordered.
 
-Used by ``scheduler.scheduler`` for ``runner_client``. The state store fences what is written and
-Mesos its calls, but a task runner obeys each caller that has its token: a leader that was frozen or
-cut off from ZooKeeper, would order what its successor has changed. So orders are given only for a
+Used by ``scheduler.scheduler`` for ``runner_client``. The state store fences writes and Mesos its
+calls, but a task runner obeys each caller that has its token: a leader that was frozen or cut off
+from ZooKeeper, would give orders that its successor has changed. So orders are given only for a
 while after the store has confirmed the leadership, and for less than the session lasts that it
 hangs on.
 """

@@ -1,7 +1,7 @@
-"""Asks the master about what no offer says: a quota, and machines that are silent.
+"""Asks the master about a quota and about silent machines, which no offer shows.
 
-Used by ``scheduler.scheduler``. What is found becomes QuotaSeen and AgentsSeen; that is all that
-is done about it (``core.model.quota``, ``core.agents.silence``). A master that does not let us
+Used by ``scheduler.scheduler``. The answers become QuotaSeen and AgentsSeen, and have no
+other effect (``core.model.quota``, ``core.agents.silence``). A master that does not let us
 look, does not answer, or answers with more than we read at once is asked again later.
 """
 

@@ -1,9 +1,9 @@
 """The options that each configuration was made of, kept beside it in the state store.
 
-Used by ``scheduler.scheduler``. The core knows a service by its ServiceSpec; what people wrote to
-get it is kept for them alone: to show which options are in force after those of this process were
-refused. Secrets are hidden in it before it gets here. Nothing is decided by it, so a document that
-was lost is missing where it would be shown, and nowhere else.
+Used by ``scheduler.scheduler``. The core knows a service by its ServiceSpec; the options that its
+author wrote are kept to be shown: they tell which options are in force after those of this process
+were refused. Secrets are hidden in it before it gets here. Nothing is decided by it, so a document
+that was lost is missing where it would be shown, and nowhere else.
 """
 
 from __future__ import annotations

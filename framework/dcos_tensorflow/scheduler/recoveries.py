@@ -2,7 +2,7 @@
 
 ``api.counters`` measures by it and ``tracing`` makes traces of it, each with one of its own. It
 follows a service that runs one job: a slot that takes its next unit of work has recovered from
-nothing. Pure; it decides nothing, and what a scheduler before this one had begun it leaves out.
+nothing. Pure; it decides nothing, and leaves out recoveries that began under a former scheduler.
 """
 
 from __future__ import annotations

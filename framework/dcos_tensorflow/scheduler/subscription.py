@@ -1,4 +1,4 @@
-"""What the master is told of the framework, kept in step with the options of a running service.
+"""The framework as the master knows it, kept in step with the options of a running service.
 
 Used by ``scheduler.scheduler``. Mesos offers GPUs, and agents of other regions, only to frameworks
 that say that they know them (FrameworkInfo.Capability). So the first options that want some need a

@@ -1,8 +1,8 @@
-"""Where the leading scheduler's API is asked, kept in the state store beside what it leads.
+"""The address of the leading scheduler's API, kept in the state store beside its service.
 
 Written by ``scheduler.scheduler`` when it begins to lead; read by ``client.state_services``, which
-finds services by their state. It decides nothing, and holds no token. What an earlier release wrote
-has none: where that scheduler is asked is not known.
+finds services by their state. It decides nothing, and holds no token. The state of an
+earlier release has no address.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The producer of a service's units of work, beside the event loop.
 
-Used by ``scheduler.scheduler``, which hands it the core's UnitsWanted and UnitEnded and what task
-runners report; the answers are events. To suggest a trial or to list a bucket takes long, so all of
-it happens on a thread of its own, which is there once a service has units. Nothing is kept here:
+Used by ``scheduler.scheduler``, which hands it the core's UnitsWanted and UnitEnded and the reports
+of task runners; the answers are events. To suggest a trial or to list a bucket takes long, so all
+of it happens on a thread of its own, which is there once a service has units. Nothing is kept here:
 the producer is made anew of the units of the state, after a crash too.
 """
 

@@ -1,4 +1,4 @@
-"""What can go wrong with the state store, by what the caller can do about it.
+"""The errors of the state store, by the caller's remedy.
 
 Raised by both backends and caught by the scheduler and the CLI. No text here ever carries a
 password; addresses are shown without their credentials.

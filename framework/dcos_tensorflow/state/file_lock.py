@@ -1,6 +1,6 @@
 """An exclusive lock on a file, which the kernel frees when its process dies, however it dies.
 
-Used by the SQLite backend for leadership. The file's content says who holds the lock; it is
+Used by the SQLite backend for leadership. The file's content names the holder of the lock; it is
 information for people, never the lock itself.
 """
 

@@ -1,7 +1,7 @@
 """The leader of a service, and until when it leads.
 
 Both backends hand out a :class:`Leadership` and describe its owner by a :class:`Holder`, which
-others can read while they wait. It never decides who may lead; that is the backends' part.
+others can read while they wait. It never decides about the lead; that is the backends' part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which services keep their state at a URL, who leads each, and some values of each.
+"""The services that keep their state at a URL, the leader of each, and some values of each.
 
 Used by ``client``, to show all of them: a store knows one service. It only reads.
 """

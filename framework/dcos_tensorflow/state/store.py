@@ -2,7 +2,7 @@
 
 Used by the scheduler (to lead, load and commit) and by the CLI (to look). Two backends stand
 behind :func:`open_store`: ZooKeeper and SQLite; both pass the same contract tests. The store
-moves bytes: what they mean is decided above it.
+moves bytes: their meaning is decided above it.
 
 The rules that both backends keep:
 

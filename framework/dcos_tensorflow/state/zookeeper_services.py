@@ -1,4 +1,4 @@
-"""Which services keep their state in a ZooKeeper, and who leads each. It only reads.
+"""The services that keep their state in a ZooKeeper, and the leader of each. It only reads.
 
 Used by ``state.services``: the store itself knows one service.
 """

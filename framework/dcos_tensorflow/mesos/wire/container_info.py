@@ -1,8 +1,8 @@
-"""What a launch asks of its container, in Mesos' JSON: secrets, limits, shared memory, addresses.
+"""The container of a launch in Mesos' JSON: secrets, limits, shared memory, addresses.
 
 Called by ``convert``. Pure; the shapes are those of mesos/v1/mesos.proto (Secret, Volume.Source,
-RLimitInfo, LinuxInfo, NetworkInfo, DiscoveryInfo). What a kind of container cannot have is refused
-by name with ConversionError, never left out.
+RLimitInfo, LinuxInfo, NetworkInfo, DiscoveryInfo). A setting that a kind of container cannot have
+is refused by name with ConversionError, never left out.
 """
 
 from __future__ import annotations

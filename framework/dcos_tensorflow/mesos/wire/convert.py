@@ -1,6 +1,6 @@
 """Mesos' v1 JSON <-> the core's types.
 
-Used by the gateway. Pure functions; what they cannot convert they refuse by name with
+Used by the gateway. Pure functions; they refuse unknown values by name with
 ConversionError. The shapes are those of mesos/v1/mesos.proto and scheduler.proto.
 """
 

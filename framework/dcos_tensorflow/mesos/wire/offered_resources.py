@@ -1,12 +1,12 @@
-"""What offers hold, in the wire format, and cutting a task's share out of it.
+"""The resources of offers, in the wire format, and cutting a task's share out of them.
 
 Used by :mod:`~dcos_tensorflow.mesos.wire.convert`. A task's resources have to be named exactly as
 they were offered (reservations, allocation role), or the master rejects the launch. Resources
-reserved to our role are used up first: what is left unreserved is of use to others too.
+reserved to our role are used up first: the unreserved rest is of use to others, too.
 
-Not counted and never used: revocable and shared resources, persistent volumes, disks with a
-source of their own, what is reserved to a role that is not ours or an ancestor of it, and what
-carries the labels of a service, be it ours (:mod:`~dcos_tensorflow.mesos.wire.reservation_calls`).
+Not counted and never used: revocable and shared resources, persistent volumes, disks with a source
+of their own, resources reserved to a role that is not ours or an ancestor of it, and resources with
+the labels of a service, be it ours (:mod:`~dcos_tensorflow.mesos.wire.reservation_calls`).
 """
 
 from __future__ import annotations

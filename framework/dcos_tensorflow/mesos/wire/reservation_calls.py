@@ -1,8 +1,8 @@
 """Reservations and persistent volumes in the wire format: RESERVE, CREATE, DESTROY, UNRESERVE.
 
-Used by :mod:`~dcos_tensorflow.mesos.wire.convert` and the gateway. What an operation needs is
-worked out from the offers themselves: whatever of a reservation is there already is not made again.
-Only what carries both of our labels is ever taken or given back. Pure.
+Used by :mod:`~dcos_tensorflow.mesos.wire.convert` and the gateway. The offers
+themselves show the missing part of a reservation: a part that is there is not made again. Only
+resources with both of our labels are ever taken or given back. Pure.
 """
 
 from __future__ import annotations

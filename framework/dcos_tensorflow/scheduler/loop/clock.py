@@ -1,9 +1,9 @@
 """The scheduler's clock: unix seconds that only ever grow, as fast as time passes.
 
-Used by the event loop and by whatever stamps what it will compare. A clock of the machine that is
-set ahead and back would stop back-off, kills and reconciliation for as long as it was set back. So
-the wall is read once, when the process starts; from then on only what has passed counts. What is
-agreed upon with other machines (the time in a signed request) is not this clock's business.
+Used by the event loop and by all code that stamps times to compare them. A clock of the machine
+that is set ahead and back would stop back-off, kills and reconciliation for as long as it was set
+back. So the wall is read once, when the process starts; from then on only the passed time counts.
+Times that other machines check (in a signed request) do not come from this clock.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The one thread that owns the state: events in, step, commit, act, tell.
 
-Used by ``scheduler.scheduler``; all others hand it events through ``submit``. What waits is
-taken together (``inbox``): one step, one commit. It keeps the order of the design: write before
+Used by ``scheduler.scheduler``; all others hand it events through ``submit``. It takes waiting
+events together (``inbox``): one step, one commit. It keeps the order of the design: write before
 act, acknowledge after write. It never sends TEARDOWN, whatever fails.
 """
 

@@ -1,8 +1,8 @@
-"""What has happened and was not looked at yet, in a bounded place.
+"""The events that no step has taken yet, in a bounded place.
 
 Used by ``event_loop.EventLoop`` alone: any thread puts events in, the loop takes many at once. The
-state store may be away for an hour while all others go on to tell: whatever says the same, or is
-made void by what comes after it, is kept once. It never looks at the state.
+state store may be away for an hour while all others go on to tell: of events that say the same, or
+that a later event makes void, it keeps one. It never looks at the state.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The last turns of the event loop, as references to what they were about anyway.
+"""The last turns of the event loop, as references to their states and events.
 
 Fed by ``event_loop`` at every turn, asked by the API for a recording (``core.kept.recording``). It
-copies, encodes and hides nothing before it is asked: a turn costs about a microsecond. What it
-holds is bounded in turns and in bytes, as far as these are to be had for nothing.
+copies, encodes and hides nothing before it is asked: a turn costs about a microsecond. Its
+size is bounded in turns, and in bytes as far as counting them costs nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Traces of recoveries, sent by OpenTelemetry where the environment names a collector.
 
 ``deploy.served_job`` has them made where ``is_asked_for`` says so; without that nothing of
-OpenTelemetry is imported. ``spans`` says what a trace is made of and is pure. Names go out, and no
-values: what tasks have said stays here.
+OpenTelemetry is imported. ``spans`` makes the parts of a trace and is pure. Names go out, and no
+values: the words of tasks stay here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One turn of the event loop: what was decided, how long each part took, and the id that ties it.
+"""One turn of the event loop: the decision, the seconds of each part, and the id that ties them.
 
-Made by ``event_loop``; read by what measures (``api.counters``), traces (``tracing``) or logs
-(``deploy.own_log``). It keeps names of what happened and no contents: these may hold secrets.
+Made by ``event_loop``; read by the code that measures (``api.counters``), traces (``tracing``) or
+logs (``deploy.own_log``). It keeps names of events and no contents: these may hold secrets.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The loop that buys machines for what finds no place, beside the event loop.
+"""The loop that buys machines for gangs that find no place, beside the event loop.
 
 Used by ``scheduler.scheduler`` once a service's options have the section ``capacity``. A thread of
-its own looks again and again: which gangs wait is asked of the newest stored state, what there is
-of the provider and the master, what follows of ``capacity.reconcile``. What that wants to remember
-goes to the core as CapacityNoted; only when CapacityKept says that it is stored is anything bought
+its own looks again and again: the newest stored state says which gangs wait, the provider and the
+master which machines there are, and ``capacity.reconcile`` decides. Its ledger goes to the core as
+CapacityNoted; only when CapacityKept says that it is stored is anything bought
 or ended. So it is never done by two, and never forgotten: leadership and fencing are the store's.
 """
 

@@ -1,7 +1,7 @@
-"""What a job with a deadline shows of its way, and the fleet that it is to have by that.
+"""The progress of a job with a deadline, and the fleet that it should have by that.
 
-Used by ``scheduler.machines.buying``, once a look. What was seen is in memory alone: after a crash
-the pace is measured anew.
+Used by ``scheduler.machines.buying``, once a look. The pace is in memory alone: after a crash it is
+measured anew.
 """
 
 from __future__ import annotations

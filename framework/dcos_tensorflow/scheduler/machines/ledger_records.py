@@ -1,6 +1,6 @@
 """The ledger of machines as the core keeps it: records in, a ledger out, and back. Pure.
 
-Used by ``scheduler.machines.buying``, by ``beginning``, and by the API for what it shows.
+Used by ``scheduler.machines.buying``, by ``beginning``, and by the API's views.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The provider of machines: which one options name, and what it is asked, round after round.
+"""The provider of machines that options name, and the questions to it, round after round.
 
 ``provider_for`` is used by the gate, which says whether the operator allows it, and by the command
 line for machines that no scheduler looks after: there the options are the operator's own. Each
-provider is imported when it is asked for. A :class:`Desk` is what both loops that buy have between
-``capacity.reconcile`` and a provider (``buying``, ``standing_machines``); it decides nothing.
+provider is imported when it is asked for. A :class:`Desk` stands between ``capacity.reconcile`` and
+a provider in both loops that buy (``buying``, ``standing_machines``); it decides nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the loop that buys goes by, out of the state and of what the master says. Pure.
+"""The observations of the loop that buys, from the state and from the master's answers. Pure.
 
 Called by ``scheduler.machines.buying``.
 """

@@ -2,8 +2,8 @@
 
 Used by the command ``capacity up`` and its like. There is no service and no scheduler behind it:
 the ledger is in a store of its own, which the command leads meanwhile, so no other one
-does. Each round is that of a service (``capacity.reconcile``): what it wants to remember is
-committed before the provider is asked, and a command that was killed is made good by the next one.
+does. Each round is that of a service (``capacity.reconcile``): its ledger is
+committed before the provider is asked, and the next command completes the work of a killed one.
 """
 
 from __future__ import annotations

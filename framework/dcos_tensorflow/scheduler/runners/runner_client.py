@@ -1,12 +1,12 @@
 """Asking the task runners how far they are, and telling them which start is wanted.
 
 Used by ``scheduler.scheduler``. Level-triggered: every live task's runner is asked again and again,
-and one that is not under its order (``core.cluster.orders``) is sent that order until it is. What
-the state does not hold yet becomes a RunnerReported event. While there are not too many, a runner
-holds its answer back until something has happened (``after`` and ``wait``, docs/task-runner.md), so
-that a failure is known at once. All of it happens in one thread with one asyncio loop, so that
-runners that hang delay no other; what it does follows what has changed and which are due, not how
-many there are. Training never depends on it.
+and one that is not under its order (``core.cluster.orders``) is sent that order until it is. A
+report that the state does not hold yet becomes a RunnerReported event. While there are not too
+many, a runner holds its answer back until something has happened (``after`` and ``wait``,
+docs/task-runner.md), so that a failure is known at once. All of it happens in one thread with one
+asyncio loop, so that runners that hang delay no other; its work follows the number of changes and
+of due runners, not of all. Training never depends on it.
 """
 
 from __future__ import annotations

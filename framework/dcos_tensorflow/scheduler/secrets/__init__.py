@@ -1,1 +1,1 @@
-"""Secrets on their way to tasks, and out of what tasks say."""
+"""Secrets on their way to tasks, and out of the words of tasks."""

@@ -1,9 +1,9 @@
-"""Takes the secrets of tasks out of what tasks say, before it is kept or passed on.
+"""Takes the secrets of tasks out of the words of tasks, before these are kept or passed on.
 
 Used by ``scheduler.scheduler`` for all that comes from a task: its runner's reports, its status
-updates, what its sandbox tells of its end. A job that fails says its secrets aloud; what is said
-goes into the state store, the log, traces and the history of runs. Only what this process has read
-is known here: the secrets of a store that Mesos alone asks are not.
+updates, the evidence in its sandbox. A job that fails says its secrets aloud; its words go into the
+state store, the log, traces and the history of runs. Masking knows only the secrets that this
+process has read: not those of a store that Mesos alone asks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where secrets come from that the scheduler reads itself: files, its environment, a folder.
 
-Used by ``launch_secrets`` for what options name; the gate says which of it may reach tasks. They
-are read again for each launch, so that a changed secret reaches the next one. What was read is
+Used by ``launch_secrets`` for the secrets that options name; the gate says which may reach tasks.
+They are read again for each launch, so that a changed secret reaches the next one. A secret is
 never logged, stored or part of a message; it is kept in memory while the scheduler runs.
 """
 
