@@ -1,4 +1,4 @@
-"""Lets ``python -m dcos_tensorflow.task`` do what ``python task-runner.pyz`` does."""
+"""Lets ``python -m dcos_tensorflow.task`` run the same as ``python task-runner.pyz``."""
 
 import sys
 

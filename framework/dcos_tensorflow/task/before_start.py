@@ -1,4 +1,4 @@
-"""What the first start of a task waits for beside its data: GPUs, packages, the way to tf.data's.
+"""The first start of a task waits here, beside its data: GPUs, packages, the way to tf.data's.
 
 ``runner`` makes one and asks it before anything is fetched. Each part does its work on a thread of
 its own, and the loop hears of its end as of any event; the parts are imported where they are used

@@ -1,7 +1,7 @@
 """Which checkpoint a start would restore: TensorFlow's ``checkpoint`` state file, read and judged.
 
-``runner`` asks before each start and for the status, ``storage`` for what a state file names. Only
-names and directory entries are read, never a tensor. The rules are those of
+``runner`` asks before each start and for the status, ``storage`` for the content of a state file.
+Only names and directory entries are read, never a tensor. The rules are those of
 ``tf.train.get_checkpoint_state`` and of the files that a save writes: a prefix counts once its
 index and all its data shards are there. The names in a state file that was published may be paths
 of a machine that is gone, so a restored one is written anew, with relative names

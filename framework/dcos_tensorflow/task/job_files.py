@@ -1,8 +1,8 @@
 """Opens and writes files where the job's code may have put something else meanwhile.
 
 For code that reads or writes below directories of the job while that runs: a named pipe would hold
-the runner for ever, a device has no end, and a link may lead to what the runner may read and the
-job may not. Nothing else is decided here.
+the runner for ever, a device has no end, and a link may lead to files that the runner may read and
+the job may not. Nothing else is decided here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The program: reads its environment, finds the job, runs it, reports, exits.
 
 ``program`` comes here where Mesos (or a person) has started ``python3 task-runner.pyz``, with the
-guard beside it; the runner starts that again for user code that needs a wrapper. What does not lead
-to the user's process is imported once that has started.
+guard beside it; the runner starts that again for user code that needs a wrapper. Modules that
+the start of the user's process does not need are imported after it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The scheduler and the tests call ``build_zipapp``; nothing inside the container does. There are two
 of it: the small one, and for jobs that keep things in S3 one with the storage engine and boto3 in
-it (``pack_libraries``). Beside the sources lies what this Python has compiled them to: most of the
+it (``pack_libraries``). Beside the sources lies the code that this Python has compiled: most of the
 time from a task's start to its user's code goes into that (``packed_main``). The
 same sources and Python always give the same bytes, so the fetcher's cache and a checksum can rely
 on it.

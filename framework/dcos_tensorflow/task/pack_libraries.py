@@ -1,4 +1,4 @@
-"""boto3 and what it needs, as it is packed into the task runner (``bundle`` unpacks it there).
+"""boto3 and its dependencies, packed into the task runner (``bundle`` unpacks them there).
 
 ``pack`` asks for ``contents`` on the scheduler's machine; nothing inside the container does.
 """

@@ -1,7 +1,7 @@
 """A task's packages, as the runner's loop sees them: installed here, told back when they are there.
 
 ``before_start`` makes one where packages are wanted. Installing takes long and may fail, so it
-happens on a thread; the loop goes on and answers. What was made once is there for all further
+happens on a thread; the loop goes on and answers. An environment serves all further
 starts in this container.
 """
 

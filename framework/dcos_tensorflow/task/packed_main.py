@@ -1,8 +1,8 @@
 """The first that runs of the packed task runner, its ``__main__.py``: where modules come from.
 
 Python's own way to import from an archive unpacks each module twice, once to find and once to run
-it: a quarter of what the runner takes until the user's process starts. Here all are unpacked at
-once, as what the Python that packed them has compiled them to. Any other takes the sources, by
+it: a quarter of the runner's time until the user's process starts. Here all are unpacked at
+once, as compiled by the Python that packed them. Any other takes the sources, by
 Python's own way.
 """
 

@@ -1,4 +1,4 @@
-"""The task runner's loop: feeds ``lifecycle`` what happens and carries out what it answers.
+"""The task runner's loop: feeds events to ``lifecycle`` and carries out its commands.
 
 ``main`` makes one and calls ``run`` in the main thread. Everything else (signals, HTTP requests,
 the end of the process, peers that answer) reaches it through one queue.

@@ -1,4 +1,4 @@
-"""What the scheduler tells the task runner: the JSON of ``TASK_RUNNER_SPEC``, read and checked.
+"""The scheduler's spec for the task runner: the JSON of ``TASK_RUNNER_SPEC``, read and checked.
 
 ``main`` reads it once at the start; ``server`` reads an order for each ``PUT /v1/cluster``.
 Nothing here touches files, the network or the environment.

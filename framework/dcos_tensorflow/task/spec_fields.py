@@ -1,7 +1,7 @@
 """Reads frozen dataclasses out of JSON; a wrong value is refused with its path.
 
-For ``spec`` and ``storage_spec``, whose fields say all of it: by their type what a value may be, by
-their default that it may be absent or null, and by ``checked`` what a type cannot say. Names that
+For ``spec`` and ``storage_spec``, whose fields say all of it: by their type the allowed values, by
+their default that it may be absent or null, and by ``checked`` rules beyond a type. Names that
 are not known are passed over.
 """
 

@@ -1,4 +1,4 @@
-"""What the scheduler says of S3: the storage sections of ``TASK_RUNNER_SPEC``, as frozen values.
+"""The storage sections of ``TASK_RUNNER_SPEC``, as frozen values.
 
 Read by ``spec.parse_spec``; the engines (``task.storage``) work by it. Needs no boto3: a task that
 keeps nothing in S3 has none. Credentials are in the environment, never here.

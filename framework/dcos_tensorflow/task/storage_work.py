@@ -1,4 +1,4 @@
-"""What a task keeps in S3, as the runner's loop sees it: started here, told back as events.
+"""The storage work of a task, as the runner's loop sees it: started here, reported as events.
 
 ``runner`` makes one where the spec asks for it. Requests take long and may fail, so they happen on
 a thread; the loop goes on and answers. The engines are in ``task.storage``, which is imported here

@@ -1,7 +1,7 @@
 """A unit of work as an order tells of it: a trial of a sweep, or a shard of a batch. Pure.
 
-``spec`` reads it. What a unit is its payload says (``workloads.producer`` makes it); here is what
-the user's process finds of that, and what is told of the unit when it is done.
+``spec`` reads it. ``workloads.producer`` makes the payload of a unit; this module gives it to
+the user's process, and reports on the unit when it is done.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the runner and the wrapper in the user's process agree on.
+"""The protocol between the runner and the wrapper in the user's process.
 
 Apart from both, and importing nothing: each is a program of its own.
 """

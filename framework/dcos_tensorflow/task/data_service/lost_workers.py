@@ -1,10 +1,10 @@
-"""Runs beside the dispatcher: finishes for data workers that are lost what they had to read.
+"""Runs beside the dispatcher: finishes the reading of data workers that are lost.
 
 ``servers`` starts it in the dispatcher's process. TensorFlow never forgets a data worker: its
 clients ask one that is gone again and again, and none of their epochs ends before it has come back
-under the same address, nor does any later one. So we do for it what it cannot do any more: ask the
-dispatcher, in its name, what it was given, and say that this is done. What it had begun to read is
-not read again (TensorFlow's guarantee is at most once when a worker fails). It speaks with
+under the same address, nor does any later one. So this process acts for it: it asks the
+dispatcher, in its name, for its splits, and reports them as done. Splits that it had begun to read
+are not read again (TensorFlow's guarantee is at most once when a worker fails). It speaks with
 dispatcher and workers as they do with each other, in the few fields of it that are the same in
 every version (measured: 2.15 and 2.21), and never with a client.
 """

@@ -1,1 +1,1 @@
-"""What an end of the user's process meant: its class, one sentence, and what to do about it."""
+"""The meaning of an end of the user's process: its class, one sentence, and the remedy."""

@@ -1,7 +1,7 @@
-"""What the end of the user's process meant: its class, one sentence, and what to do about it.
+"""The meaning of the end of the user's process: its class, one sentence, and the remedy.
 
-``runner`` calls ``analyse`` at the end of each start. Pure: it sees how the process ended, what we
-had asked of it, and the last lines it printed. Texts that are known are ``known_failures``'s.
+``runner`` calls ``analyse`` at the end of each start. Pure: it sees how the process ended, the
+signal that we had sent, and the last lines that it printed. ``known_failures`` has the known texts.
 """
 
 from __future__ import annotations

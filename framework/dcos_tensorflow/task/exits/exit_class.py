@@ -1,4 +1,4 @@
-"""The classes of an end: what ``exit_analysis`` and ``watchdog`` say, and retries go by."""
+"""The classes of an end: words of ``exit_analysis`` and ``watchdog``, by which retries are counted."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Failures whose text is known: what each means, what helps, and whether a new start could mend it.
+"""Failures with a known text: the meaning, the remedy, and whether a new start could mend it.
 
 ``exit_analysis`` looks an end up here. A table; the first rule that fits wins. Measured on
-TensorFlow 2.15.1 and 2.21.0. What was not reached on the network, an installer of packages tells in
-the same words (``is_passing``).
+TensorFlow 2.15.1 and 2.21.0. An installer of packages reports
+an unreachable network in the same words (``is_passing``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which address of this machine lies in the network that peers are to use.
 
 ``main`` asks before anything of the job starts, where ``cluster_spec.peer_network`` names a network
-or an interface; what is found is told to the scheduler, which makes the ClusterSpec of it. Nothing
-is sent: the kernel's routes and the table of interfaces are read.
+or an interface; it reports the address to the scheduler, which puts it into the ClusterSpec.
+Nothing is sent: the kernel's routes and the table of interfaces are read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Waits until the servers that must be there first accept connections; sees whom it cannot reach.
+"""Waits until the servers that must come first accept connections; finds unreachable peers.
 
 ``runner`` starts both before a start of the user's process. They only connect and close, and never
 speak to a peer.

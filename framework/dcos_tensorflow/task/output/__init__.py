@@ -1,1 +1,1 @@
-"""What the user's process tells: its lines, its progress, its event files."""
+"""The words of the user's process: its lines, its progress, its event files."""

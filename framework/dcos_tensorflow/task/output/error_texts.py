@@ -1,4 +1,4 @@
-"""Takes out of a job's output what tells of errors: its numbers are none of the training's.
+"""Takes error messages out of a job's output: their numbers are no metrics of the training.
 
 ``progress_log`` and ``progress`` ask before they look for numbers. A traceback shows lines of code
 (``steps_per_epoch=60``), an exception's text quotes arguments, a warning repeats the line that it

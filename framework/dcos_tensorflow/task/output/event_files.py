@@ -4,7 +4,7 @@
 metric that was not told otherwise. TensorFlow is not needed: an event file is a row of framed
 records. Only what was appended since the last look is read, and of a long record a few bytes.
 
-Source: tensorflow/core/lib/io/record_writer.h (the frame); what is in it ``summaries`` says.
+Source: tensorflow/core/lib/io/record_writer.h (the frame); ``summaries`` reads the content.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the job's code has left in the sandbox, beside the directories that it was given.
+"""The files that the job's code has left in the sandbox, outside of its own directories.
 
-``runner`` looks before the first start and at the end of the task; the report names what is new.
-What was fetched or brought is none of it, nor is what we write ourselves. Nothing is opened.
+``runner`` looks before the first start and at the end of the task; the report names new
+files. Fetched files, the job's own files and those of the runner do not count. Nothing is opened.
 """
 
 from __future__ import annotations

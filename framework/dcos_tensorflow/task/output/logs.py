@@ -1,9 +1,9 @@
 """The output of the user's process: passed on, kept within bounds, and cut into lines.
 
-``process`` feeds it what the user's process writes; ``runner`` writes its own lines through it, so
-that one stream has one writer. The bytes go to the runner's own stdout and stderr, which Mesos has
-opened as the sandbox's ``stdout`` and ``stderr``: readers of logs by Mesos find them there. What is
-printed for a unit of work is in a file of the unit's own, too, within bounds.
+``process`` feeds it the output of the user's process; ``runner`` writes its own lines through it,
+so that one stream has one writer. The bytes go to the runner's own stdout and stderr, which Mesos
+has opened as the sandbox's ``stdout`` and ``stderr``: readers of logs by Mesos find them there. The
+output for a unit of work is in a file of the unit's own, too, within bounds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is kept of a unit of work while it runs: what it has told, and its way there.
+"""The measurements of a unit of work while it runs: its values, and their history.
 
 The way is the values of one metric, the first in each span of steps. ``progress_log`` shows it
 whatever the job tells. It lies beside the checkpoints: an attempt that goes on from them goes on

@@ -1,8 +1,8 @@
 """How far the training is: read from the lines a job prints and from its progress file.
 
-``runner`` feeds it every line of the user's output and the new lines of ``PROGRESS_FILE``; what
-came last wins. The steps of event files count where a job tells none itself. Pure: the time is
-given. What is understood is listed in docs/job-contract.md.
+``runner`` feeds it every line of the user's output and the new lines of ``PROGRESS_FILE``; the
+newest value wins. The steps of event files count where a job tells none itself. Pure: the time is
+given. docs/job-contract.md lists the lines that it understands.
 """
 
 from __future__ import annotations

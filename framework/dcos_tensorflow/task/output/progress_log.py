@@ -1,7 +1,7 @@
 """Gathers what a job says about itself, from any thread: its last lines and how far it is.
 
-``runner`` hands it to the threads that read the job's output and asks it for the status. What a
-line means is ``progress``'s to say, and which values of a unit of work are kept ``measured``'s.
+``runner`` hands it to the threads that read the job's output and asks it for the status.
+``progress`` reads a line, and ``measured`` chooses the values of a unit of work that are kept.
 """
 
 from __future__ import annotations

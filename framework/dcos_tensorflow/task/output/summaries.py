@@ -1,4 +1,4 @@
-"""What an event of TensorFlow's event files says: its step, and the scalars of its summary. Pure.
+"""Reads an event of TensorFlow's event files: its step, and the scalars of its summary. Pure.
 
 ``event_files`` reads the events. TensorFlow is not needed: of a protocol buffer the few fields are
 read that count here, and whatever is none, or is cut off, tells nothing.

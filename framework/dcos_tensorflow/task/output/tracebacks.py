@@ -1,4 +1,4 @@
-"""Reads Python's tracebacks out of what a process has printed: which exception, and raised where.
+"""Reads Python's tracebacks in the output of a process: the exception, and its place.
 
 ``exit_analysis`` asks for the end of a process. Pure. It knows the forms in which TensorFlow and
 Keras wrap an error, measured with 2.15.1 and 2.21.0: an exception inside ``tf.function`` says "in

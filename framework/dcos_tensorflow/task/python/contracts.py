@@ -1,7 +1,7 @@
 """Decides how the user's code in the sandbox is to be started.
 
-``main`` calls it once before the first start, the command line before there is a task. What the
-code is, ``job_code`` reads.
+``main`` calls it once before the first start, the command line before there is a task. ``job_code``
+reads the code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Runs uv or pip, and says what it means when they fail: can another try help or not.
+"""Runs uv or pip, and judges their failures: whether another try can help.
 
 ``python_environments`` calls ``install``. An installer gets the environment of the task, so that
-it finds the index, the proxy and the certificates that its machine is set up with; what it prints
+it finds the index, the proxy and the certificates that its machine is set up with; its output
 goes to the log with passwords masked.
 """
 

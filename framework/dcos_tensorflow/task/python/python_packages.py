@@ -1,8 +1,9 @@
-"""What is installed for a job beside what its Python has: which packages, read and normalised.
+"""The packages that a job needs beside those of its Python: read and normalised.
 
-``package_work`` asks here what a task wants, ``python_environments`` makes it. Nothing here
-installs anything; the job's own files are read, and no others. ``task.spec`` reads ``Packages``
-from what the scheduler says. What most tasks do without is imported where it is used.
+``package_work`` asks here for the packages of a task, ``python_environments`` installs them.
+Nothing here installs anything; the job's own files are read, and no others. ``task.spec`` reads
+``Packages`` from the scheduler's spec. Modules that most tasks do not need are imported where they
+are used.
 """
 
 from __future__ import annotations

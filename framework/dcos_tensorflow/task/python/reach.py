@@ -1,7 +1,7 @@
 """Puts ``dcos_tensorflow.report`` in reach of the job's code, whichever Python runs that.
 
 ``starts`` writes it into the sandbox before the first start, and ``environment`` names the folder
-last on PYTHONPATH: what the job brings under the same name goes first.
+last on PYTHONPATH: a module of the job with the same name goes first.
 """
 
 from __future__ import annotations

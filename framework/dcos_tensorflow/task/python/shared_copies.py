@@ -5,7 +5,7 @@ users of the machine share nothing with these: ``own_folder`` makes and opens a 
 user's alone, and nothing is taken out of another one.
 The first task makes a copy under a lock, the others wait for it. A shared lock keeps a copy
 for as long as its ``Taken`` is held, or the process lives. Above the folder's bounds go the copies
-that were not used for longest. What a copy is made of, and why, is the caller's business.
+that were not used for longest. The caller decides about the content of a copy.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ``wrapper`` installs it in the user's process before the user's code is imported. Afterwards
 ``import tensorflow`` gives the TensorFlow 1 interface; ``tensorflow.compat.v1``, ``.v2`` and
-``tensorflow.python`` stay what they are. ``tf.contrib`` is gone from TensorFlow 2 for good.
+``tensorflow.python`` stay as they are. ``tf.contrib`` is gone from TensorFlow 2 for good.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ interface alone; it uses only names that every version from 1.15 on has under
 ``tensorflow.compat.v1``.
 
 For ``main(shard, context)`` it imports the job's module once, and calls that for each shard that
-comes on standard input, one after the other; what goes wrong in one ends the process.
+comes on standard input, one after the other; an error in one ends the process.
 """
 
 from __future__ import annotations

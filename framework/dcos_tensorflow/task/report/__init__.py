@@ -1,1 +1,1 @@
-"""What is said of the task: what an end meant, and the HTTP interface that answers."""
+"""The report of the task, and the HTTP interface that answers."""

@@ -1,9 +1,9 @@
 """Commands that an operator runs beside the user's process: one at a time, within a time.
 
-``server`` hands over what is asked; ``starts`` spares a command while it cleans up after the user's
+``server`` hands over the request; ``starts`` spares a command while it cleans up after the user's
 process. A command has the sandbox as its directory and the variables of the user's process, in
-which the runner's own are not. What it prints waits here until it is asked for: a command that
-prints more than is taken waits itself. Nothing here touches the user's process.
+which the runner's own are not. Its output waits here until a client takes it: a command that
+prints more than is taken waits. Nothing here touches the user's process.
 """
 
 from __future__ import annotations

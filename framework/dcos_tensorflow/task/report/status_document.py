@@ -1,4 +1,4 @@
-"""What ``GET /v1/status`` says of the task, and that it says something else now.
+"""The answer to ``GET /v1/status``, and the signal that it has changed.
 
 ``runner`` shows one ``Moment`` after the other; ``server`` asks, in the threads of its requests.
 Nothing here changes anything of the task.

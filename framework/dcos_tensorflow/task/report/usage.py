@@ -1,9 +1,9 @@
-"""What a task uses now: processor time, memory, GPUs, and how fast it makes steps.
+"""The present usage of a task: processor time, memory, GPUs, and its speed in steps.
 
-``status_document`` asks for it with each status, and gets what was measured a moment ago. The
+``status_document`` asks for it with each status, and gets the newest measurement. The
 numbers are those of the container's own cgroup (kernel documentation: cgroup-v2, cgroup-v1
-``cpuacct`` and ``memory``) where nothing but the task is in it, else those of the processes. What
-takes a table of the machine takes a fiftieth of a processor at most. GPUs are asked for by the
+``cpuacct`` and ``memory``) where nothing but the task is in it, else those of the processes. Looks
+at a table of the machine take a fiftieth of a processor at most. GPUs are asked for by the
 driver's ``nvidia-smi``, in a task that has any.
 """
 

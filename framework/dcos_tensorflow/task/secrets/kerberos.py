@@ -2,8 +2,8 @@
 
 Used by ``main``. The settings come as the SECURITY_KERBEROS_* variables of the published package.
 Libraries that speak GSSAPI get a ticket by themselves from KRB5_CLIENT_KTNAME; Java, and so HDFS,
-wants one that ``kinit`` brought. What cannot be had is said in the log, and the job goes on: it
-says better what it misses.
+wants one that ``kinit`` brought. A missing ticket is noted in the log, and the job goes on: its
+own error is clearer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checkpoints, data and logs in S3: what must outlive the machine.
+"""Checkpoints, data and logs in S3: the files that must outlive the machine.
 
 The runner makes a ``Publisher`` (chief only), a ``Restorer`` (before each start), a ``Mirror`` (log
 directories) and fetches ``data``. Decisions are pure (``layout``, ``manifest``, ``errors``,

@@ -3,7 +3,7 @@
 The runner calls ``fetch_data``. With a cache folder, all tasks of a user on an agent share one
 copy: the first one fetches it under a lock, the others wait for it and link it. Where the folder is
 not safe from other users of the machine, or another task holds the copy, each fetches its own.
-A cached copy is known by what S3 lists (keys, sizes, ETags), so a changed source is another copy.
+A cached copy is known by the list of S3 (keys, sizes, ETags), so a changed source is another copy.
 Where the sandbox can only point to the copy (another file system), a shared lock keeps it there for
 as long as this process lives.
 """

@@ -2,8 +2,8 @@
 
 The evaluator's runner makes one when the process starts. Like TensorFlow itself it adds the files
 of a checkpoint first, then replaces the ``checkpoint`` state file that names it, and removes older
-ones last; a reader that was just about to open one still finds it. What the process writes there
-itself is left alone.
+ones last; a reader that was just about to open one still finds it. It leaves the process's own
+files alone.
 """
 
 from __future__ import annotations

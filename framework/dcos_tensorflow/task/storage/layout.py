@@ -1,11 +1,11 @@
 """Which files of a checkpoint directory form a complete checkpoint, decided from a listing.
 
-Pure. ``snapshot`` lists the directory and reads its state files, ``publisher`` asks ``choose``.
-The rules follow TensorFlow's own order of writing: the data, the index, then the state file
-``checkpoint`` by a rename; older checkpoints are deleted after that. So what the state file names
-is complete, and no other ``.index`` or ``.data`` beside it counts. Everything else (Keras files,
-SavedModels, a job's own files) has no such mark and must have been quiet for a while. What a trial
-of a sweep has told goes along with a checkpoint, and is none by itself.
+Pure. ``snapshot`` lists the directory and reads its state files, ``publisher`` asks ``choose``. The
+rules follow TensorFlow's own order of writing: the data, the index, then the state file
+``checkpoint`` by a rename; older checkpoints are deleted after that. So the checkpoint that the
+state file names is complete, and no other ``.index`` or ``.data`` beside it counts. Everything else
+(Keras files, SavedModels, a job's own files) has no such mark and must have been quiet for a while.
+The values of a trial of a sweep go along with a checkpoint, and are none by themselves.
 """
 
 from __future__ import annotations

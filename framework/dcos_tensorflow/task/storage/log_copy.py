@@ -1,8 +1,8 @@
 """Keeps a copy of a log directory in S3 on this disk while TensorBoard reads it.
 
-The other direction of ``mirror``. TensorBoard's runner makes one. It brings what TensorBoard shows,
-under the names that it has in the bucket. An event file only ever grows: what is new of it is
-appended here, after a look at whether the end of what is here is the same there.
+The other direction of ``mirror``. TensorBoard's runner makes one. It brings the files that
+TensorBoard shows, under the names that it has in the bucket. An event file only ever grows: its new
+part is appended here, after a check that the present end is the same there.
 """
 
 from __future__ import annotations

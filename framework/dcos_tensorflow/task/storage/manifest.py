@@ -1,8 +1,8 @@
-"""What is published, and who may publish: the documents in the bucket and the rules over them.
+"""The published checkpoints and their one writer: the documents in the bucket and their rules.
 
 Pure. Under the prefix of a checkpoint store lie
 
-    latest.json              the pointer: who writes here, and what is published, newest first
+    latest.json              the pointer: the writer, and the published checkpoints, newest first
     manifests/<id>.json      one checkpoint: its files, their keys, sizes and digests
     data/<id>/<path>         the files that were new in that checkpoint
 

@@ -1,8 +1,8 @@
 """Publishes the checkpoints of one directory: looks, sets aside, uploads, points, prunes.
 
 The chief's runner makes one, calls ``start`` before the user's process and ``finish`` after its
-end. Everything happens on a thread of its own; nothing here raises into the runner. What is
-complete is decided in ``layout``, what may be written in ``manifest``.
+end. Everything happens on a thread of its own; nothing here raises into the runner. ``layout``
+decides which checkpoint is complete, ``manifest`` whether it may be written.
 """
 
 from __future__ import annotations

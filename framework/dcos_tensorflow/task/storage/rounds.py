@@ -1,7 +1,7 @@
 """Does one thing again and again on a thread of its own, until it is told to stop.
 
 The engines that work while a task runs are made of it: ``follower`` and ``log_copy`` bring down,
-``publisher`` and ``mirror`` bring up, and also what is left at the end.
+``publisher`` and ``mirror`` bring up, and also the rest at the end.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Looks at a checkpoint directory and sets a complete checkpoint aside, so that it stays as it is.
 
-``publisher`` calls it. What is complete is decided in ``layout``; nothing here knows S3.
+``publisher`` calls it. ``layout`` decides which checkpoint is complete; nothing here knows S3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the engines say of themselves: a snapshot for the runner's status JSON, safe to read at any
+"""The status of the engines: a snapshot for the runner's status JSON, safe to read at any
 time from any thread. Nothing in it is secret.
 """
 

@@ -1,1 +1,1 @@
-"""The life of the user's process: what starts, watches and ends it."""
+"""The life of the user's process: start, watch, end."""

@@ -1,8 +1,8 @@
 """Holds the job that was fetched against its sum, and unpacks it: before anything of it is used.
 
 ``main`` calls it where ``service.job_sha256`` is set, before it looks for the job's code. The
-fetcher has not unpacked the file then, and put it where nothing finds it. What is not wanted is
-removed, and ends the job: another try would fetch the same.
+fetcher has not unpacked the file then, and put it where nothing finds it. A file with another
+digest is removed, and ends the job: another try would fetch the same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A small process beside the runner that ends the user's processes when the runner is killed.
 
-``program`` begins it before it imports the runner: it is a fork of what there is by then, which is
-little, and shares its memory with the runner. It holds one end of a socket whose other end only the
+``program`` begins it before it imports the runner: it is a fork of a small process, and
+shares its memory with the runner. It holds one end of a socket whose other end only the
 runner holds. When the runner is gone, by SIGKILL too, the socket says so, and the guard kills
 everything that carries the runner's mark, and removes the files of its secrets. It holds the
 locks of the task's GPUs, too: while it kills, something may still compute on them. It never looks

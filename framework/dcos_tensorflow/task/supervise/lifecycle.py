@@ -1,6 +1,6 @@
-"""What happens to the user's process and when: a pure state machine, ``step(state, event, now)``.
+"""The life of the user's process as a pure state machine: ``step(state, event, now)``.
 
-``runner`` feeds it everything that happens and carries out what it answers. No clock, no process,
+``runner`` feeds it every event and carries out its commands. No clock, no process,
 no thread here: a test can play any order of events. The rules are those of docs/task-runner.md:
 the scheduler orders which start is wanted and whether it runs, and repeats its order until the
 status matches.

@@ -1,4 +1,4 @@
-"""What can happen to the user's process and what can be done about it: the words of ``lifecycle``.
+"""The events and commands of ``lifecycle``: facts about the user's process, and its handling.
 
 Plain values. ``runner`` makes the events and carries out the actions; ``lifecycle`` has the
 rules.

@@ -1,4 +1,4 @@
-"""What a spot machine says of its own end: read from EC2's instance metadata service.
+"""A spot machine's notice of its own end, from EC2's instance metadata service.
 
 ``runner`` starts a watch where its spec says that the machine is a spot one, and nowhere else. Two
 things are told there: that the machine is taken back, two minutes before (interruption), and that

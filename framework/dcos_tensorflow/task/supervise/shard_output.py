@@ -1,8 +1,8 @@
 """The output of a shard: written under a name of its own, and found under the final one when whole.
 
-``starts`` asks for a place before the process starts and gives up what was not published;
+``starts`` asks for a place before the process starts and gives up an unpublished one;
 ``unit_work`` publishes after a success. Several attempts of a shard may write at the same time: the
-first whole output stays, whatever the others do, and what they leave is removed.
+first whole output stays, whatever the others do, and their files are removed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a start of the user's process needs first: its command line, and whether it may begin.
+"""The preparation of a start of the user's process: its command line, and whether it may begin.
 
 ``starts`` makes one ``Preparation`` and asks it before each start; data of the machine itself is
-linked into the sandbox once, and never copied. It reads the checkpoint directory. What the three
-contracts promise of the command line is docs/job-contract.md.
+linked into the sandbox once, and never copied. It reads the checkpoint directory.
+docs/job-contract.md has the command lines of the three contracts.
 """
 
 from __future__ import annotations

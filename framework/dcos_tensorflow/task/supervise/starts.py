@@ -1,7 +1,7 @@
 """The starts of the user's process in one container: each from its command to its end.
 
-``runner`` makes one ``Starts`` and tells it when to begin, to signal and to look. Which start is
-wanted, and what an end leads to, is decided elsewhere (``lifecycle``).
+``runner`` makes one ``Starts`` and tells it when to begin, to signal and to look. ``lifecycle``
+decides which start is wanted, and about the way after an end.
 """
 
 from __future__ import annotations

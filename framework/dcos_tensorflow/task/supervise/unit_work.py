@@ -1,7 +1,7 @@
-"""The unit of work that a start is for: what its process finds of it, and what it leaves.
+"""The unit of work of a start: the input of its process, and the output.
 
-``starts`` makes one ``UnitWork`` for each task; without units it does nothing. Publishing what a
-shard has written may take long, so that happens on a thread, and is told by an event.
+``starts`` makes one ``UnitWork`` for each task; without units it does nothing. Publishing the
+output of a shard may take long, so that happens on a thread, and an event tells of it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Judges whether the user's process still works: pure, ``look(watch, sight, limits, elapsed)``.
 
-``runner`` looks several times a second at one start and hands over what it saw. TensorFlow does
-not notice a peer that is frozen or hangs, so its runner must. Nothing here reads /proc or
-a clock; ``sight`` does the former, and time is what has passed between two looks.
+``runner`` looks several times a second at one start and hands over its observations. TensorFlow
+does not notice a peer that is frozen or hangs, so its runner must. Nothing here reads /proc or a
+clock; ``sight`` does the former, and time is the distance between two looks.
 """
 
 from __future__ import annotations

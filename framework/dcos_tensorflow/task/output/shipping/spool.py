@@ -1,8 +1,8 @@
 """Takes a task's output to the disk in parts, so that nothing of it is lost on its way out.
 
-``logs.BoundedOutput`` hands over what it writes; ``shipper`` takes the closed parts, oldest first.
-A part is of one stream of one start. Names tell everything, so that what a killed runner left in
-the sandbox is taken up by the next one. Memory holds no output; a full spool drops and counts.
+``logs.BoundedOutput`` hands over its output; ``shipper`` takes the closed parts, oldest first.
+A part is of one stream of one start. Names tell everything, so that the next runner takes up the
+parts that a killed one left in the sandbox. Memory holds no output; a full spool drops and counts.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""S3 as the storage engines use it: requests, retries, what is brought up and down."""
+"""S3 as the storage engines use it: requests, retries, uploads and downloads."""

@@ -1,4 +1,4 @@
-"""What the engines do with files alike: look for room, write all of something.
+"""File work that the engines share: look for room, write all of something.
 
 ``download``, ``objects`` and those that write a state file call it. Nothing here knows S3.
 """

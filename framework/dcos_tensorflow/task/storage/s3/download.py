@@ -1,6 +1,6 @@
 """Brings the files of a published checkpoint onto this disk, verified part by part.
 
-``restorer`` calls it with a folder of its own. What is there already and right is kept, so that a
+``restorer`` calls it with a folder of its own. It keeps pieces that are there and right, so that a
 transfer that was cut goes on, after a crash too. Nothing is held in memory but one piece a thread.
 """
 

@@ -1,4 +1,4 @@
-"""What went wrong with S3 or the disk, and whether trying again can help: a table.
+"""Errors of S3 or the disk, and whether trying again can help: a table.
 
 ``object_store`` and the engines turn every failure into a ``S3Problem`` here; the runner shows it
 in its status. Pure; knows botocore's errors by their names and answers only, so that it works

@@ -2,7 +2,7 @@
 
 The engines call it from several threads. Every method may raise StorageError, whose problem says
 whether waiting can help; requests are tried again here already, as far as that is safe. It never
-decides what is complete or who may write.
+decides about completeness or about the writer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fetches objects that others wrote, several at a time, and verifies them by what S3 knows of them.
+"""Fetches objects that others wrote, several at a time, and verifies them by S3's checksums.
 
 ``data`` and ``initial`` use it. Unlike a published checkpoint such an object has no digest of ours;
 its ETag is the MD5 of its content, or of its parts' MD5s, unless the bucket encrypts with KMS.
