@@ -1,4 +1,4 @@
-"""The command ``dcos-tensorflow``, and ``python -m dcos_tensorflow``: what comes before imports."""
+"""The command ``dcos-tensorflow``, and ``python -m dcos_tensorflow``: the work before imports."""
 
 from __future__ import annotations
 

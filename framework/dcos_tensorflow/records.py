@@ -1,10 +1,10 @@
 """Dataclasses that cost a tenth as much to define: all of ours are made here.
 
 ``dataclass`` of the standard library writes the source of six functions for each class and compiles
-it: for the some 300 classes of a command that is a third of what its start takes. Here all classes
-share functions, and the source of ``__init__`` is compiled when an instance is made for the first
-time, because that one has to be fast. What a class has, and what ``dataclasses`` can do with it, is
-the same. The task runner comes with it, on any Python from 3.8.
+it: for the some 300 classes of a command that is a third of its start. Here all classes share
+functions, and the source of ``__init__`` is compiled when an instance is made for the first time,
+because that one has to be fast. A class has the same members, and ``dataclasses`` treats it the
+same. The task runner comes with it, on any Python from 3.8.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ With ``ca``, the certificates to trust, TLS is spoken, and the names of the serv
 ``cert`` and ``key`` are the client's own. Those who give them do so by ``with_tls``.
 
 ``mesos.address`` reads with it where masters announce themselves, ``state.urls`` where the state is
-kept; what the path has to be is theirs to say. Pure: nothing is resolved or dialled. No text and no
+kept; they check the path. Pure: nothing is resolved or dialled. No text and no
 error of an address shows its password.
 """
 

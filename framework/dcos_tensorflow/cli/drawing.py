@@ -1,6 +1,6 @@
 """Pictures that a command draws into a file: SVG as it is, PNG by resvg.
 
-Used by the commands with ``--plot``. What is on a picture is said elsewhere.
+Used by the commands with ``--plot``. Other rooms make the content of a picture.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Flags and arguments that many commands share, and what they are handed over as."""
+"""Flags and arguments that many commands share, and the values that they become."""
 
 from __future__ import annotations
 

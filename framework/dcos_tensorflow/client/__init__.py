@@ -1,1 +1,1 @@
-"""A service as its clients know it: where it is, what its API answers, what its tasks print."""
+"""A service as its clients know it: its address, its API's answers, its tasks' output."""

@@ -1,4 +1,4 @@
-"""What ends a command with a message for a person, and the exit codes of the commands.
+"""The errors that end a command with a message for its user, and the exit codes.
 
 Raised anywhere in this room; ``main`` prints the message on stderr and exits with the code.
 """

@@ -1,7 +1,7 @@
 """Printing: results to standard output, everything else to standard error.
 
-What tasks, masters and agents say is in almost every line, so every line is escaped. The address of
-a page for a browser is printed here, too.
+Words of tasks, masters and agents are in almost every line, so every line is escaped. The address
+of a page for a browser is printed here, too.
 """
 
 from __future__ import annotations

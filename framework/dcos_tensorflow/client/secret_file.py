@@ -1,4 +1,4 @@
-"""Secrets that stand in files of their own. What is read is never part of an error's text.
+"""Secrets that stand in files of their own. The content is never part of an error's text.
 
 Used by ``settings`` for a scheduler's secrets, and by the commands that ask one elsewhere.
 """

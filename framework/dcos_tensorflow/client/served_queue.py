@@ -1,6 +1,6 @@
 """How the queue of teams that this machine serves is found, and by it the services of its jobs.
 
-A small file in the work directory tells of the queue. It passes on what is asked of the schedulers
+A small file in the work directory tells of the queue. It passes on requests to the schedulers
 of its jobs, wherever these are.
 
 The queue's process writes it once its API answers (``queue_service.process``). The commands, the

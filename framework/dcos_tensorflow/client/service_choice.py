@@ -1,4 +1,4 @@
-"""Which service a command is about. Made by ``cli.flags`` of what a command line names.
+"""Which service a command is about. Made by ``cli.flags`` of the names in a command line.
 
 The same for every command: a service of this machine, by its name or because it is the only one, a
 job of this machine's queue, or the one whose API is at an address. Commands need not know which.

@@ -1,4 +1,4 @@
-"""A job at one moment, as the API tells it: what every view of the command line is made of.
+"""A job at one moment, as the API tells it: the source of every view of the command line.
 
 Whether the scheduler runs in this process (``run``) or in another (``status``), the views get the
 same two documents, ``/v1/job`` and ``/v1/why`` (docs/api.md).

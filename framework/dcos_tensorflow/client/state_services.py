@@ -1,4 +1,4 @@
-"""The services of a state store: where each stands, who leads it, and where that one is asked.
+"""The services of a state store: the phase of each, its leader, and the address of that.
 
 The one place where a service is found by its state. Used by ``list --state`` and by the window of
 a host of many (``window``). It reads the few values that tell so much, not whole states.

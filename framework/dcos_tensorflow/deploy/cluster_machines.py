@@ -1,7 +1,7 @@
 """The machines of an operator's whole cluster, as the command ``capacity`` buys and ends them.
 
-No scheduler serves them: a command leads their store while it runs. What follows is
-``scheduler.machines.standing_machines``'s.
+No scheduler serves them: a command leads their store while it runs. The loop is in
+``scheduler.machines.standing_machines``.
 """
 
 from __future__ import annotations

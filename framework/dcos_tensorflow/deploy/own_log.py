@@ -1,6 +1,6 @@
 """Where log lines go: a service's file while ``run`` shows progress, standard error for the daemon.
 
-A line is for people or, as JSON, for programs (docs/logs.md). What is said in a turn of the event
+A line is for people or, as JSON, for programs (docs/logs.md). A line of a turn of the event
 loop carries the turn's id. Nothing else configures logging; libraries below the warning level stay
 silent.
 """

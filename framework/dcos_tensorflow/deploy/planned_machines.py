@@ -1,4 +1,4 @@
-"""Machines of options without a scheduler: what would be bought for a job, and the end of them all.
+"""Machines of options without a scheduler: the purchase for a job, and the end of them all.
 
 Called by the command ``capacity``. Buys nothing.
 """

@@ -1,7 +1,7 @@
-"""``run``: the options are read, the run is checked against what the service does, and served.
+"""``run``: the options are read, the run is checked against the running service, and served.
 
-Called by the command ``run`` and for a job that is begun in Python. What is refused is refused
-before it is served, and nothing of a job that runs has changed then. ``foreground`` and
+Called by the command ``run`` and for a job that is begun in Python. A refusal comes
+before anything is served, and changes nothing of a job that runs. ``foreground`` and
 ``background`` serve it.
 """
 

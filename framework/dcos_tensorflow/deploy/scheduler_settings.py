@@ -1,4 +1,4 @@
-"""What settings come to for a scheduler: its configuration, its state store, who may ask its API.
+"""From settings to a scheduler: its configuration, its state store, the access to its API.
 
 Used by ``run`` and ``scheduler`` before there is a scheduler.
 """

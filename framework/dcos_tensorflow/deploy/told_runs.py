@@ -1,4 +1,4 @@
-"""What a tracking server is told of a scheduler's runs: by whom, with which secret, and what.
+"""The tracking server of a scheduler's runs: its teller, its secret, and the runs that it gets.
 
 Used by ``served_job``; ``history.tracking`` asks, on its own thread.
 """

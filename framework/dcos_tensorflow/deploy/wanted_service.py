@@ -1,8 +1,8 @@
 """Which service a scheduler process is to serve, and whether the options that it got can be had.
 
 Used by ``daemon``. Two things must work whatever options say: an uninstall, which needs the name
-and nothing else of them, and looking after tasks that run already. So what is wrong is kept here as
-a problem, for the scheduler to tell once it knows whether there are options of before.
+and nothing else of them, and looking after tasks that run already. So mistakes in options are kept
+here as a problem, which the scheduler tells once it knows whether former options are stored.
 """
 
 from __future__ import annotations

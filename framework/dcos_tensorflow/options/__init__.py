@@ -1,10 +1,10 @@
-"""What the user asks for: the option models, their validation, and the ServiceSpec they become.
+"""The user's options: their models, their validation, and the ServiceSpec that they become.
 
-``load`` reads options and refuses bad ones with all that is wrong with them; ``service_spec`` makes
-of them what the core works with; ``effective`` and ``notes`` are for showing; ``json_schema``
+``load`` reads options and refuses bad ones with all their mistakes; ``service_spec`` makes the
+ServiceSpec of them; ``effective`` and ``notes`` are for showing; ``json_schema``
 describes an options file; ``task_environment`` reads the SDK's TASKCFG_* variables.
 
-They are looked up when they are asked for: many callers say what can be wrong with options and
+They are imported when they are used: many callers only name errors of options and
 never read any, and the models take longer to import than all of a scheduler.
 """
 

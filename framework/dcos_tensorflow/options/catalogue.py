@@ -1,4 +1,4 @@
-"""All options as a flat table: path, JSON Schema, what is allowed in words.
+"""All options as a flat table: path, JSON Schema, allowed values in words.
 
 Read out of the models once. Error messages, the schemas and the reference table come from it, so
 they cannot say different things.

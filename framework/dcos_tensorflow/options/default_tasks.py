@@ -3,7 +3,7 @@
 The published package runs two parameter servers and three workers if the options do not name them:
 its ``config.json`` carries these counts. Elsewhere a kind of task comes only where the options name
 its section, with a count or without; one worker comes where nothing else would train. ``loading``
-applies that to what it reads; a refusal of a job tells with it which tasks came so. Pure.
+applies that to what it reads; a refusal of a job names these tasks by it. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which options in force are not those that were asked for: what an update has to start from.
+"""The options in force that differ from the wanted ones: the base of an update.
 
 Asked by ``api.views.configurations`` after options were refused. Laying further options over
 those that a package manager has stored would ask for the refused ones again. Pure.

@@ -1,4 +1,4 @@
-"""What is wrong with a user's options, as values and as text.
+"""The mistakes in a user's options, as values and as text.
 
 Made by every module of this room, shown by the CLI, the HTTP API and the scheduler's log. Nothing
 here reads options; a value that is secret must be hidden before it gets here.

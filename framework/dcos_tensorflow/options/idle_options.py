@@ -1,7 +1,7 @@
 """Options that were given and do nothing beside the others: a sentence for each.
 
-Called by ``options.service`` for the notes of a job. What has its default counts as not given: the
-app of a DC/OS package carries every option. Pure.
+Called by ``options.service`` for the notes of a job. An option with its default counts as not
+given: the app of a DC/OS package carries every option. Pure.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The one source of the published JSON Schemas, of the DC/OS package's ``config.json`` and of the
 table in ``docs/options.md`` (``options.schema`` makes them). Names, types and defaults of the
 published beta-tensorflow package stand here unchanged. Models hold values; they decide nothing:
-rules that span several options are in ``cross_checks``, what becomes of them in ``service``.
+``cross_checks`` has the rules that span several options, ``service`` makes the ServiceSpec.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The schemas of an options file, and what else is checked in: docs/options.md's tables too.
+"""The schemas of an options file, and the other generated files: tables of docs/options.md, too.
 
 All are made from the models. ``python -m dcos_tensorflow.options.schema`` writes them.
 """

@@ -1,4 +1,4 @@
-"""Options to the ServiceSpec that the core works with, and to what may be shown of them.
+"""Options to the ServiceSpec that the core works with, and to a document without secrets.
 
 Called by the CLI and the scheduler once options are loaded. Pure: resolves no path, reads no file.
 """

@@ -1,8 +1,8 @@
 """HTTP to one service of a DC/OS cluster, and to the cluster's package manager.
 
-Called by ``commands``. Where the cluster is and who asks comes from the environment that the
-``dcos`` command sets. That of DC/OS 1.11 leaves it to its plugins to read the command's own files
-(``with_cluster``).
+Called by ``commands``. The address of the cluster and the user's login come from the environment
+that the ``dcos`` command sets. That of DC/OS 1.11 leaves it to its plugins to read the command's
+own files (``with_cluster``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each command asks of the scheduler, and what it prints of the answer.
+"""The request of each command to the scheduler, and the printed answer.
 
 Called by ``main`` with the parsed arguments. Requests and printed text are those that users and
 scripts of DC/OS services know.

@@ -2,8 +2,8 @@
 
 Used by ``logs`` of both command lines, ``dcos tensorflow`` and ``dcos-tensorflow``. Pure. A
 progress bar (Keras, tqdm) goes back to the line's beginning and writes its next state over the one
-before; of these states the last is a line. What is no later state of the same bar is never left
-out.
+before; of these states the last is a line. A line that is no later state of the same bar is never
+left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``logs``: what the tasks of a service print, all of them interleaved line by line.
+"""``logs``: the output of the tasks of a service, interleaved line by line.
 
 Called by ``main``. Task ids come from the scheduler, the lines from the cluster's log service; its
 event streams are read by one thread for each task. A task that is started again has a new id, and

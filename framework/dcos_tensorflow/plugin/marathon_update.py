@@ -1,8 +1,8 @@
 """Describing and updating a service whose cluster's package manager cannot: through Marathon.
 
 Open clusters have packages, but not all of them have ``/cosmos/service``. Called by ``commands``
-when that is missing. What the package manager would do is done in the same order, and nothing
-changes before all of it has succeeded:
+when that is missing. It takes the steps of the package manager in the same order, and nothing
+changes before all of them have succeeded:
 
 1. the options in force are taken from the app's labels, the given ones laid over them;
 2. the package manager renders the app with them, which checks them by the package's rules;

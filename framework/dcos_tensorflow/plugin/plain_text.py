@@ -1,6 +1,6 @@
 """Text of tasks, masters and agents as a terminal or a log may be given it. Pure.
 
-What a task prints can hold sequences that a terminal obeys: they clear it, rename it, write into
+The output of a task can hold sequences that a terminal obeys: they clear it, rename it, write into
 its input, or let a line read as another. Used by both command lines and by the scheduler's log.
 """
 

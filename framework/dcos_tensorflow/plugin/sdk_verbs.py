@@ -1,4 +1,4 @@
-"""The verbs of the DC/OS SDK's service client: what each takes, asks the scheduler for, and prints.
+"""The verbs of the DC/OS SDK's service client: the arguments, the request and the output of each.
 
 One table for both command lines: ``main`` makes commands of ``dcos tensorflow`` of it, and
 ``cli.commands.plans_and_pods`` those of ``dcos-tensorflow``. Pure.

@@ -3,8 +3,8 @@
 Called by ``commands`` before the cluster's package manager gets options, and by
 ``marathon_update``. A package manager knows the package's rules and no more: a placement rule that
 is none, or a strategy that a running job cannot change to, it would hand on to a scheduler that
-then ends. And it keeps what it was last given: where the scheduler has refused that, the options in
-force are those of before, which are to be shown, and to lay further options over.
+then ends. And it keeps the last options that it was given: where the scheduler has refused those,
+the options in force are those of before, which are to be shown, and to lay further options over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""boto3 and its dependencies, as the task runner brings them along (``pack_libraries`` has packed them).
+"""boto3 and its dependencies, which the task runner brings along (packed by ``pack_libraries``).
 
 The runner calls ``activate`` before it imports anything of ``storage.object_store``. botocore reads
 its descriptions of services from real files, so all of it is unpacked into the sandbox at the first

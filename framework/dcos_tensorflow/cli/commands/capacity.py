@@ -1,4 +1,4 @@
-"""``capacity``: the machines that are bought for a service: what there is, would be, and goes."""
+"""``capacity``: the machines that are bought for a service: present, planned, and given back."""
 
 from __future__ import annotations
 

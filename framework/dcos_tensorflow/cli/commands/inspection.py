@@ -1,4 +1,4 @@
-"""What a service is made of: its options and its ClusterSpec."""
+"""The parts of a service: its options and its ClusterSpec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``logs``: what the tasks of a service print, interleaved line by line; or for a unit of work."""
+"""``logs``: the output of a service's tasks, interleaved line by line; or of a unit of work."""
 
 from __future__ import annotations
 

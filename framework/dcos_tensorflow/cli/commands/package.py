@@ -1,7 +1,7 @@
 """``package render``: the Marathon app of a service, with DC/OS around the Marathon or without.
 
-The same package files and the same rendering as ``dcos package install``; what the scheduler would
-refuse when it starts is refused here already.
+The same package files and the same rendering as ``dcos package install``; options that the
+scheduler would refuse at its start are refused here already.
 """
 
 from __future__ import annotations

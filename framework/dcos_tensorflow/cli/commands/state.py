@@ -1,4 +1,4 @@
-"""``state``: what is kept of a service: whether it is sound, out into a file, and back.
+"""``state``: the stored state of a service: a check, an export into a file, and back.
 
 ``check`` and ``export`` only read, also while a scheduler serves. ``import`` writes where nothing
 is kept yet, and no scheduler serves. ``record`` asks a scheduler that serves for its last turns.

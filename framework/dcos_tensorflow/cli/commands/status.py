@@ -1,4 +1,4 @@
-"""Where a job stands, how the last one ended, and what it waits for."""
+"""The phase of a job, the end of the last one, and the reason why it waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sweep`` and ``batch``: how far many units of work are, and what came of them."""
+"""``sweep`` and ``batch``: the progress of many units of work, and their outcome."""
 
 from __future__ import annotations
 

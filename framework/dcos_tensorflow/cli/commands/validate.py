@@ -1,4 +1,4 @@
-"""``validate``: what a job would run, or everything that is wrong, without starting anything."""
+"""``validate``: the tasks that a job would run, or all its mistakes, without starting anything."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Following a job on a terminal: its progress until it is done, and what its tasks print."""
+"""Following a job on a terminal: its progress until it is done, and the output of its tasks."""

@@ -1,7 +1,7 @@
 """Following a job to its end in the foreground: progress, Ctrl-C, signals, the exit code.
 
-Used by ``run``, whose scheduler runs in the same process: the main thread shows what the state says
-five times a second and asks what to do when the user presses Ctrl-C. ``status --follow`` and jobs
+Used by ``run``, whose scheduler runs in the same process: the main thread shows the state
+five times a second, and asks the user for a choice after Ctrl-C. ``status --follow`` and jobs
 that were begun in Python follow a scheduler that runs elsewhere (``follow_service``).
 """
 

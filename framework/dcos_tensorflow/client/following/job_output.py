@@ -1,4 +1,4 @@
-"""What the tasks of a service have printed, wherever that lies by now.
+"""The output of the tasks of a service, wherever it lies by now.
 
 Used by ``logs`` and by jobs that were begun in Python. A running scheduler is asked for it, which
 reads the sandboxes through Mesos' files API. Of a local job that has ended the sandboxes lie in the

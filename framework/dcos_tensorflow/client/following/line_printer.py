@@ -1,4 +1,4 @@
-"""Prints what tasks print, line by line, each with its task's name in front (``logs.Sink``).
+"""Prints the output of tasks, line by line, each with its task's name in front (``logs.Sink``).
 
 Used by ``logs``, and by ``run --logs``, which follows the job's output in a thread beside its
 progress. Nothing is read here.

@@ -1,4 +1,4 @@
-"""Following what tasks print through their restarts: every line of every attempt once, in order.
+"""Following the output of tasks through their restarts: every line of every attempt once, in order.
 
 Used by ``logs --follow``. One thread decides and prints; a few others read, so that an agent that
 does not answer keeps no other task's lines back. An attempt's file is read to its end before the

@@ -1,6 +1,6 @@
 """Progress as plain lines, one per change: for logs, pipes and whatever is no terminal.
 
-Pure: ``job`` hands it one snapshot after the other and the time, and prints what it returns.
+Pure: ``job`` hands it one snapshot after the other and the time, and prints its lines.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tasks have printed: from the scheduler's API while it runs, from the disk once it is gone.
+"""The output of tasks: from the scheduler's API while it runs, from the disk once it is gone.
 
 Used by ``logs``. Both places know a file by the attempt that wrote it, and by bytes: a reader that
 goes on after an interruption, from the other place even, misses nothing and gets nothing twice.

@@ -1,7 +1,7 @@
-"""What a service's dashboard shows of a state alone: made of it, and kept in the service's folder.
+"""The dashboard of a state alone, without its scheduler: made, and kept in the service's folder.
 
 ``deploy.served_job`` leaves it at a job's end, ``window`` shows it once no scheduler serves the
-service; of a service of a state store it makes it of what is stored.
+service; of a service of a state store it makes the page of the stored state.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The end of what tasks of a cluster elsewhere have told, kept where a local job's sandboxes are.
+"""The last output of tasks of a cluster elsewhere, kept where a local job's sandboxes are.
 
-Once a job has ended its framework is gone, and that cluster's agents are asked no more. So who
-served it leaves the last lines here, and ``following.task_output`` reads them as if they were
-sandboxes.
+Once a job has ended its framework is gone, and that cluster's agents are asked no more. So the
+process that served it leaves the last lines here, and ``following.task_output`` reads them as if
+they were sandboxes.
 """
 
 from __future__ import annotations

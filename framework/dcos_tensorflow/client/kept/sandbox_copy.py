@@ -1,8 +1,8 @@
 """Copying a file or folder out of a task's sandbox, wherever that lies by now.
 
 Used by ``cp``. A running scheduler is asked for it, which reads it from the agent and leaves out
-secrets; of a local job that has ended the sandbox lies on this machine. What is there already is
-never written into: a copy is made beside it and put in its place whole.
+secrets; of a local job that has ended the sandbox lies on this machine. A folder that is there
+already is never written into: a copy is made beside it and put in its place whole.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the state store already holds of a service, before a scheduler of it is started.
+"""The stored state of a service, before a scheduler of it is started.
 
-Used by ``run`` to say what is going to happen, and to remove old checkpoints safely; by
+Used by ``run`` to announce its effect, and to remove old checkpoints safely; by
 ``uninstall`` for a service whose scheduler has gone.
 """
 

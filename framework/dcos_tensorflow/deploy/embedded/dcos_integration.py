@@ -1,4 +1,4 @@
-"""The process behind ``local up --dcos``, and what a local DC/OS needs to know of our package.
+"""The process behind ``local up --dcos``, and the facts of our package that a local DC/OS needs.
 
 A package names masters and ZooKeeper by DC/OS' own host names, which lead nowhere here; its service
 listens on every address, which here would be those of a laptop; its tasks run in images, where here

@@ -1,4 +1,4 @@
-"""What a job needs, and whether an embedded cluster that is started for it alone has as much.
+"""The needs of a job, and whether an embedded cluster that is started for it alone meets them.
 
 Such a cluster counts and does not limit, so it may claim more than there is: then the tasks share
 the machine. Whether each task has a place there is asked of the core's own placement. Used by

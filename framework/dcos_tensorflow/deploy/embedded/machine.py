@@ -1,4 +1,4 @@
-"""What this machine has for an embedded cluster.
+"""The resources of this machine for an embedded cluster.
 
 Used by ``local up`` and ``run``. Limits of a container (cgroup v2) count as the machine's size.
 """

@@ -1,1 +1,1 @@
-"""What a user brings, the options and the code of a job: read, packed and checked."""
+"""The options and the code of a job: read, packed and checked."""

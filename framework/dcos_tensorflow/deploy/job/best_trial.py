@@ -2,7 +2,7 @@
 
 Its options are those that the sweep runs with, as its scheduler or its state tells them, without
 the search and with the trial's parameters where a job's own stand: in JOB_CONTEXT and as PARAM_*
-variables. Its code is what the trials ran, as it was packed for them.
+variables. Its code is that of the trials, as it was packed for them.
 """
 
 from __future__ import annotations

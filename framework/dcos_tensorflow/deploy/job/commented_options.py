@@ -1,7 +1,7 @@
 """A first options file for a script, with the few options that matter and why they are there.
 
-Used by ``init``. It says what the code asks for and what is decided soonest; comments are entries
-whose names begin with ``//``, so that the file is plain JSON. Nothing is written here.
+Used by ``init``. It has the options that the code needs and those that users change first; comments
+are entries whose names begin with ``//``, so that the file is plain JSON. Nothing is written here.
 """
 
 from __future__ import annotations

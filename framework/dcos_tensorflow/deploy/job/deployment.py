@@ -1,6 +1,6 @@
-"""What is asked of a run, and what it comes to before anything of it is served: plain values.
+"""The request for a run, and the prepared run before anything of it is served: plain values.
 
-``deploy.run`` makes them of options; ``foreground`` and ``background`` serve what they say.
+``deploy.run`` makes them of options; ``foreground`` and ``background`` serve them.
 """
 
 from __future__ import annotations

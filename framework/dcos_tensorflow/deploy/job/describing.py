@@ -1,4 +1,4 @@
-"""What a service is going to run, as a document and as text. Used by ``validate``."""
+"""The tasks that a service is going to run, as a document and as text. Used by ``validate``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that a command line was given: a file, or what flags beside a script say.
+"""The options that a command line was given: a file, or flags beside a script.
 
 Used by ``run`` and ``validate``. Nothing is looked at before it is loaded.
 """

@@ -1,6 +1,6 @@
 """The files of a batch: a folder or a pattern of this machine, as a manifest that stays as it is.
 
-Called by ``deploy.run`` before a batch is prepared, and by ``preparation`` to look. What is listed
+Called by ``deploy.run`` before a batch is prepared, and by ``preparation`` to look. The list
 is kept in the service's folder until the batch has ended: whatever comes meanwhile, a scheduler
 that starts again finds the same list. For tasks on other machines the folder of the files becomes
 one of ``data``: it is packed, and fetched by each task, as any data beside the options is.

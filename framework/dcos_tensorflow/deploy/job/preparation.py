@@ -1,4 +1,4 @@
-"""From a user's options to what a scheduler is given: the service, its packed code, what to know.
+"""From a user's options to a scheduler's input: the service, its packed code, and notes.
 
 Called by ``run``, ``scheduler`` and ``validate``. On the embedded cluster three things are settled
 that options leave to the cluster elsewhere: which Python runs the tasks, where checkpoints are

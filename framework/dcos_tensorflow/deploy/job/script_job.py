@@ -1,4 +1,4 @@
-"""A script and a few flags to the options of a job: what ``run train.py`` runs.
+"""A script and a few flags to the options of a job: the job of ``run train.py``.
 
 Used by ``run``, ``validate`` and ``init``. The script's folder is the job's code, its name that of
 the service, so that the second run of a script is the same service. Roles follow from the flags

@@ -1,7 +1,7 @@
-"""What is seen of a job's code before its start, where it lies on this machine.
+"""The facts of a job's code before its start, where the code lies on this machine.
 
-Called by ``preparation``. What the task runner would refuse in its sandbox is refused here, by the
-same rules (``job_code.agreement``), and what those rules doubt is told.
+Called by ``preparation``. It refuses code that the task runner would refuse in its sandbox, by the
+same rules (``job_code.agreement``), and notes the doubts of these rules.
 """
 
 from __future__ import annotations

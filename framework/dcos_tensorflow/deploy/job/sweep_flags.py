@@ -1,6 +1,6 @@
 """``--sweep``, ``--trials`` and ``--metric`` of a script, as the section ``sweep`` of its options.
 
-``cli.flags`` calls it. Whether a range is one, the options say: here flags become what a file has.
+``cli.flags`` calls it. The options check the ranges: here flags become the entries of a file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Files that a job's code names and its tasks would not find: a warning before the start.
 
 Called by ``preparation``. A task sees its sandbox, which the job's folder becomes, and its own
-machine. What is no file here is not judged: it may be one there, or be written by the job.
+machine. A path that is no file here is not judged: it may be one there, or be written by the job.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The sections of the options: fields, their types, their checks, and what becomes of them."""
+"""The sections of the options: fields, types, checks, and their part of the ServiceSpec."""

@@ -1,6 +1,6 @@
 """Machines that may be bought for a service: the section ``capacity``.
 
-Its fields and their types, and what becomes of them in the ServiceSpec. Pure.
+Its fields and their types, and their part of the ServiceSpec. Pure.
 """
 
 from __future__ import annotations

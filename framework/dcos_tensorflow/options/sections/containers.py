@@ -1,6 +1,6 @@
-"""What the containers of a role are given: secrets, limits, shared memory.
+"""The containers of a role: secrets, limits, shared memory.
 
-The types of these options, and what becomes of them in the ServiceSpec. Pure.
+The types of these options, and their part of the ServiceSpec. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""HDFS, Kerberos and Google Cloud Storage: what tasks are handed to reach them with.
+"""HDFS, Kerberos and Google Cloud Storage: the variables and files by which tasks reach them.
 
 As the published package does it: environment, fetched files, secrets. Called by
 ``options.service``. Pure.

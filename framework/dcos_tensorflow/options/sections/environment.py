@@ -1,4 +1,4 @@
-"""The environment of tasks: what it may hold, and TASKCFG_* variables of the scheduler."""
+"""The environment of tasks: its allowed variables, and TASKCFG_* variables of the scheduler."""
 
 from __future__ import annotations
 

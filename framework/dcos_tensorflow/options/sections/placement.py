@@ -2,8 +2,8 @@
 
 ``["hostname", "UNIQUE"]``, ``[["hostname", "UNIQUE"], ["rack", "LIKE", "r[12]"]]``, and
 ``hostname:UNIQUE,rack:LIKE:r[12]`` in which ``\\:`` and ``\\,`` are plain characters. Called when
-options are validated and when they become a ServiceSpec. It never looks at an agent: what the
-operators want and mean is in ``core.placement.constraints``.
+options are validated and when they become a ServiceSpec. It never looks at an agent:
+``core.placement.constraints`` has the meaning of the operators.
 """
 
 from __future__ import annotations

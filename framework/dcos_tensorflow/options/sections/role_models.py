@@ -1,6 +1,6 @@
-"""The options of each kind of task: one declaration for all, and what differs from role to role.
+"""The options of each kind of task: one declaration for all, and the differences of each role.
 
-The descriptions are written once, of "{one}" task or of "{many}"; each role says what it is called.
+The descriptions are written once, of "{one}" task or of "{many}"; each role gives its own name.
 The parts below stand in the order in which their options are shown; a role takes those that it has.
 """
 

@@ -1,4 +1,4 @@
-"""The base of all option models, what holds for every group of options; and the groups of roles."""
+"""The base of all option models, the rules for every group of options, and the groups of roles."""
 
 from __future__ import annotations
 

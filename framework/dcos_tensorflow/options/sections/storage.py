@@ -1,4 +1,4 @@
-"""What outlives the machines: checkpoints, data, logs, and how S3 is reached.
+"""The options of storage that outlives machines: checkpoints, data, logs, and the access to S3.
 
 Fields and their types, the rules that span several of them, and the StorageSpec that they become.
 Pure.

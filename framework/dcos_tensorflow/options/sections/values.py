@@ -1,4 +1,4 @@
-"""The types of single options: what each may hold, as pydantic knows it and in words.
+"""The types of single options: the allowed values of each, for pydantic and in words.
 
 Used by the models. A rule that needs more than one option is in ``cross_checks``.
 """

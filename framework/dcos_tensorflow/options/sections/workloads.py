@@ -1,6 +1,6 @@
-"""What the units of a service are, of its options, and the rules about them.
+"""The units of a service, made of its options, and the rules about them.
 
-``cross_checks`` asks for the rules, ``service`` for what the units are. Pure.
+``cross_checks`` asks for the rules, ``service`` for the units. Pure.
 """
 
 from __future__ import annotations

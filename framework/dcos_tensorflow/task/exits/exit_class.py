@@ -1,4 +1,4 @@
-"""The classes of an end: words of ``exit_analysis`` and ``watchdog``, by which retries are counted."""
+"""The classes of an end, set by ``exit_analysis`` and ``watchdog``; retries are counted by them."""
 
 from __future__ import annotations
 

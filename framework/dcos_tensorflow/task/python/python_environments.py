@@ -1,4 +1,4 @@
-"""Makes Python environments for jobs: once per machine and content, shared by all jobs that want them.
+"""Makes Python environments for jobs: once per machine and content, shared by all jobs.
 
 ``package_work`` calls ``ready``. An environment lies over the Python that it is made of, and sees
 its packages behind its own: TensorFlow is not installed twice. It never changes once it is whole.

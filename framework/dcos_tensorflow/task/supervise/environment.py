@@ -1,4 +1,4 @@
-"""The environment of the user's process, as a pure function of the spec and the inherited variables.
+"""The environment of the user's process: a pure function of spec and inherited variables.
 
 ``runner`` calls it before each start. The contract it keeps is docs/job-contract.md; the measured
 reasons (proxies hang gRPC, TensorFlow starts about 85 threads) are told there too.
