@@ -1,8 +1,8 @@
-"""How a request becomes an answer: rights, what goes wrong on the way, what is written down.
+"""How a request becomes an answer: rights, errors on the way, the audit log.
 
-Used by ``api.app``, which says what is shown and ordered. ``Answering`` lets no caller past without
-the right; whatever is raised behind it is an answer too; every order is in the audit log before it
-is carried out.
+Used by ``api.app``, which has the views and the verbs. ``Answering`` lets no caller past without
+the right; every exception behind it becomes an answer, too; every order is in the audit log before
+it is carried out.
 """
 
 from __future__ import annotations

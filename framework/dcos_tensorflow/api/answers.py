@@ -1,4 +1,4 @@
-"""What every answer of the API is made of: JSON without secrets, or the SDK's plain text.
+"""The form of every answer of the API: JSON without secrets, or the SDK's plain text.
 
 Used by ``api.app``. The SDK answers an unknown plan, pod or endpoint with exactly the text
 ``Element not found``: its clients look for it. All other errors are JSON with a ``message``.

@@ -1,4 +1,4 @@
-"""The ASGI application: paths, methods and statuses; what is shown comes from ``api.views``.
+"""The ASGI application: paths, methods and statuses; the content comes from ``api.views``.
 
 Made by ``scheduler.scheduler`` with itself as the ``StateSource``; served by ``api.server``. Paths
 are those of ``api.operations``: the DC/OS SDK's, with more beside them (docs/api.md).

@@ -1,7 +1,7 @@
-"""What only passes by (calls to the master, changes of tasks, durations), for ``metrics``.
+"""Counts of passing events (calls to the master, changes of tasks, durations), for ``metrics``.
 
 The scheduler calls ``Metrics.observe`` after each turn, from its first one on; so this imports
-nothing of what shows the numbers. Everything begins at 0 with each scheduler.
+nothing of the code that shows the numbers. Everything begins at 0 with each scheduler.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The newest state for all viewers: one stream of server-sent events per viewer.
 
-Used by ``api.app`` for ``/v1/events``. The state is looked at only while there are viewers; what
-has changed since the last look is worked out once for all of them. Nothing is queued for a viewer:
+Used by ``api.app`` for ``/v1/events``. The state is looked at only while there are viewers; the
+changes since the last look are worked out once for all of them. Nothing is queued for a viewer:
 one that is too slow gets the newest as a whole. It renders and redacts nothing itself.
 """
 

@@ -1,7 +1,7 @@
 """Metrics: the SDK's names, and ours beside them, for Prometheus and as Dropwizard's JSON.
 
-What the state tells is read from it at each scrape. What only passes by is counted by
-``counters``. Nothing is registered globally. ``docs/metrics.md`` lists what is served, by the words
+Values of the state are read from it at each scrape. ``counters`` counts passing
+events. Nothing is registered globally. ``docs/metrics.md`` lists the families, in the words
 of FAMILIES.
 """
 

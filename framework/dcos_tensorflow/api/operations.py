@@ -1,7 +1,7 @@
-"""Every path of the HTTP API: what it is for, what it takes, what it answers. One table.
+"""Every path of the HTTP API: its purpose, its arguments, its answers. One table.
 
 ``api.app`` serves exactly these, and ``api.openapi`` describes them; neither has a path of its own.
-What several operations have in common (401, 403, 500, 503) is added by ``openapi``. Pure data.
+``openapi`` adds the statuses that several operations share (401, 403, 500, 503). Pure data.
 """
 
 from __future__ import annotations

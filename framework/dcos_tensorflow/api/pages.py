@@ -1,8 +1,8 @@
 """The dashboard's files, as a browser asks for them. Mounted by ``api.app``.
 
-They hold nothing of the service, and so need no token: whatever a page shows it asks the API for.
-The page at ``/`` is for every client that takes HTML, or says nothing of what it takes. All its
-addresses are relative, so that it works under whatever prefix a proxy puts in front of it.
+They hold nothing of the service, and so need no token: a page asks the API for its content.
+The page at ``/`` is for every client that takes HTML, or names no type. All its
+addresses are relative, so that it works under any prefix of a proxy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The last turns of a service without its secrets, to be taken along with a report of a defect.
 
-Used by ``api.app`` for an operator. What is hidden is hidden in what went into a turn and in what
-came out of it, so that it still plays (``core.kept.recording``): ids that are made of options are
+Used by ``api.app`` for an operator. Secrets are hidden in the input of a turn and in its
+output alike, so that it still plays (``core.kept.recording``): ids that are made of options are
 made anew of those in which secrets are hidden, wherever they stand.
 """
 

@@ -1,4 +1,4 @@
-"""Takes secrets out of what is shown: the last thing that happens to every body.
+"""Takes secrets out of answers: the last step of every body.
 
 Called by ``api.answers`` for each answer, so that no view can forget it. Options hold references to
 secrets, never secrets; but users put passwords into URLs, command lines and environments all the

@@ -1,8 +1,8 @@
 """The bodies of the HTTP API as types.
 
 mypy holds ``api.views`` to them, ``api.operations`` names them, and ``api.openapi`` makes the
-schemas of its document from them. They say what clients may rely on. A key that is not always there
-is ``NotRequired``; what is only a ``dict[str, Any]`` here is told in docs/api.md. Pure types.
+schemas of its document from them. Clients may rely on them. A key that is not always there is
+``NotRequired``; docs/api.md describes a value that is only a ``dict[str, Any]`` here. Pure types.
 """
 
 from __future__ import annotations

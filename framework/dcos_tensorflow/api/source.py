@@ -1,4 +1,4 @@
-"""Where the API takes what it shows and leaves what it is asked to do.
+"""The scheduler as the API sees it: the source of its answers, and the receiver of its orders.
 
 Implemented by ``scheduler.scheduler`` and by the tests; ``api.app`` knows nothing else of them.
 """

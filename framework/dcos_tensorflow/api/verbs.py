@@ -1,7 +1,7 @@
-"""What is asked of the service: requests to events, and what is answered to them.
+"""The verbs of the API: requests to events, and their answers.
 
-Used by ``api.app``. Each verb is a pure function of the state and the request: it answers what the
-one thread that owns the state is going to do, and names the event that makes it do so. That is
+Used by ``api.app``. Each verb is a pure function of the state and the request: it answers with the
+effect, and names the event by which the one thread that owns the state brings it about. That is
 asynchronous, as in the DC/OS SDK: an answer says that a command was received, not that it is done.
 Statuses: 200 received, 208 so already, 404 no such element, 409 it cannot be done (the SDK has no
 word for that; the text says why), 400 nonsense.

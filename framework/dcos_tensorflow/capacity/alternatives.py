@@ -1,6 +1,6 @@
 """Which other pools would do as well as the planned ones: the provider chooses among them.
 
-Called by ``planner`` once it knows what to buy for a gang. The plan holds whichever machines come,
+Called by ``planner`` once it knows the machines for a gang. The plan holds whichever machines come,
 and however they are mixed: places, limits and zone are those of the worst of them. Pure.
 """
 

@@ -1,4 +1,4 @@
-"""Which machines a gang with a deadline is to have: ``deadline``, asked with what is known.
+"""The machines for a gang with a deadline: ``deadline``, asked with the known facts.
 
 Called by ``scheduler.machines.buying`` before each round. Pure. How much work is left is measured:
 steps a second while the gang trained, and how many steps there are in all.

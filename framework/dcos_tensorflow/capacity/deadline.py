@@ -2,8 +2,8 @@
 
 Called by ``planner`` for a job with a deadline, and by ``benchmarks/spot_market.py`` on
 recorded markets. The rule is in ``docs/capacity.md``: it begins with Uniform Progress (Wu et al.,
-"Can't Be Late", NSDI 2024), and differs in what it keeps slack for. Pure: the caller passes what it
-returned as :class:`Memory` with the next call.
+"Can't Be Late", NSDI 2024), and differs in its use of slack. Pure: the caller passes the returned
+:class:`Memory` with the next call.
 
 *Slack* is the time that is left when all the work that is left has been done without a pause. Only
 training keeps it; waiting and changing machines use it up.

@@ -2,8 +2,8 @@
 
 Called by ``reconcile`` and ``leavers`` when the rule for deadlines wants another fleet than the
 gang trains on: spot machines in place of on-demand ones, say. It trains on while the new ones boot,
-and moves when the last of them is there; where one does not come, nothing was lost. Only what has
-to be safe is left at once. Pure; the rule itself is ``deadline``.
+and moves when the last of them is there; where one does not come, nothing was lost. It leaves
+machines at once only for the safety of the deadline. Pure; the rule itself is ``deadline``.
 """
 
 from __future__ import annotations

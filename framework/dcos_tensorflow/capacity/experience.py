@@ -1,4 +1,4 @@
-"""What a market has shown since the job began: how long so many spot machines stay.
+"""The behaviour of a market since the job began: how long so many spot machines stay.
 
 Called by ``deadline``. It is known of two things how long they have stayed so far:
 
@@ -6,10 +6,10 @@ Called by ``deadline``. It is known of two things how long they have stayed so f
 * *Margin* m is there until more than m machines have gone, from the most that there were since that
   happened last. A gang that leaves m machines in the market loses none until then.
 
-A level that machines far above it have shielded says little of what comes when they are gone, and
+A level that machines far above it have shielded says little of the time after them, and
 margins say nothing of machines that always stay; so both are asked. Nothing is forecast: each is
-taken to stay for as long as it has stayed, on average or this time, and a little is assumed of
-what was not seen yet.
+taken to stay for as long as it has stayed, on average or this time, with a small assumption
+for times that were not seen yet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was bought: each purchase with its machines, and what it has cost. The nouns of the loop.
+"""The purchases: each with its machines, and its cost. The nouns of the loop.
 
 Kept by the core as opaque records (``core.model.machine_records``), so that a purchase is written
 before the provider is asked. Used by ``mirror``, ``losses``, ``reconcile`` and ``status``. Every

@@ -1,6 +1,6 @@
-"""What interruptions have cost: for how long a gang did not train because a machine went. Pure.
+"""The cost of interruptions: the time for which a gang did not train after a machine went. Pure.
 
-Called by ``reconcile`` with what the core says of gangs. A pause is counted to the machine that
+Called by ``reconcile`` with the core's facts of gangs. A pause is counted to the machine that
 went and to none that waited; that of a planned change is counted to none.
 """
 

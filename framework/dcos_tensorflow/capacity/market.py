@@ -1,4 +1,4 @@
-"""The nouns of capacity: pools of machines that can be had, what is wanted, what is allowed.
+"""The nouns of capacity: pools of machines that can be bought, demand, and limits.
 
 Used by everything else in this room. Nothing here decides.
 """

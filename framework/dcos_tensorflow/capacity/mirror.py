@@ -1,7 +1,7 @@
-"""What is said of machines, taken into the ledger: the passive half of a round; decides nothing.
+"""Facts of machines, taken into the ledger: the passive half of a round; decides nothing.
 
-Called by ``reconcile``. A provider answers orders, lists what it has (a machine that was just
-bought may be missing for a while), and the master says whose agents it knows and what runs there.
+Called by ``reconcile``. A provider answers orders and lists its machines (a machine that was just
+bought may be missing for a while); the master lists its agents and their tasks.
 """
 
 from __future__ import annotations

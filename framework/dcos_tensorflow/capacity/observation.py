@@ -1,4 +1,4 @@
-"""What one round of the loop that buys goes by: how things stand, and the rules of the options.
+"""The input of one round of the loop that buys: the present, and the rules of the options.
 
 Made by ``scheduler.machines.buying``; read by ``reconcile`` and ``leavers``. Nothing here decides.
 """

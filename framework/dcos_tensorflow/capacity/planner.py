@@ -1,6 +1,6 @@
-"""What waits, turned into the machines to buy for it: the fewest that fit, where they cost least.
+"""Waiting gangs, turned into machines to buy: the fewest that fit, where they cost least.
 
-Called with what gangs wait for, the offers of the machines that are there or on their way, and the
+Called with the demand of gangs, the offers of the machines that are there or on their way, and the
 pools that can be bought from. Whether tasks fit is asked of ``core.placement``, with offers made up
 for machines that are not bought yet: a machine is bought only if the core will use it, and every
 placement rule holds. ``alternatives`` adds the pools that would do as well. Pure; buys nothing.

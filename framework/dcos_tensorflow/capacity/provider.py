@@ -1,8 +1,8 @@
-"""What a provider of machines is asked, and how it may fail: the seam to EC2 and to scripts.
+"""The questions to a provider of machines, and its errors: the seam to EC2 and to scripts.
 
 Called by the loop that buys (``scheduler.machines.buying``); implemented in ``capacity.providers``.
-A provider decides nothing and keeps nothing: what was bought is written down before it is asked,
-and what it has is read from it by tag, so that it may be made anew at any time.
+A provider decides nothing and keeps nothing: a purchase is written down before it is asked,
+and its machines are found by tag, so that it may be made anew at any time.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""One round of the loop that buys: what is there beside what is wanted, and what to do about it.
+"""One round of the loop that buys: machines beside demand, and the orders that follow.
 
 Called by ``scheduler.machines.buying`` again and again. Level-triggered: whatever happened before,
-a crash between any two steps included, the next round finds it and does what is due. Pure: what it
-returns is written first; only then are the orders sent, which are the same each time, and machines
-ended.
+a crash between any two steps included, the next round finds it and does what is due. Pure: the
+returned ledger is written first; only then are the orders sent, which are the same each time, and
+machines ended.
 
-1. ``mirror``: the ledger takes what provider and master say;
+1. ``mirror``: the ledger takes the facts of provider and master;
 2. ``leavers``: machines leave that are of no use, are offered to no framework any more, and go
    back when they are empty;
 3. a purchase without an answer is asked for again, or cancelled when no gang waits any more;
-4. what waits is planned, and what a gang goes over to (``exchange``); purchases are written.
+4. waiting gangs are planned for, and exchanges of machines (``exchange``); purchases are written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How machines stand, for people and programs: what there is, what it costs, why nothing comes.
+"""The status of machines, for people and programs: machines, their cost, reasons for no purchase.
 
 Called by ``api.views.machines``. A view of the ledger; decides nothing.
 """

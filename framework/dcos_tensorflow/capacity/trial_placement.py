@@ -1,8 +1,9 @@
 """Whether a gang's tasks have their places on machines that are not bought yet, and how few do.
 
 Called by ``planner``, for each kind of machine that could be bought. It is the core's placement
-that says so, with offers made up for the machines. Most of what cannot be is known without it: by
-what the tasks need in all, and by how many of those that need most go on one machine. Pure.
+that says so, with offers made up for the machines. Most misfits are known without it: by the
+resources that the tasks need in all, and by how many of those that need most go on one machine.
+Pure.
 """
 
 from __future__ import annotations

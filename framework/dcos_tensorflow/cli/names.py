@@ -1,4 +1,4 @@
-"""The proposals of a shell's completion where a command takes a name of this machine or of a service.
+"""The proposals of a shell's completion for names of this machine or of a service.
 
 Used by ``flags`` and the commands. Nothing here asks a scheduler: a key press must not wait for
 one.

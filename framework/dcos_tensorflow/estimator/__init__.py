@@ -1,5 +1,5 @@
 """Jobs from Python: described by ``TensorFlow``, begun by its ``fit``, ``sweep`` and ``batch``, and
 asked as a ``Job``.
 
-What a command of the command line does is done here by the same functions of ``cli``.
+It works by the same functions as the commands of the command line.
 """

@@ -1,7 +1,7 @@
 """The arguments of ``TensorFlow`` and ``fit`` to the options of a job. Pure.
 
-What a command line says beside a script becomes options in ``deploy.job.script_job``; here is what
-only Python has: hyperparameters, inputs, and options that are laid over all others.
+``deploy.job.script_job`` makes options of the flags of a command line; this module has the
+arguments that only Python has: hyperparameters, inputs, and options that are laid over all others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a user sees who waits for a job in Python: progress and what the tasks print.
+"""The display for a user who waits for a job in Python: progress and the tasks' output.
 
 On a terminal a live view with the lines above it, in a notebook a table and curves that are drawn
 anew with the lines below them, elsewhere lines alone. Only the thread that waits prints: in a
-notebook that is what a cell shows.
+notebook that is the cell's output.
 """
 
 from __future__ import annotations

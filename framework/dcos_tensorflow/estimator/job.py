@@ -1,7 +1,7 @@
 """``Job``: a job that was begun, asked and steered from Python.
 
-What it answers is what ``status``, ``logs`` and ``stop`` answer, by the same functions; it knows no
-more of the job than the service's name. ``unit_jobs`` has those that work on many units.
+It answers as ``status``, ``logs`` and ``stop`` do, by the same functions; it knows no more of the
+job than the service's name. ``unit_jobs`` has the jobs that work on many units.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What tasks have told of their training, as rows: one for each time that they told something.
+"""The metrics that tasks have reported of their training, as rows: one for each report.
 
-Read from what they printed and from their progress files, by the rules of the task runner
+Read from their output and from their progress files, by the rules of the task runner
 (``task.output.progress``), so that rows and live display agree. Pure but for ``frame``.
 """
 

@@ -1,4 +1,4 @@
-"""Progress in a notebook: a table of the tasks, and what is drawn below it, anew each time.
+"""Progress in a notebook: a table of the tasks, and pictures below it, drawn anew each time.
 
 It is HTML that every frontend shows, and that stays in the saved notebook; no widget is needed.
 """

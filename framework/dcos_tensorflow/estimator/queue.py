@@ -1,7 +1,7 @@
 """``Queue``: jobs that Python hands to the queue of teams in place of beginning them.
 
-``TensorFlow.fit``, ``sweep`` and ``batch`` take one. The job is then what ``submit`` would make of
-it; it is followed through the line, and through each of its runs where it gives way.
+``TensorFlow.fit``, ``sweep`` and ``batch`` take one. The job is then that of ``submit``; it is
+followed through the line, and through each of its runs where it gives way.
 """
 
 from __future__ import annotations

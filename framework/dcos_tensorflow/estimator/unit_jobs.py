@@ -1,7 +1,7 @@
 """``Sweep`` and ``Batch``: jobs that work on many units, asked and steered from Python.
 
-What they answer beside a ``Job`` is what the commands ``sweep`` and ``batch`` tell, of a job that
-runs and of one that has ended.
+Beside the answers of a ``Job`` they have those of the commands ``sweep`` and ``batch``, of a job
+that runs and of one that has ended.
 """
 
 from __future__ import annotations

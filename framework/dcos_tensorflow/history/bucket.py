@@ -2,8 +2,8 @@
 
 Used by ``keeper``: a scheduler on another machine finds the runs of before; and by the window of a
 state store, which has none of them on its disk. An object is one run,
-replaced as a whole, so that it is never half of one. Tasks may write there, too: what is read is
-looked at as what strangers say. All methods may raise StorageError.
+replaced as a whole, so that it is never half of one. Tasks may write there, too: content is
+read as input of strangers. All methods may raise StorageError.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What the training has told, over time: the points of the curves of the present run.
+"""The values of the training over time: the points of the curves of the present run.
 
 The scheduler calls ``Curves.observe`` after each step, from its first one on; so this imports
-nothing of what shows them (``/v1/curves``) or keeps them (``keeper``). Long curves are thinned out.
+nothing of the code that shows them (``/v1/curves``) or keeps them (``keeper``). Long curves are
+thinned out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Points of curves: what a task told of its training at one moment, fewer of them, as a line.
+"""Points of curves: a task's report of its training at one moment; fewer of them; as a line.
 
 Used by all of this room, and by ``api.views.curves``, which shows them. Pure.
 """

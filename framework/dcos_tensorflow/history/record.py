@@ -1,6 +1,6 @@
-"""What is known of a run beside its curves: one JSON document, ``run.json``.
+"""The record of a run beside its curves: one JSON document, ``run.json``.
 
-Made by ``keeper`` of the state, merged with what was kept before; shown by ``dcos-tensorflow runs``
+Made by ``keeper`` of the state, merged with the record before; shown by ``dcos-tensorflow runs``
 and ``/v1/runs``. Tags and the note of a person are kept beside it. Pure.
 """
 

@@ -1,9 +1,9 @@
-"""Tells an MLflow tracking server of runs, of what is kept of them on the disk.
+"""Sends runs to an MLflow tracking server, from their records on the disk.
 
 Started by ``deploy.served_job`` beside the keeper, on a thread of its own: no step of a training
-waits for the server. What it has been told is kept beside the run, so that what it misses while it
-is away, or while no scheduler runs, it is told later: each point once. A run that another one has
-followed is ended there, too.
+waits for the server. The sent points are noted beside the run, so that the server gets those that
+it misses, while it is away or while no scheduler runs, later: each point once. A run that another
+one has followed is ended there, too.
 """
 
 from __future__ import annotations

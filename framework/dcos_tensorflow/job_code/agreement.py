@@ -1,7 +1,7 @@
 """Whether a job's code and the tasks that it is to run in go together. Pure.
 
-The command line asks before the start, the task runner in its sandbox, with the same rules: what
-can only wait or fail is refused, what may be meant is a doubt that is told. Only code all of which
+The command line asks before the start, the task runner in its sandbox, with the same rules: code
+that can only wait or fail is refused, a doubt is noted. Only code all of which
 was read is ever refused.
 """
 

@@ -1,8 +1,8 @@
 """Which arguments a job's code parses, and how parameters are written as such. Pure.
 
 ``names`` finds the options in the code; the task runner writes the parameters of a job as arguments
-of its script, and the command line says before the start which ones. What cannot be seen (a parser
-that is made of other things) is left out.
+of its script, and the command line says before the start which ones. A parser that is
+made of other things cannot be seen, and is left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads a command line for the Python files that it runs. Pure but for looking whether files exist.
 
-Called by ``facts``. What a shell would make of the line is not worked out: where it may run more
-than the files found here, it says so.
+Called by ``facts``. It does not work out a shell's expansions: where the line may run more than
+the files found here, it says so.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a job's code says of its training: the strategy, whether it knows of a cluster, Keras.
+"""The facts of a job's code: the strategy, whether it knows of a cluster, Keras.
 
-``read_facts`` is the room's door. The task runner asks once before the first start: who must
-restart after a failure depends on the strategy. The command line asks before there is a task. What
-is not sure is not said.
+``read_facts`` is the room's door. The task runner asks once before the first start: the tasks
+that restart after a failure depend on the strategy. The command line asks before there is a task.
+It states no doubtful fact.
 """
 
 from __future__ import annotations

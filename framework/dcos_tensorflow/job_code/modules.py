@@ -1,7 +1,7 @@
 """Finds the module of a job below the directories that its code may lie in.
 
-Called by ``task.python.contracts``, which decides how the job is started, and for what a ``main``
-is imported from. Nothing here runs code or knows TensorFlow.
+Called by ``task.python.contracts``, which decides how the job is started, and for the
+module of a ``main``. Nothing here runs code or knows TensorFlow.
 """
 
 from __future__ import annotations

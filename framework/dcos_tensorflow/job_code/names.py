@@ -1,7 +1,7 @@
-"""What one file of a job names: ways to distribute, a cluster, Keras, variables. Pure.
+"""The names in one file of a job: ways to distribute, a cluster, Keras, variables. Pure.
 
-``facts`` reads each file with it. Comments, docstrings, type annotations and what ``isinstance``
-compares with do not count.
+``facts`` reads each file with it. Comments, docstrings, type annotations and the types of
+``isinstance`` do not count.
 """
 
 from __future__ import annotations

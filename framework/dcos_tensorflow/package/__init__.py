@@ -1,4 +1,4 @@
-"""The DC/OS package: its files, how a cluster makes a Marathon app of them, and what they promise.
+"""The DC/OS package: its files, their rules, and the Marathon app that a cluster makes of them.
 
 ``definition`` reads the files of ``universe/`` or a built repository, ``cosmos`` renders them as
 DC/OS' package manager does, ``variables`` carries options through an app's environment,

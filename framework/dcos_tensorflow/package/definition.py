@@ -1,8 +1,8 @@
-"""What a package is made of: description, options, template, resources; and the app it becomes.
+"""The parts of a package: description, options, template, resources; and the app it becomes.
 
 Read from the files of ``universe/`` (whose places for versions, addresses and checksums are filled
-on the way) or from the repository document that ``make package`` writes: it holds one package and
-is what Universe itself serves (Universe, v4-repo-schema.json). Called by the command line, the
+on the way) or from the repository document that ``make package`` writes: it holds one package, in
+the form of Universe itself (Universe, v4-repo-schema.json). Called by the command line, the
 local DC/OS and ``packaging/``. The app follows the rules of the Cosmos that the local DC/OS has:
 options are judged by the package's ``config.json`` alone, as on a cluster.
 """

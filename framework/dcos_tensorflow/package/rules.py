@@ -1,4 +1,4 @@
-"""What Universe and DC/OS ask of a package, checked before anybody is given one.
+"""The rules of Universe and DC/OS for a package, checked before it is published.
 
 Called by ``packaging/`` and by tests. Rules come from Universe's schemas and validators (package
 4.0, resource 3.0; ASCII only, no duplicate keys) and from its air-gap linter: whatever a cluster

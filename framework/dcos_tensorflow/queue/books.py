@@ -1,4 +1,4 @@
-"""The books of a queue: its jobs, where each stands, what the teams have, what the service told.
+"""The books of a queue: its jobs, the standing of each, the teams' use, the service's reports.
 
 ``line.Queue`` decides by them, ``kept`` stores them. Events come in here and nothing is decided:
 a job that waits stands in its team's line, one that runs has its machines and its team is charged.

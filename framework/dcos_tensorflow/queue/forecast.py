@@ -1,8 +1,8 @@
 """When the jobs of a queue are likely to begin and to end: the queue played on, by its own rules.
 
-``capture`` takes what is needed of a queue, ``forecast`` plays it on three times: with running jobs
-that end early, as is likely, and late (``rest``). The service asks for what people are told; the
-replay of a trace says how good it is. Pure, and it changes nothing of the queue.
+``capture`` takes the needed part of a queue, ``forecast`` plays it on three times: with running
+jobs that end early, as is likely, and late (``rest``). The service asks for the times that it
+shows; the replay of a trace measures the error. Pure, and it changes nothing of the queue.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which running jobs give way to a team that wants what is its own.
+"""The running jobs that give way to a team that reclaims its guarantee.
 
 Called by ``line``. Of the jobs that may give way it takes those of the lowest priority that lose
-the least work for what they free, and takes them whole: a gang never goes in part. It takes no more
-than the waiting gang needs. It never decides that a job has to give way, only which.
+the least work for the room that they free, and takes them whole: a gang never goes in part. It
+takes no more than the waiting gang needs. It never decides that a job has to give way, only which.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """A queue: events in; admissions, jobs that give way and reasons to wait out.
 
-``Queue`` is the one door of this room. The service of the queue tells it what happened (a job came,
-said how far it is, ended, gave way; hosts came and went) and asks ``decide``. In this order:
+``Queue`` is the one door of this room. The service of the queue hands in events (a job came,
+reported progress, ended, gave way; hosts came and went) and asks ``decide``. In this order:
 
 1. A job whose place was promised is admitted when all that stood there have left. Jobs leave hosts
    that go, if they can publish a checkpoint; others stay as long as the host does.
-2. The team that is least ahead of its share is next, and before it one that is to have back what
-   is its own; its jobs by urgency, priority and age. A gang is placed whole. The first job that has
-   no room reserves what it needs at the time when it is likely to be free; others start before it
+2. The team that is least ahead of its share is next, and before it one that reclaims its
+   guarantee; its jobs by urgency, priority and age. A gang is placed whole. The first job that has
+   no room reserves it for the time when it is likely to be free; others start before it
    if they are over by then or do not touch that room.
-3. A team that waits for what it is guaranteed for longer than ``Rules.reclaim_after`` has it back:
+3. A team that waits for its guarantee for longer than ``Rules.reclaim_after`` has it back:
    jobs that borrow give way to it, and so do jobs of its own of lower priority. The first of the
    line, whose turn it is, waits no longer than ``Rules.patience`` for others that stand in its way.
 4. Room that no waiting job can use goes to sweeps and batches, a slot at a time.
 
-A restart needs what ``kept`` has: the service stores it before it acts. It never starts or
+A restart needs the records of ``kept``: the service stores them before it acts. It never starts or
 stops anything itself, and reads no clock.
 """
 

@@ -1,7 +1,7 @@
 """The nouns of a queue: needs, jobs, teams, hosts, and its decisions.
 
-Frozen values that the other modules of this room pass on. Amounts are whole numbers, so that what
-is taken and given back adds up to nothing: thousandths of a CPU, MiB, thousandths of a GPU.
+Frozen values that the other modules of this room pass on. Amounts are whole numbers, so that taking
+and giving back adds up to nothing: thousandths of a CPU, MiB, thousandths of a GPU.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which hosts have room for a gang: amounts in arrays, so that 5,000 hosts cost what one does.
+"""Which hosts have room for a gang: amounts in arrays, so that 5,000 hosts cost as much as one.
 
 Called by ``line`` and ``giving_way``. A gang is placed all or none, each task where it leaves the
 least GPU behind and then the least CPU: tasks without GPUs stay off hosts that have some. It never
-says who should have the room.
+chooses the job for the room.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How long a job still runs: by its own speed, else its time limit, else its team's other jobs.
 
-Called by ``line`` for reservations, and by ``forecast`` for what people are told. It never waits
-for a number: each job has an estimate, and an interval that says how good it is.
+Called by ``line`` for reservations, and by ``forecast`` for the times that are shown. It never
+waits for a number: each job has an estimate, and an interval of its error.
 """
 
 from __future__ import annotations

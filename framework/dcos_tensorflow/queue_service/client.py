@@ -1,4 +1,4 @@
-"""Asking a queue, and handing a job in: what the commands and the Python API use.
+"""Asking a queue, and handing a job in: used by the commands and the Python API.
 
 A queue of this machine is found by the file that its process leaves; one elsewhere is named by its
 address. Code is packed here, and goes to the queue once, under its SHA-256.

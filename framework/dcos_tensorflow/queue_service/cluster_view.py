@@ -1,7 +1,7 @@
-"""The cluster as the queue counts it: what each machine has for jobs of the queue. Pure.
+"""The cluster as the queue counts it: each machine's resources for jobs of the queue. Pure.
 
-Made of a master's ``/state``. What frameworks use that are none of the queue's is taken off, and so
-is what is reserved for Mesos roles that are not the teams'. A machine that is being drained, or
+Made of a master's ``/state``. Resources that other frameworks use do not count, nor do those
+that are reserved for Mesos roles of no team. A machine that is being drained, or
 that has not come back to the leading master, has nothing.
 """
 

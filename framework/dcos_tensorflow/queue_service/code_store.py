@@ -1,6 +1,6 @@
 """The code of submitted jobs, each archive under its SHA-256 and its ending.
 
-It lies in the queue's folder, and what is small also in the state store, so that a queue which
+It lies in the queue's folder, and small archives also in the state store, so that a queue which
 starts on another machine has it. Received by ``app``, kept and dropped by ``jobs``: code goes
 when no job that has not ended needs it.
 """

@@ -1,6 +1,6 @@
 """When the jobs of a queue are likely to begin and to end.
 
-Asked by ``service`` for what it shows; told by ``jobs`` what became of it.
+``service`` asks for the times that it shows; ``jobs`` reports the real ones.
 """
 
 from __future__ import annotations

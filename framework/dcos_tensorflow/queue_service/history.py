@@ -1,4 +1,4 @@
-"""What happened in a queue: who ran where and when, why one gave way, and the teams' shares.
+"""The history of a queue: the place and time of each job, its giving way, and the teams' shares.
 
 Written by ``jobs`` as lines of JSON beside the queue's code, asked by the dashboard. It is no
 record: a queue that loses it decides as before. The file is cut when it is long.

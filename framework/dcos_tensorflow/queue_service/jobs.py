@@ -1,4 +1,4 @@
-"""The jobs of a queue: who is in it, what was submitted, and the one commit that stores both.
+"""The jobs of a queue: their standing, their submissions, and the one commit that stores both.
 
 Shared by ``service``, which answers callers, and ``bringing``, which runs the jobs; both hold
 ``lock`` while they ask or change. It starts no scheduler, and decides nothing: ``queue`` does.

@@ -1,6 +1,6 @@
-"""Who asks a queue: members of teams by their team's token or as users of DC/OS, and operators.
+"""The callers of a queue: members of teams by their team's token or as users of DC/OS, operators.
 
-Used by the API (``app``) and its ``Access``. The file of teams says who they are; it may change at
+Used by the API (``app``) and its ``Access``. The file of teams names them; it may change at
 any time. Keeps no token but those of the file.
 """
 

@@ -1,4 +1,4 @@
-"""The need of a job as the queue counts it, from what its options become. Pure."""
+"""The need of a job as the queue counts it, from its ServiceSpec. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a queue keeps in the state store, and how it is read back.
+"""The records of a queue in the state store, and how they are read back.
 
-``Jobs/<job>/Submitted`` is what a team has submitted, written once; ``Jobs/<job>/Standing`` where
-the job stands (``queue.kept``); ``Teams/<team>`` what a team has used. All in the core's codec.
-``Starts`` is how far off forecasts were, ``SchedulerToken`` what tokens of schedulers are made of.
+``Jobs/<job>/Submitted`` is a team's submission, written once; ``Jobs/<job>/Standing`` the standing
+of the job (``queue.kept``); ``Teams/<team>`` the use of a team. All in the core's codec.
+``Starts`` is how far off forecasts were, ``SchedulerToken`` the key of the schedulers' tokens.
 """
 
 from __future__ import annotations

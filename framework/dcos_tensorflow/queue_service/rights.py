@@ -1,7 +1,7 @@
 """The rights of jobs' schedulers: the settings of each team, logins among them, and its token.
 
 One file for each team reaches the tasks of its jobs' schedulers as a secret; the queue asks these
-schedulers, and reads what they have stored, with the same rights. A team with settings of its own
+schedulers, and reads their stored state, with the same rights. A team with settings of its own
 (``teams.T.settings``) has no login of the queue. Used by ``scheduler_tasks``, ``job_schedulers``
 and the API. It opens nothing else on behalf of a team, and decides nothing about jobs.
 """

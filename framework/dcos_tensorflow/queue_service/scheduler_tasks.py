@@ -2,7 +2,7 @@
 
 Each job that may run has a unit of that service (``UnitKind.SCHEDULER``), so the one core places
 its scheduler, starts it elsewhere when its machine is lost, and finds it again after a restart. The
-task runs ``queue attend`` (``attending``), which fetches from the queue what its job is. Tasks have
+task runs ``queue attend`` (``attending``), which fetches its job from the queue. Tasks have
 a file with the rights of their team (``rights``), as a secret. Decides nothing about jobs.
 """
 

@@ -1,8 +1,8 @@
-"""What callers ask of a queue, and its rounds: requests and looks in, records written, jobs begun.
+"""The service of a queue, and its rounds: requests and looks in, records written, jobs begun.
 
-``turn`` is one round, as of a Kubernetes controller: it reads what is, tells the queue, has it
-decide, stores what has changed (``jobs``), and only then has each job brought nearer to where it
-should be (``bringing``). Requests come from the API's threads.
+``turn`` is one round, as of a Kubernetes controller: it reads the present, tells the queue, has it
+decide, stores the changes (``jobs``), and only then has each job brought nearer to its wanted
+standing (``bringing``). Requests come from the API's threads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The file of teams: what each is guaranteed, may have and may use, and the rules for all.
+"""The file of teams: the guarantee, limits and rights of each, and the rules for all.
 
 Read at the start of ``queue serve`` and again when it has changed; a file that is wrong then
 changes nothing. Tokens lie in files of their own. For the queue of the DC/OS package the file is

@@ -1,8 +1,9 @@
 """The window's ASGI application: the list of services, and each one's dashboard below it.
 
-Made by ``window.process`` for one user, by ``window.host`` for all who have the operator's token. A
-request is answered to a browser that is logged in (``login``), and none that another page has sent
-(``untrusted_input.other_pages``), or, where no token is asked for, another name of this machine.
+Made by ``window.process`` for one user, by ``window.host`` for every browser with the operator's
+token. A request is answered to a browser that is logged in (``login``), and none that another page
+has sent (``untrusted_input.other_pages``), or, where no token is asked for, another name of this
+machine.
 """
 
 from __future__ import annotations

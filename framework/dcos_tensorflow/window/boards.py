@@ -1,4 +1,4 @@
-"""TensorBoard of what a service's jobs have written, started when a browser asks for it.
+"""TensorBoard of the summaries of a service's jobs, started when a browser asks for it.
 
 Used by ``window.app``. One for each service, over its folder on this machine, so that all its runs
 are beside each other. It listens on this machine alone, below a path that none can guess, which the

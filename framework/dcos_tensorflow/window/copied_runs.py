@@ -2,7 +2,7 @@
 
 Used by ``window.of_state``. Schedulers copy the runs of a service that keeps its checkpoints or
 logs in S3 (``history.bucket``). They are read with this process's own keys, and only at places that
-its operator has named: a state store may be written by others. Nothing is kept but what is known of
+its operator has named: a state store may be written by others. It keeps the records of
 runs whose copies have not changed since. May block. Safe to use from several threads.
 """
 

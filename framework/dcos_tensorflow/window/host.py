@@ -1,8 +1,8 @@
-"""``dashboard serve``: the window in the foreground, for all who have the operator's token.
+"""``dashboard serve``: the window in the foreground, for every browser with the operator's token.
 
 It ends with a signal. As the API of a scheduler does it listens beyond this machine only where a
-token is asked for, and by TLS where it is given a certificate. A browser that is logged in may
-do what the operator may: the window asks the schedulers with that token.
+token is asked for, and by TLS where it is given a certificate. A browser that is logged in has
+the operator's rights: the window asks the schedulers with that token.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The answers of a service that no scheduler serves, from what its folder keeps.
+"""The answers of a service that no scheduler serves, from its folder.
 
 Used by ``window.of_this_machine``. They have the form of the API's own (docs/api.md), so that the
 dashboard shows a finished service as it shows one that runs. Notes of runs are kept; each other

@@ -1,6 +1,6 @@
 """The services of a state store, on all machines: leaders are asked, of others the state answers.
 
-What the store holds is looked at at most every few seconds, however many browsers ask. The token is
+The store is read at most every few seconds, however many browsers ask. The token is
 the operator's, the same for all schedulers. Of a service that none serves, runs and curves are
 shown by their copies in S3 (``window.copied_runs``); output is where the tasks were, and is not.
 """

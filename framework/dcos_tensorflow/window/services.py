@@ -1,4 +1,4 @@
-"""What the window asks of the services that it shows, wherever they are found.
+"""The window's questions to the services that it shows, wherever they are found.
 
 ``window.app`` is given one of ``window.of_this_machine`` and ``window.of_state``. The answers of a
 service that no scheduler serves have the form of the API's own (docs/api.md). All methods may wait

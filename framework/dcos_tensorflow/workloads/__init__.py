@@ -1,9 +1,9 @@
-"""What the units of a service are: producers of the trials of a sweep and the shards of a batch.
+"""The units of a service: producers of the trials of a sweep and the shards of a batch.
 
-The core knows units by their numbers, keeps them and hands them to slots; a producer says what the
-next ones are, and hears how each went. Pure: no I/O, no clock, no randomness but by a seed. What a
-producer knows is worked out of the kept units again after a crash. Nothing outside ``sweep``
-imports Optuna, and nothing there before a sweep needs it.
+The core knows units by their numbers, keeps them and hands them to slots; a producer makes the next
+ones, and hears how each went. Pure: no I/O, no clock, no randomness but by a seed. After a crash a
+producer works its knowledge out of the stored units. Nothing outside ``sweep`` imports Optuna, and
+nothing there before a sweep needs it.
 """
 
 from __future__ import annotations

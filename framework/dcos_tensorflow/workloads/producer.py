@@ -1,8 +1,8 @@
-"""The interface between a scheduler and what makes the units of its service.
+"""The interface between a scheduler and the producer of its service's units.
 
-A scheduler asks for the next units when the core wants some, tells what became of each once that
-is kept, and passes on what trials measure. All of it may be said again, late, or by another
-scheduler after a crash: a unit's number says which one is meant, and what is known of it stays.
+A scheduler asks for the next units when the core wants some, tells the outcome of each once that is
+stored, and passes on the measurements of trials. All of it may be said again, late, or by another
+scheduler after a crash: a unit's number says which one is meant, and its known outcome stays.
 """
 
 from __future__ import annotations

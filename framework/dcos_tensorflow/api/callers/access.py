@@ -1,8 +1,9 @@
 """Callers and their rights: tokens, the rights that come with them, which addresses may be bound.
 
 Used by ``api.answering`` for each request and by the command line before the server is started. It
-reads who asks and says whether that is enough; it knows no path and shows nothing. A peer that says
-wrong tokens has a bucket of tries, which fills again with time; one that never fails is not kept.
+reads the caller's login and says whether that is enough; it knows no path and shows nothing. A peer
+that says wrong tokens has a bucket of tries, which fills again with time; one that never fails is
+not kept.
 """
 
 from __future__ import annotations

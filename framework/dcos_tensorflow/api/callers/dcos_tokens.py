@@ -2,7 +2,7 @@
 
 Asked by ``api.callers.access`` where the operator has said where the cluster's keys are: its
 identity service (``https://<cluster>/acs/api/v1/auth/jwks``), or a file with the same content. A
-token says who its user is, never what that user may do here: that is the operator's list. Tokens
+token names its user, never the user's rights: these are in the operator's list. Tokens
 of Open DC/OS are signed with a secret of the cluster's own (HS256) and count for nothing here.
 """
 

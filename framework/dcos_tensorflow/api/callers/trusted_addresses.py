@@ -1,8 +1,8 @@
-"""Addresses from which a request needs no token: those of a proxy that has asked who it is for.
+"""Addresses from which a request needs no token: those of a proxy that has checked its user.
 
 Asked by ``api.callers.access``. On DC/OS that is Admin Router, on the masters: their names are
-looked up, and anew now and then, for masters come and go. An address is what the kernel says of a
-connection, not what a request says. A host that can take such an address has the network anyway.
+looked up, and anew now and then, for masters come and go. An address is that of the kernel for a
+connection, not one in a request. A host that can take such an address has the network anyway.
 """
 
 from __future__ import annotations

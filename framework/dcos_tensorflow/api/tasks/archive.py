@@ -1,6 +1,6 @@
 """A file or folder of a task's sandbox as a tar archive, for an operator who copies it.
 
-Used by ``api.app``. The sandbox is walked first, so that what is refused is refused before anything
+Used by ``api.app``. The sandbox is walked first, so that a refusal comes before anything
 is sent; then its files come one after the other, read from the agent as they are sent. Files that
 hold secrets are left out, and the texts of secrets are written over. Links are left out: an agent
 would follow them.

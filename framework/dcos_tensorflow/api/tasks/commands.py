@@ -1,4 +1,4 @@
-"""Commands that an operator runs in a task: what is asked of the task's runner, and answered.
+"""Commands that an operator runs in a task: the request to the task's runner, and the answer.
 
 Used by ``api.app``, which hands over how the runner is asked. The command is in the audit log
 before the runner hears of it. Nothing of it is an event: the state of the service is not touched.

@@ -1,7 +1,7 @@
-"""Files of a task's sandbox: which one a request means, and what is given of it.
+"""Files of a task's sandbox: the file of a request, and the part of it that is given.
 
-``api.app`` reads the file in between, with the scheduler's own credentials. What is refused is
-refused here, before any agent is asked: paths that lead out of the sandbox, and the files in which
+``api.app`` reads the file in between, with the scheduler's own credentials. Refusals come
+from here, before any agent is asked: paths that lead out of the sandbox, and the files in which
 tasks find their secrets. Pure.
 """
 

@@ -1,7 +1,7 @@
-"""The ClusterSpec of the current epoch and what each task is told of it: ``/v1/cluster``.
+"""The ClusterSpec of the current epoch and each task's part of it: ``/v1/cluster``.
 
-The same functions render it here and into a launch, so what is shown is what a task got. Where
-tasks are reached is at ``/v1/endpoints``.
+The same functions render it here and into a launch, so the answer is the task's own. The
+addresses of tasks are at ``/v1/endpoints``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The configurations and the properties: ``/v1/configurations...`` and ``/v1/state...``.
 
-The target is what runs, or is on its way to. Those before it are kept, to go back to.
+The target runs, or is on its way to. Those before it are kept, to go back to.
 """
 
 from __future__ import annotations

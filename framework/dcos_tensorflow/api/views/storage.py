@@ -1,4 +1,4 @@
-"""What keeps a task's state from S3 just now, as its runner has said (docs/checkpoints.md).
+"""The reason that keeps a task's state from S3 just now, as its runner has said (docs/checkpoints.md).
 
 Used by ``/v1/job``, ``/v1/why`` and ``/v1/health``. Total: whatever a runner reports, there is an
 answer; a runner that keeps nothing in S3 reports nothing of it.

@@ -1,6 +1,6 @@
 """The units of work: the trials of a sweep, the shards of a batch (``/v1/units``).
 
-What a unit is its producer says, which is made of the units that the state has: of a job that has
+Its producer describes a unit, and is made of the units that the state has: of a job that has
 ended, too.
 """
 

@@ -1,1 +1,1 @@
-"""What machines have cost, and for what."""
+"""The cost of machines, by use."""

@@ -1,6 +1,6 @@
-"""What machines have cost, for what, and what on-demand ones would have cost instead.
+"""The cost of machines by use, beside the cost of on-demand ones.
 
-Called with what the ledger knows of each machine (``usage``): at the end of a job, and whenever
+Called with the ledger's facts of each machine (``usage``): at the end of a job, and whenever
 a caller asks. Pure. Nothing is bought or decided by it; a budget is held by the planner.
 
 **How it is reckoned.** A machine is paid from its start to its end, in the tariff's increments and

@@ -1,6 +1,6 @@
-"""A bill as one picture over time: how many machines there were, and what they had cost.
+"""A bill as one picture over time: how many machines there were, and their cost.
 
-Drawn from what ``bill.document`` tells, so that every reader of the bill can draw it. Pure.
+Drawn from ``bill.document``, so that every reader of the bill can draw it. Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is known of a machine's use when it has to be paid: facts alone, no money.
+"""The facts of a machine's use when it has to be paid: no money.
 
 Filled by ``uses`` from the ledger of the buyer, read by ``bill``. All moments are of one clock;
-how long a machine lived is what its provider says, for that is billed.
+the provider says how long a machine lived, because that is billed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What of the ledger is to be paid: each machine's use, as ``bill`` takes it. Pure.
+"""The uses of machines in the ledger that are to be paid, as ``bill`` takes them. Pure.
 
 Called by ``status`` for the bill, and by ``reconcile`` where old purchases become a sum, which
-stays on it. How long a machine lived is what its provider's clock says of begin and end.
+stays on it. The provider's clock gives begin and end of a machine.
 All moments are told by our clock: the provider's are moved by whole seconds, which rounds none.
 """
 

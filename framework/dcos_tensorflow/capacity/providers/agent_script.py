@@ -1,4 +1,4 @@
-"""What a new machine on EC2 runs first, so that it becomes an agent: ``start_agent.sh``.
+"""The first script of a new machine on EC2, which makes it an agent: ``start_agent.sh``.
 
 Called by ``ec2``. Pure, but for reading the script of the package.
 """

@@ -1,8 +1,8 @@
-"""What EC2 says, as pools and machines: its instance types, their zones and prices, our instances.
+"""The answers of EC2, as pools and machines: its instance types, their zones and prices, our instances.
 
 Used by ``ec2``. Types and zones change with years and are read once; spot prices are those of now.
 On-demand prices come from the operator: the API that tells them is another service, in another
-region, and knows nothing of what an account has agreed with AWS.
+region, and knows nothing of an account's contract with AWS.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Batches: which piece of the input each shard is, and where what comes of it is written."""
+"""Batches: the piece of the input of each shard, and the place of its output."""

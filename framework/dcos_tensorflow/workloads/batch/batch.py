@@ -1,10 +1,10 @@
 """The producer of a batch: all of its input in pieces, each of them once.
 
-What is listed in S3 or in a manifest is handed in, as are the outputs that are there already, each
-with the record of what it was made of. A shard is its inputs, and its number only names its output:
-a batch that goes on works on what no output is of. After a crash the kept shards say how far the
-input was given out: it goes on behind the last of them, so that nothing is left out and nothing
-comes twice.
+The caller hands in the inputs of S3 or of a manifest, and the outputs that are there already, each
+with the record of its inputs. A shard is its inputs, and its number only names its output: a batch
+that goes on works on inputs without an output. After a crash the kept shards say how far the input
+was given out: it goes on behind the last of them, so that nothing is left out and nothing comes
+twice.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The leaderboard of a sweep, of the document that the API has at ``/v1/units``.
 
 Used by all that show one. The document says of the service ``kind`` (trial), ``total``, ``counts``
-by state and ``objective`` (metric and goal), and lists ``units``. Each has what the core knows
-(number, state, tries, begun_at, ended_at, why) and what ``Sweep.shown`` adds. Pure.
+by state and ``objective`` (metric and goal), and lists ``units``. Each has the core's fields
+(number, state, tries, begun_at, ended_at, why) and those of ``Sweep.shown``. Pure.
 """
 
 from __future__ import annotations

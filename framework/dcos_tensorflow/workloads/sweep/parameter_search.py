@@ -1,7 +1,8 @@
 """The parameters of the next trial, by Optuna's samplers. Pure: the same question, the same answer.
 
-Each suggestion asks a study of its own, which holds what is known at that point and nothing else,
-and draws from a seed of its own. So it depends on no order of events, and on no other suggestion.
+Each suggestion asks a study of its own, which holds the results known at that point and nothing
+else, and draws from a seed of its own. So it depends on no order of events, and on no other
+suggestion.
 """
 
 from __future__ import annotations

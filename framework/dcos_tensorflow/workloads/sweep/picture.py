@@ -1,4 +1,4 @@
-"""A sweep as one picture of what has finished: the best so far, and parallel coordinates.
+"""A sweep as one picture of its finished trials: the best so far, and parallel coordinates.
 
 SVG that can be read on a light and on a dark page. Pure.
 """

@@ -1,4 +1,4 @@
-"""Which trials are stopped early: the rules of Optuna's pruners, over what is known of others.
+"""Which trials are stopped early: the rules of Optuna's pruners, over the values of others.
 
 A trial is compared with the trials that were known when it was suggested, turn by turn: its first
 value with their first values, its second with their second. So the answer is the same whatever runs

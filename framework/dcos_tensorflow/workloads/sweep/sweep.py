@@ -1,10 +1,10 @@
-"""The producer of a sweep: one trial after the other, each by what those before it have shown.
+"""The producer of a sweep: one trial after the other, each by the results of those before it.
 
 Trial n knows the trials up to n - lag, and no others, whatever has ended meanwhile. So neither the
 order in which trials end, nor how many run at once, nor a crash changes a suggestion or which
 trials are stopped. A straggler, a trial that does not end while as many as the lag begin after it,
-holds up no other: those know all before them but the straggler. What a trial knows is kept with it:
-a sweep goes on as it began when its options change.
+holds up no other: those know all before them but the straggler. The knowledge of a trial is stored
+with it: a sweep goes on as it began when its options change.
 """
 
 from __future__ import annotations

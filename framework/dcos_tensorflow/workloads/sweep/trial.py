@@ -1,4 +1,4 @@
-"""One trial: what it was given, what it has measured, and what it counts as in the end. Pure."""
+"""One trial: its parameters, its measurements, and its value in the end. Pure."""
 
 from __future__ import annotations
 
