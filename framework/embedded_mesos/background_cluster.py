@@ -1,9 +1,9 @@
 """The embedded cluster as a background process: up, status, down.
 
 A folder on disk, the *state dir*, holds ``cluster.json`` (process id, start time of the process,
-address, agents), ``credential.json`` (what master and agents ask of every caller: a caller of them
-runs programs as this user), the log and the sandboxes. The process itself is ``python -m
-embedded_mesos serve``.
+address, agents), ``credential.json`` (the login that master and agents ask of every caller: a
+caller of them runs programs as this user), the log and the sandboxes. The process itself is
+``python -m embedded_mesos serve``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One background process per folder: start it, find it again, stop it.
 
 For the two daemons of this room, the embedded cluster and the local DC/OS. The folder holds a
-record (process id, start time of the process, and what the server adds), a lock and a log. What the
-process serves, and how one asks it, is the server's business.
+record (process id, start time of the process, and the server's own fields), a lock and a log. The
+server decides about its protocol.
 
 The process reads its configuration from its standard input, a socket, by which its starter hears
 when it serves. When the starter goes away before that, the process has nothing to do, and ends.

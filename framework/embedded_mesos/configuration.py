@@ -1,4 +1,4 @@
-"""What an embedded cluster is made of: its agents, its intervals, a page for a browser.
+"""The configuration of an embedded cluster: its agents, its intervals, a page for a browser.
 
 Read by ``cluster`` and ``background_cluster``. A program that describes a cluster imports this
 alone: it need not be able to run one.

@@ -1,4 +1,4 @@
-"""What may come between the parts of an embedded cluster: its one hook, for tests of hard times.
+"""The one hook between the parts of an embedded cluster, for tests of faults.
 
 A real cluster loses messages, connections, machines and masters. This one lies on one machine and
 loses nothing, so a test that wants to see a loss brings it: ``cluster`` and the HTTP servers ask an

@@ -1,4 +1,4 @@
-"""What master, agents and executors say to each other, and what the cores ask their shells to do.
+"""Messages between master, agents and executors, and orders of the cores to their shells.
 
 Plain frozen values. ``master`` and ``agent`` take messages in and hand effects out; ``cluster``
 carries them. Mesos has the same messages (``src/messages/messages.proto``).

@@ -4,7 +4,7 @@ Each agent has an address of its own, but a task that listens on all addresses t
 the whole machine. ``background_cluster`` therefore claims the ports of its agents before it offers
 them, and takes the next ones that no other cluster has claimed. A claim is a name among the
 machine's abstract sockets: the kernel gives it once, and takes it back when the process ends,
-however it ends. What other programs listen on is not looked at (Mesos does not look either).
+however it ends. It ignores ports of other programs (as Mesos does).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the master and the agents show alike: pieces of JSON, version, capabilities. Pure."""
+"""Views that master and agents share: pieces of JSON, version, capabilities. Pure."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A DC/OS of one machine: what the real ``dcos`` CLI and the SDK's clients need of a cluster.
+"""A DC/OS of one machine, for the real ``dcos`` CLI and the SDK's clients.
 
 Cosmos, Marathon, and the parts of Admin Router that lead to Mesos and to services stand behind one
 HTTP server on loopback, in front of an embedded Mesos. ``up``, ``status`` and ``down`` keep one
-running in the background; a ``LocalDcos`` lives in the process that makes it. What it has to know
-of the packages that run there, its starter brings along as an ``Integration``. Cosmos' rules are
+running in the background; a ``LocalDcos`` lives in the process that makes it. Its starter
+hands in the facts of the packages that run there as an ``Integration``. Cosmos' rules are
 here for programs that make packages, too. The names here are for other programs; all other modules
 may change.
 

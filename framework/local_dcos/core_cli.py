@@ -1,8 +1,8 @@
 """The package ``dcos-core-cli``, which ``dcos cluster setup`` asks every cluster for.
 
-``dcos`` adds it to what the repositories have. With a plugin file of the user's it is that one;
-else it is an archive without commands, with which the set-up ends well: the real plugin is added
-beside it with ``dcos plugin add -u FILE``, and stays when the cluster is set up again.
+``dcos`` adds it to the packages of the repositories. With a plugin file of the user's it is that
+one; else it is an archive without commands, with which the set-up ends well: the real plugin is
+added beside it with ``dcos plugin add -u FILE``, and stays when the cluster is set up again.
 """
 
 from __future__ import annotations

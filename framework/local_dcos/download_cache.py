@@ -1,4 +1,4 @@
-"""Keeps what was downloaded, and asks the server each time whether it is still the newest.
+"""Keeps downloaded files, and asks the server each time whether they are still the newest.
 
 Used for package repositories and for the artifacts that apps fetch with ``cache: true``. An entry
 is used without asking only when the server cannot be reached. A server that says nothing by which

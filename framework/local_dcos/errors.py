@@ -1,7 +1,7 @@
 """The errors of Cosmos and Marathon, as their clients read them.
 
 Raised by every module of the package, answered by ``http_application``. Types and texts are those
-of Cosmos: clients choose what they print by them.
+of Cosmos: clients choose their output by them.
 """
 
 from __future__ import annotations

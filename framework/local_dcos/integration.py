@@ -1,4 +1,4 @@
-"""What the program that starts a local DC/OS brings along: it knows the packages that run there.
+"""The part of a local DC/OS that its starter brings along: it knows the packages that run there.
 
 ``dcos`` hands it to Marathon and Cosmos. All else of a DC/OS is here, whatever the packages are.
 """

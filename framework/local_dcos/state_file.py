@@ -1,4 +1,4 @@
-"""Where the local DC/OS keeps what must survive it: one JSON file, written whole.
+"""The lasting state of the local DC/OS: one JSON file, written whole.
 
 ``dcos`` opens it; ``marathon``, ``cosmos`` and ``uninstall`` each own one section. A write is
 done when ``put`` returns: code that acts on something writes it before.

@@ -1,9 +1,9 @@
 """Unpacks archives that others have made: the one place where that is done.
 
 Called by the task runner for a job with a checksum, by the embedded cluster's fetcher, and by the
-command line to look into a job. What an archive may not do is refused with a sentence, and nothing
-of it is left then: write outside of its folder or through a link, take all memory or disk, bring
-anything but files, directories and links. It fetches nothing, and runs nothing.
+command line to look into a job. Forbidden archives are refused with a sentence, and nothing of them
+is left then: those that write outside of its folder or through a link, take all memory or disk,
+bring anything but files, directories and links. It fetches nothing, and runs nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a server sends as a file: the whole of it, or an error.
+"""A download from a server into a file: the whole of it, or an error.
 
 Used by the fetcher of the embedded Mesos and by the cache of the local DC/OS.
 """

@@ -1,9 +1,9 @@
 """JSON from outside: whatever is wrong with it is a ValueError, too much nesting included.
 
-Used for every text from outside: a person's file, a request, a task, a master, an
-agent. Python's own parser ends with RecursionError where a text nests deeper than its stack, and
-what it just gets through would end the code that walks the value later. ``task`` and ``plugin``,
-which stand alone, catch that error themselves. Pure.
+Used for every text from outside: a person's file, a request, a task, a master, an agent. Python's
+own parser ends with RecursionError where a text nests deeper than its stack, and a text that it
+just gets through would end the code that walks the value later. ``task`` and ``plugin``, which
+stand alone, catch that error themselves. Pure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Whether a page in a browser has sent a request that a person at this machine did not mean.
 
 Used by every server on loopback: the service's API, the embedded Mesos, the local DC/OS. A page of
-any site can have its visitor's browser ask an address of this machine, and the kernel then says
-that it is the visitor who asks. Browsers say whose page it is: by ``Sec-Fetch-Site`` (Fetch
+any site can have its visitor's browser ask an address of this machine, and the kernel then names
+the visitor as the caller. Browsers name the page: by ``Sec-Fetch-Site`` (Fetch
 Metadata, W3C), or by ``Origin`` (RFC 6454) where they do not send that. Neither says so when a site
 has made its own name mean this machine (DNS rebinding): then that name is in ``Host``. Pure.
 """

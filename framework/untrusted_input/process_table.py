@@ -1,8 +1,8 @@
 """Which processes there are, and which of them belong to the user: /proc, read and judged.
 
-The task runner ends with it what the user's process left behind, its guard does the same when the
-runner itself was killed, and the embedded cluster ends its tasks. Reading is apart from judging, so
-the judging can be tested with tables.
+The task runner ends with it the processes that the user's process left behind, its guard does the
+same when the runner itself was killed, and the embedded cluster ends its tasks. Reading is apart
+from judging, so the judging can be tested with tables.
 """
 
 from __future__ import annotations

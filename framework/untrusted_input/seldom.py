@@ -1,7 +1,7 @@
 """Says the same thing once a minute: for lines that a client can have written at will.
 
-Used by servers for what goes wrong with a request or a connection. A log that grows with each of
-them fills the disk, and writing it holds up everybody else; what is left out is counted.
+Used by servers for errors of a request or a connection. A log that grows with each of
+them fills the disk, and writing it holds up everybody else; dropped lines are counted.
 """
 
 from __future__ import annotations

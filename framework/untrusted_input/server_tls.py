@@ -1,7 +1,7 @@
 """The certificate that a server of ours shows, read again when its files change.
 
 Used by ``asgi_server`` and, before there is a server, by the command line, which checks the files.
-What renews certificates puts new files in the place of the old; connections after that are shown
+The program that renews certificates replaces the files; connections after that are shown
 the new one, those before go on, and a pair that does not fit yet changes nothing.
 """
 

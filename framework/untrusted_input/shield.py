@@ -1,6 +1,6 @@
-"""What this process asks of the kernel for itself: orphans, and not to be read by others.
+"""Requests of this process to the kernel: to get orphans, and not to be read by others.
 
-The task runner asks before it starts anything: what it forks afterwards is as unreadable. So do the
+The task runner asks before it starts anything: its later forks are as unreadable. So do the
 processes that know the secrets of others: the scheduler, the embedded cluster and its executors.
 """
 

@@ -1,8 +1,8 @@
 """Walks through trees of folders that jobs and users make, and removes them: however deep they are.
 
-Used wherever such a tree is looked through or removed. What the standard library has for both calls
-itself once for each level, and ends with RecursionError at a thousand (ruff refuses it). No link is
-followed. Nothing is decided here, and nothing is opened but folders.
+Used wherever such a tree is looked through or removed. The functions of the standard library call
+themselves once for each level, and ends with RecursionError at a thousand (ruff refuses it). No
+link is followed. Nothing is decided here, and nothing is opened but folders.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The share of the cluster that each team has and had, and the team that is next.
 
 A share is dominant: the largest part that a team has of any one resource (Ghodsi et al., NSDI
-2011). What a team had counts too, and is forgotten by half in each half-life, as SLURM's usage is:
-half of the order is what a team has now, half what it had. Called by ``line``; it never looks at a
-job.
+2011). The former use of a team counts too, and is forgotten by half in each half-life, as SLURM's
+usage is: present and former use each make half of the order. Called by ``line``; it never looks at
+a job.
 """
 
 from __future__ import annotations

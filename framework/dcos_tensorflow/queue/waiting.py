@@ -1,7 +1,8 @@
 """The jobs of one team that wait, in their order, without a look at each.
 
 Jobs that want the same and may run about as long stand in one bucket: when its first has no room,
-none of it has, so that a decision costs what there are kinds of jobs, not jobs. Called by ``line``.
+none of it has, so that a decision costs the number of kinds of jobs, not of jobs. Called by
+``line``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """``queue attend``: the process in a task of ``scheduler_tasks``, the scheduler of one queued job.
 
-It asks the queue what its job is, fetches the code, and serves the job as ``scheduler`` does, with
-the API at the task's own port. A job that is over, or not wanted any more, ends it at once; what
-can never run it reports to the queue. It keeps nothing but what a scheduler keeps.
+It asks the queue for its job, fetches the code, and serves the job as ``scheduler`` does, with
+the API at the task's own port. A job that is over, or not wanted any more, ends it at once; it
+reports a job that can never run to the queue. It stores nothing but a scheduler's state.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Brings one job along that has its place: its scheduler started, looked at, resized, ended.
 
-``service`` calls ``attend`` for each in each turn; the work is done on a pool, and what is seen
-there is told to the queue by the next turn. The wanted state is in the records alone, so work that
-was cut short is made good by the next turn, of this process or another.
+``service`` calls ``attend`` for each in each turn; the work is done on a pool, and the next turn
+tells the queue the results. The wanted state is in the records alone, so work that was cut short is
+made good by the next turn, of this process or another.
 """
 
 from __future__ import annotations

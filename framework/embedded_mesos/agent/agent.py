@@ -1,4 +1,4 @@
-"""A Mesos agent: its life, its registration, and what the master says to it.
+"""A Mesos agent: its life, its registration, and the master's messages to it.
 
 Called by ``cluster``, which brings it messages and carries its effects: messages to the master,
 processes to start, to tell, to destroy. Its tasks are kept by ``containerizer``. How it dies and

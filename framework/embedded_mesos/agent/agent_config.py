@@ -1,4 +1,4 @@
-"""What an embedded agent is made of: the facts that follow from its configuration.
+"""The facts of an embedded agent that follow from its configuration.
 
 Asked by ``cluster``; pure.
 """

@@ -1,4 +1,4 @@
-"""What an agent shows at ``/state``: the same keys as Mesos' agent. Pure."""
+"""The agent's ``/state``: the same keys as Mesos' agent. Pure."""
 
 from __future__ import annotations
 

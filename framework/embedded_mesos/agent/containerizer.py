@@ -1,8 +1,8 @@
 """The containers of an agent: each task from its launch to its last acknowledged update.
 
-Owned by ``agent``, which hands it what the master orders (run, kill, shut down) and what the
-executors report; ``agent_views`` shows what it holds. It decides which process is started, told or
-destroyed, which GPUs a task gets, and which status follows from what happened. Pure: it starts
+Owned by ``agent``, which hands it the master's orders (run, kill, shut down) and the executors'
+reports; ``agent_views`` shows its containers. It decides which process is started, told or
+destroyed, which GPUs a task gets, and which status follows from an event. Pure: it starts
 nothing, and it never talks to the master but through the update streams and ``emit``.
 """
 

@@ -1,4 +1,4 @@
-"""What an agent knows of its containers, and the words that it sends their processes.
+"""The containers of an agent, and the messages that it sends their processes.
 
 Used by ``containerizer`` (which decides) and ``agent_views`` (which shows). Pure: the environment
 of a task is composed here, nothing is started.

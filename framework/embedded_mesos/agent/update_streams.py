@@ -2,7 +2,7 @@
 
 Owned by ``agent``; filled by it and by ``containerizer``. One stream for each task: only its first
 update is on its way, later ones wait behind it (Mesos: status update manager). Outcomes of
-operations have streams of one. Pure: it sends nothing, it says what is to be sent.
+operations have streams of one. Pure: it sends nothing, it returns the updates to send.
 """
 
 from __future__ import annotations

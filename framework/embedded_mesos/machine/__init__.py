@@ -1,1 +1,1 @@
-"""What really runs on this machine for an agent: executors, their tasks, files, checks, limits."""
+"""The processes of an agent on this machine: executors, their tasks, files, checks, limits."""

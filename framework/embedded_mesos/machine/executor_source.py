@@ -1,8 +1,8 @@
-"""The process that executors come from: loads what they need once, and forks one for each task.
+"""The process that executors come from: loads their modules once, and forks one for each task.
 
 A fork takes a millisecond and shares the memory; a Python of its own took a tenth of a second of
 CPU time for each task. ``ExecutorSource`` is the cluster's end, used by ``host``; ``main`` is the
-other. It starts no thread and does nothing but fork, so that what it forks is a clean beginning. It
+other. It starts no thread and does nothing but fork, so that its forks begin clean. It
 ends when the cluster is gone, or forgets it; its executors depend on the cluster alone. Linux.
 Standard library only.
 """

@@ -3,8 +3,8 @@
 Runs inside ``executor``'s process, before the task starts. Plain paths, ``file://``, ``http://``
 and ``https://``; archives are unpacked into the sandbox unless ``extract`` is false;
 ``executable`` files get their run bit instead. Other schemes are refused by name. ``cache``
-changes nothing: a cache would only save a copy on the same machine. What only some schemes and
-archives need is imported for them.
+changes nothing: a cache would only save a copy on the same machine. Modules that only some schemes
+and archives need are imported for them.
 """
 
 from __future__ import annotations

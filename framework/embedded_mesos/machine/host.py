@@ -1,6 +1,6 @@
 """Starts, tells and ends executor processes: the shell under the agents.
 
-``cluster`` has one; it hands it the effects of its agents and gets back what the processes say.
+``cluster`` has one; it hands it the effects of its agents and gets back the processes' messages.
 A process belongs to the machine, not to an agent: a simulated crash of an agent touches none.
 """
 

@@ -1,4 +1,4 @@
-"""Becomes a command with limits of its own: what Mesos' isolator ``posix/rlimits`` does.
+"""Becomes a command with limits of its own, as Mesos' isolator ``posix/rlimits`` does.
 
 Run as ``python -I -S limited_process.py LIMITS COMMAND...`` by ``executor``: a process of its own
 sets the limits, which are not the executor's, and becomes the command. Standard library only.

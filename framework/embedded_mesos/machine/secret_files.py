@@ -2,7 +2,7 @@
 
 Mesos gives such a file a place in memory that only the container sees. Here it lies beside the
 agent's work directory, where its file API does not reach, readable for the task's user alone; the
-sandbox holds a link to it. ``containers`` says what is wanted, ``host`` writes it, and the end of
+sandbox holds a link to it. ``containers`` names the files, ``host`` writes them, and the end of
 the task removes it: ``host``, and ``executor`` when it is left alone. Standard library only.
 """
 

@@ -1,5 +1,5 @@
-"""The Mesos master. What schedulers, operators and agents say goes in, effects come out. Pure.
+"""The Mesos master. Messages of schedulers, operators and agents go in, effects come out. Pure.
 
 ``scheduler_calls`` and ``operator_calls`` are its doors; ``master`` has its clock and hears the
-agents. It starts nothing and sends nothing: ``cluster`` carries what it says.
+agents. It starts nothing and sends nothing: ``cluster`` carries its messages.
 """

@@ -1,4 +1,4 @@
-"""What each framework is offered: one allocation cycle, a pure function of ``ClusterState``.
+"""The offers of each framework: one allocation cycle, a pure function of ``ClusterState``.
 
 Called by ``master`` at every cycle and at the events after which Mesos allocates at once. The
 rules are those of Mesos' hierarchical allocator, cut to one machine: an agent's whole remainder

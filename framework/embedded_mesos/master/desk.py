@@ -1,8 +1,7 @@
-"""What the master's parts share: records, effects that go out, address, intervals, counters.
+"""The desk that the master's parts share: records, effects, address, intervals, counters.
 
 Every part of this room is functions over a ``Desk``; none holds anything of its own, and none knows
-``master``, which has the desk and calls the parts. Pure: what is written here is carried out by
-``cluster``.
+``master``, which has the desk and calls the parts. Pure: ``cluster`` carries out the effects.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Inverse offers: frameworks with tasks on agents that will be away are asked to leave. Pure.
 
 Called by ``offers`` in every allocation cycle, by ``scheduler_calls`` with the frameworks' answers,
-and by those who take agents, frameworks or windows of maintenance away. Facts: the recordings.
+and where agents, frameworks or windows of maintenance are removed. Facts: the recordings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Maintenance: the schedule, and machines that go down and come up. Pure.
 
-Called by ``operator_calls``. Facts: the recordings; what they do not show, from Mesos' ``http.cpp``
-and ``maintenance.cpp``.
+Called by ``operator_calls``. Facts: the recordings; beyond them, Mesos' ``http.cpp`` and
+``maintenance.cpp``.
 """
 
 from __future__ import annotations

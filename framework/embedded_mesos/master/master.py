@@ -1,7 +1,7 @@
 """The master's clock and its ear for agents: the parts that are called when time passes.
 
-``cluster`` has one. It hands it what agents say and what time it is, hands ``desk`` to
-``scheduler_calls`` and ``operator_calls`` with what is said over HTTP, and collects
+``cluster`` has one. It hands it the agents' messages and the time, hands ``desk`` to
+``scheduler_calls`` and ``operator_calls`` with requests over HTTP, and collects
 ``desk.take_effects`` after each. The parts (``membership``, ``offers``, ``maintenance``, ...) are
 functions over the desk and know nothing of this module.
 """

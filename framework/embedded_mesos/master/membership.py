@@ -1,4 +1,4 @@
-"""Agents come and go: registration, pings, loss, and what becomes of their tasks.
+"""Agents come and go: registration, pings, loss, and the end of their tasks.
 
 Called by ``master``, by ``operator_calls`` (MARK_AGENT_GONE), by ``maintenance`` (a machine goes
 down) and by ``draining`` (an empty agent is gone for ever). Pure.

@@ -1,4 +1,4 @@
-"""What the master answers to RECONCILE, and to KILL of a task that it does not know.
+"""The master's answers to RECONCILE, and to KILL of an unknown task.
 
 Called by ``scheduler_calls``. The cases are those of Mesos (``master.cpp``, reconcileTasks).
 """

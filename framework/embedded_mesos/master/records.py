@@ -1,4 +1,4 @@
-"""What the master remembers: frameworks, agents, offers, tasks, quotas.
+"""The master's records: frameworks, agents, offers, tasks, quotas.
 
 Mutable records, changed by the parts of this room alone, through the ``desk`` that they lie on.
 Nothing here is written to disk: losing the master loses it all.

@@ -1,4 +1,4 @@
-"""What agents tell of tasks, operations and executors, on its way to the schedulers.
+"""Agents' updates of tasks, operations and executors, on their way to the schedulers.
 
 Called by ``master``, and by ``scheduler_calls`` for acknowledgements. Pure.
 """

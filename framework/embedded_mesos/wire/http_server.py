@@ -1,4 +1,4 @@
-"""What the master's and the agents' HTTP servers share: a threading server and answers.
+"""The HTTP server of master and agents: threads, and answers.
 
 Python's own server: byte-level faults need the bare socket.
 """

@@ -1,9 +1,9 @@
-"""The page of an embedded cluster, and what it asks of the master beside Mesos' own endpoints.
+"""The page of an embedded cluster, and its requests to the master beside Mesos' own endpoints.
 
-Called by ``http_master``, which has looked at who asks. What the cluster is made of the page reads
-at ``/state`` as anybody does, and it takes an agent out by Mesos' own call; here are the files of
-sandboxes, which lie on agents that the page may not ask (another port is another page to a
-browser), and the orders that Mesos has no call for. Mesos itself knows none of these paths.
+Called by ``http_master``, which has checked the caller. The page reads the cluster at ``/state`` as
+any client does, and it takes an agent out by Mesos' own call; here are the files of sandboxes,
+which lie on agents that the page may not ask (another port is another page to a browser), and the
+orders that Mesos has no call for. Mesos itself knows none of these paths.
 """
 
 from __future__ import annotations

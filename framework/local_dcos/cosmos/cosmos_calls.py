@@ -1,7 +1,7 @@
 """Cosmos over HTTP: ``/package/*`` and ``/cosmos/service/*``.
 
-``application`` puts the table behind a server. Here bodies are checked for their form; what they
-ask for is decided by ``cosmos``, ``service_changes`` and ``uninstall``.
+``application`` puts the table behind a server. Here bodies are checked for their form; ``cosmos``,
+``service_changes`` and ``uninstall`` carry them out.
 """
 
 from __future__ import annotations

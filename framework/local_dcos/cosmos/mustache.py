@@ -2,7 +2,7 @@
 
 Called by ``rendering`` for each package that is installed, and by a program that checks a package.
 Variables, sections, inverted sections, comments and Cosmos' ``asJson``; a section of an object
-looks its names up there first, one of a list is repeated. What else Mustache has is refused by
+looks its names up there first, one of a list is repeated. Other parts of Mustache are refused by
 name, so that no template works here and fails on a cluster (facts: Cosmos,
 PackageDefinitionRenderer). Pure.
 """

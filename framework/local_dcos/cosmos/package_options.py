@@ -1,7 +1,7 @@
 """A package's options as Cosmos takes them: laid over the defaults, and judged by the schema. Pure.
 
 Called by ``rendering``, and by a program that makes packages. A schema (``config.json``, draft 4)
-alone says what is right and wrong; here it becomes the error that Cosmos' clients read. Facts:
+alone decides; here its verdict becomes the error that Cosmos' clients read. Facts:
 Cosmos, JsonSchema and JsonUtil.
 """
 

@@ -1,7 +1,7 @@
-"""What an app is: reads and checks Marathon's app definition. Pure.
+"""An app: reads and checks Marathon's app definition. Pure.
 
-``marathon`` keeps definitions as they are shown and asks here for the ``App`` that runs. What the
-local DC/OS does not do is refused by name, with the path in the definition.
+``marathon`` keeps definitions as they are shown and asks here for the ``App`` that runs. Fields
+that the local DC/OS does not support are refused by name, with the path in the definition.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Marathon keeps of each app and each task, and their form on disk. Plain data.
+"""Marathon's records of each app and each task, and their form on disk. Plain data.
 
 ``marathon`` owns them, ``app_schedule`` decides by them, ``marathon_views`` shows them.
 """

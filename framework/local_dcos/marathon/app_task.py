@@ -1,6 +1,6 @@
 """An app's task as Mesos is given it: ports, variables, files, health check, the end's grace.
 
-``marathon`` asks, first for what takes a while or can fail (``prepared``), then, with an offer at
+``marathon`` asks, first for the slow part, which can fail (``prepared``), then, with an offer at
 hand, for the TaskInfo. Nothing is kept here.
 """
 

@@ -1,4 +1,4 @@
-"""Marathon: keeps the apps and holds what runs to what they say.
+"""Marathon: keeps the apps, and keeps their tasks as the apps describe them.
 
 ``marathon_calls`` and ``cosmos`` call it. ``app_schedule`` decides, ``app_framework`` has the tasks
 run by Mesos; everything that must survive is in the state file before it is acted on, and before an

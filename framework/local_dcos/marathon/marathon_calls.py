@@ -1,6 +1,6 @@
-"""Marathon over HTTP, below ``/service/marathon``: what the ``dcos`` CLI and Cosmos use of it.
+"""Marathon over HTTP, below ``/service/marathon``: the calls of the ``dcos`` CLI and of Cosmos.
 
-``application`` puts the table behind a server. What is not here is refused by name.
+``application`` puts the table behind a server. Other calls are refused by name.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Mesos as Admin Router shows it: master, agents, logs and what a node is doing."""
+"""Mesos as Admin Router shows it: master, agents, logs and the metrics of a node."""

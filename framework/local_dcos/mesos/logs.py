@@ -1,7 +1,7 @@
 """Log files of tasks, whole or followed (dcos-log, ``/system/v1/logs/v2``).
 
 ``mesos_calls`` asks. A cursor is the number of bytes up to the end of a line: a reader that returns
-with the last one he saw gets what follows it, and nothing twice.
+with the last one gets the lines after it, and nothing twice.
 """
 
 from __future__ import annotations

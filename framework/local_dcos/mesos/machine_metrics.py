@@ -1,4 +1,4 @@
-"""What this machine is doing, as DC/OS' metrics API tells it of a node.
+"""The load of this machine, in the form of DC/OS' metrics API for a node.
 
 ``mesos_calls`` asks for ``dcos node metrics``: every agent is this machine. Nothing is kept.
 """

@@ -1,7 +1,7 @@
 """Mesos over HTTP, as Admin Router shows it: ``/mesos``, ``/agent/<id>`` and the logs.
 
-``application`` puts the table behind a server. What the master and the agents can answer goes to
-them unchanged.
+``application`` puts the table behind a server. Calls that master and agents can answer go to them
+unchanged.
 """
 
 from __future__ import annotations

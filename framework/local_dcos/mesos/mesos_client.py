@@ -1,4 +1,4 @@
-"""Asks the master and its agents what DC/OS' own parts ask of them.
+"""Asks the master and its agents as DC/OS' own parts do.
 
 ``mesos_calls``, ``services`` and ``uninstall`` use it.
 """

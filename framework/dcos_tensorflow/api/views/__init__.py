@@ -1,1 +1,1 @@
-"""The views of the API: pure functions from the state to JSON-ready values, a module per subject."""
+"""The views of the API: pure functions from the state to JSON-ready values, by subject."""

@@ -1,4 +1,4 @@
-"""The reason that keeps a task's state from S3 just now, as its runner has said (docs/checkpoints.md).
+"""Why a task's state does not reach S3 just now, by its runner's words (docs/checkpoints.md).
 
 Used by ``/v1/job``, ``/v1/why`` and ``/v1/health``. Total: whatever a runner reports, there is an
 answer; a runner that keeps nothing in S3 reports nothing of it.

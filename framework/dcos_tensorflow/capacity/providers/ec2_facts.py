@@ -1,4 +1,4 @@
-"""The answers of EC2, as pools and machines: its instance types, their zones and prices, our instances.
+"""Answers of EC2 as pools and machines: instance types, their zones and prices, our instances.
 
 Used by ``ec2``. Types and zones change with years and are read once; spot prices are those of now.
 On-demand prices come from the operator: the API that tells them is another service, in another

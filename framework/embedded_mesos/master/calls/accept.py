@@ -1,7 +1,7 @@
-"""What an ACCEPT does: its operations are played, in order, on the resources of its offers.
+"""ACCEPT: its operations are played, in order, on the resources of its offers.
 
 Called by ``scheduler_calls``. Tasks that Mesos would refuse get Mesos' update; operations that
-this cluster does not do are refused by name; what is left over is declined with the filter.
+this cluster does not do are refused by name; the rest is declined with the filter.
 Facts: ``master.cpp`` accept() and _accept().
 """
 

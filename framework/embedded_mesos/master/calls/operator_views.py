@@ -1,4 +1,4 @@
-"""What the master shows at ``/state`` and its like. Pure; called by ``operator_calls``.
+"""The master's ``/state`` and its like. Pure; called by ``operator_calls``.
 
 The keys and kinds of values are those of Mesos 1.12 (the recordings).
 """

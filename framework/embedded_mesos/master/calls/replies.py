@@ -1,4 +1,4 @@
-"""What the master's two doors take in and give back: requests and answers of HTTP, as values.
+"""Requests and answers of the master's two doors: HTTP as values.
 
 Made and read by ``wire``; ``scheduler_calls`` and ``operator_calls`` answer. Pure.
 """

@@ -1,6 +1,6 @@
 """From JSON to a scheduler call, as Mesos' JSON-to-protobuf conversion does it.
 
-``convert`` checks what protobuf checks: required fields, kinds of values, base64. As in Mesos
+``convert`` checks as protobuf does: required fields, kinds of values, base64. As in Mesos
 (stout ``protobuf.hpp``), unknown fields and unknown values of optional enums are ignored, null
 means unset, and a number may be written as a string. Called by ``master`` for every call.
 """

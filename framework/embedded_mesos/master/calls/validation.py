@@ -1,4 +1,4 @@
-"""What Mesos refuses, with its words; and what this cluster does not do, by name.
+"""The refusals of Mesos, in its words; and those of this cluster, by name.
 
 Pure checks, called by ``master``: of a FrameworkInfo, of the offers of an ACCEPT, of a TaskInfo.
 Each returns the text of the error, None for none. Facts: ``src/master/validation.cpp``.
