@@ -123,13 +123,13 @@ def ways(kind: str, parallelism: int) -> dict[str, Callable[[Path, int], Run]]:
 
 
 def checked(run: Callable[[Path, int], Run], shards: int) -> Run:
-    """Return what a run has cost that has left each shard's file and nothing else."""
+    """Return the cost of a run that has left each shard's file, and records of them at most."""
     with tempfile.TemporaryDirectory(prefix="batch-") as name:
         folder = Path(name)
         (folder / "out").mkdir()
         (folder / "shard.py").write_text(SHARD)
         known = run(folder, shards)
-        left = {path.name for path in (folder / "out").iterdir()}
+        left = {p.name for p in (folder / "out").iterdir() if not p.name.startswith(".")}
         if left != {f"part-{index}" for index in range(shards)}:
             raise SystemExit(f"{len(left)} outputs are there of {shards}")
     return known

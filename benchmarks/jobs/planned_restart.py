@@ -222,8 +222,9 @@ def _ask(service: Service, change: Change, number: int) -> Pause:
         plan = service.ask("/v1/plans/deploy") or {}
         steps = [e for e in watch.entries() if e.event == "step" and e.task == decider]
         again = any(e.pid not in trained for e in steps)
-        # Where who is moved comes back to its address, the decider's process may train on.
-        changed = before != service.task_ids() if change.moves else again
+        # The decider's process may train on where a task moves, joins or leaves.
+        other = change.moves or change.members
+        changed = before != service.task_ids() if other else again
         return (
             changed
             and job.get("phase") == "running"
