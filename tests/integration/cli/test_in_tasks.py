@@ -106,7 +106,7 @@ def test_a_folder_is_copied_while_the_task_runs_and_when_it_has_ended(
     [
         (("exec", "worker-0"), "The command stands behind --"),
         (("exec", "--", "ls"), "Which task is meant?"),
-        (("cp", "worker-0"), "What is to be copied?"),
+        (("cp", "worker-0"), "Name the files to copy:"),
     ],
 )
 def test_what_is_missing_is_asked_for(

@@ -174,7 +174,7 @@ def test_a_folder_of_another_user_is_not_used(start, tmp_path, offline):
     Path(users_directory(packages["directory"])).symlink_to(other)
     task = start(SHOW, variables=offline, packages=packages)
     assert task.wait() == 78
-    assert "what another user has put there is not used" in task.report()["summary"]
+    assert "files of another user are not used" in task.report()["summary"]
 
 
 @pytest.fixture

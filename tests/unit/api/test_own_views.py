@@ -181,7 +181,7 @@ class TestStorage:
         problem = {"kind": "unavailable", "retryable": True, "summary": "get: 503", "hint": ""}
         state = self.state({"state": "retrying", "problem": problem})
         (found,) = ask("/v1/why", state).json()["storage"]["worker-0"]
-        assert found["why"] == "what it starts with waits for S3 and is tried again: get: 503"
+        assert found["why"] == "the first state waits for S3 and is tried again: get: 503"
 
     def test_nothing_is_told_of_a_task_for_which_all_is_well(self, ask: Any) -> None:
         for said in (None, "?", {"state": "idle", "checkpoints": {"problem": None}}):

@@ -117,5 +117,5 @@ class TestAnAddressThatALeaderHasTold:
 
     @pytest.mark.parametrize("url", ["", "file:///etc/passwd", "http://user:word@node1"])
     def test_what_is_no_address_is_asked_nothing(self, url: str) -> None:
-        with pytest.raises(AddressUnusable, match="no address"):
+        with pytest.raises(AddressUnusable, match="no usable address"):
             told(url, "", in_clear=False, is_here=True)

@@ -139,7 +139,7 @@ def test_a_server_that_is_away_is_warned_of_once_and_told_later(
     telling.finish()
     warnings = [r.message for r in caplog.records if r.levelno == logging.WARNING]
     assert len(warnings) == 1
-    assert f"{server.url} answers 503: not now; it is told later" in warnings[0]
+    assert f"{server.url} answers 503: not now; it gets the missing values later" in warnings[0]
     assert "answers again" in caplog.text
 
 

@@ -244,7 +244,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "weights to begin with, and no checkpoints in S3": (
         {"checkpoints": {"initial_uri": "s3://bucket/first"}},
-        "checkpoints.initial_uri: needs checkpoints in S3: what is published there tells "
+        "checkpoints.initial_uri: needs checkpoints in S3: those published there tell "
         "whether training has begun",
     ),
     "no checkpoint kept": ({"checkpoints": {"keep": 0}}, "checkpoints.keep: is too small"),

@@ -174,7 +174,7 @@ def test_parallelism_is_a_number_or_auto_also_as_text() -> None:
         ),
         (
             with_arguments("{learning_rate}", parameters={"learning_rate": [0.1, None]}),
-            "service.job_args: {learning_rate} may be null, and what stands here is always an",
+            "service.job_args: {learning_rate} may be null, and a value here is always an",
         ),
         (sweeping(parallelism=0), "sweep.parallelism: is too small (given: 0; allowed: a whole"),
         (sweeping(parallelism="outo"), "not a text; did you mean auto?"),

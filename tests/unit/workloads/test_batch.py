@@ -58,7 +58,7 @@ def test_more_shards_than_a_service_may_have_are_refused_by_the_option_that_make
     with pytest.raises(WorkloadError) as refused:
         producer_of(listed(1, listing), inputs=inputs)
     assert str(refused.value) == (
-        f"batch.inputs.per_shard of 1 makes 4000000 shards of what is listed at {listing}, and"
+        f"batch.inputs.per_shard of 1 makes 4000000 shards of the inputs at {listing}, and"
         " 100000 is the most; batch.inputs.per_shard of 40 would do"
     )
     assert producer_of(listed(40, listing), inputs=inputs).total == 100_000
@@ -157,7 +157,7 @@ def test_a_manifest_that_has_changed_is_refused() -> None:
         KeptUnit(unit.number, unit.payload)
         for unit in producer_of(spec, inputs=["a", "b", "c"]).next(0, 1).units
     ]
-    with pytest.raises(WorkloadError, match=r"inputs\.txt is not what it was .* line 2 was b"):
+    with pytest.raises(WorkloadError, match=r"inputs\.txt has changed since .* line 2 was b"):
         producer_of(spec, kept, inputs=["a", "x", "c"])
 
 

@@ -107,7 +107,7 @@ def test_a_file_is_looked_for_in_the_folders_of_the_code(tmp_path):
     ("line", "why"),
     [
         ("-r nowhere.txt", "names nowhere.txt, and the job has no such file"),
-        ("-e .", "would install what stays in the sandbox"),
+        ("-e .", "would install files of the sandbox"),
         ("-r circle.txt", "includes itself"),
     ],
 )
