@@ -7,7 +7,7 @@ from history_jobs import Job
 
 from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Action, EraseState, Teardown
-from dcos_tensorflow.core.model.events import Event, OffersReceived
+from dcos_tensorflow.core.model.events import Event, OfferRescinded, OffersReceived
 from dcos_tensorflow.core.model.job import TRANSITIONS, JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord
@@ -154,11 +154,15 @@ class Rules:
         self, before: ServiceState, together: Sequence[Event], action: Accept
     ) -> None:
         """Look whether an old attempt lives on an agent that makes us offers: it can be asked."""
-        offers = [*before.desk.offers.values()]
+        offers = dict(before.desk.offers)
         for event in together:
             if isinstance(event, OffersReceived):
-                offers += event.offers
-        answering = {o.agent_id for o in offers if self._cluster.agents[o.agent_id].reachable}
+                offers |= {offer.offer_id: offer for offer in event.offers}
+            elif isinstance(event, OfferRescinded):
+                # It was made before the agent went, and says nothing of one that is back.
+                offers.pop(event.offer_id, None)
+        agents = {offer.agent_id for offer in offers.values()}
+        answering = {agent for agent in agents if self._cluster.agents[agent].reachable}
         launched = {launch.name for launch in action.launches}
         for task_id, task in self._cluster.tasks.items():
             if task.alive and task.launch.name in launched and task.launch.agent_id in answering:
